@@ -25,7 +25,7 @@ from app.core.model.conversation import Message
 from app.core.model.model_io import VerificationRequest
 from app.core.validation.evidence import evidence
 from app.core.validation.exact_checks import examine
-from app.core.validation.source_texts import Shown
+from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verified_state import applied_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION, output_room, render_verification, shown_texts
@@ -120,7 +120,7 @@ def _of_values() -> Iterator[_Found]:
     for name in _READ:
         for row in map(json.loads, HALVES[name].open(encoding="utf-8")):
             messages = [message(*one) for one in row["text"]["messages"]]
-            shown = Shown(messages)
+            shown = SourceTexts(messages)
             told = [
                 (item, kind != "lie")
                 for (text, seqs), kind in zip(

@@ -20,7 +20,7 @@ from app.core.text.sentences import sentences
 from app.core.text.values import values
 from app.core.validation.calculations import expected_of
 from app.core.validation.expected_values import Marks
-from app.core.validation.source_texts import Shown
+from app.core.validation.source_texts import SourceTexts
 from bench.trust.rounds import cases
 from bench.trust.values import HALVES, Block, blocks
 
@@ -38,9 +38,9 @@ def tried(given: Iterable[Block]) -> Iterator[tuple[Marks, bool]]:
     for block in given:
         for text, seqs, kind in block.statements:
             found = values(text) if kind == "derived" else ()
-            novel = [value for value in found if not block.shown.sources(value)]
-            known = [value for value in found if block.shown.sources(value)]
-            basis = block.shown.basis(text, novel, known, seqs)
+            novel = [value for value in found if not block.shown.sources_of(value)]
+            known = [value for value in found if block.shown.sources_of(value)]
+            basis = block.shown.calculation_basis(text, novel, known, seqs)
             for value in novel:
                 expected = expected_of(value)
                 if expected is None or any(
@@ -63,7 +63,7 @@ def answers() -> Iterator[Block]:
         candidate = parse_candidate(case.answer, case.request.schema)
         items = [(item.text, item.from_seqs, "derived") for item in candidate.items]
         told = [(one, (), "derived") for text in candidate.narrative.values() for one in sentences(text)]
-        yield Block(lang=case.talk.language, shown=Shown.of(case.request), statements=[*items, *told])
+        yield Block(lang=case.talk.language, shown=SourceTexts.of(case.request), statements=[*items, *told])
 
 
 def fitted(given: Iterable[tuple[Marks, bool]]) -> dict[str, float]:

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.validation import calculations, source_texts
 from app.core.validation.exact_checks import examine
-from app.core.validation.source_texts import Shown
+from app.core.validation.source_texts import SourceTexts
 from bench.trust.values import Count, a_day_off, blocks, by_chance, counted
 from tests.corpus import Corpus, corpus
 from tests.unit.talk import candidate, item, talk
@@ -89,7 +89,7 @@ def test_sentences_of_narratives_name_no_sources_and_are_calculated_from_what_sa
 
 
 def test_control_without_texts_alike_more_of_them_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_texts, "_MOST_ALIKE", 0)
+    monkeypatch.setattr(source_texts, "_MOST_SIMILAR_SOURCES", 0)
     assert share(counted(blocks(rows(LOOSE)), as_items=False), "derived") > 0.65
 
 
@@ -142,7 +142,7 @@ SAID = {
     ],
 )
 def test_one_calculation(said: str, follows: str, does_not: str) -> None:
-    shown = Shown(talk(SAID[said]))
+    shown = SourceTexts(talk(SAID[said]))
     assert examine(candidate(item(follows, 1)), shown).failures == ()
     assert len(examine(candidate(item(does_not, 1)), shown).failures) == 1
 
@@ -163,7 +163,7 @@ WRITTEN_OUT = [
 
 @pytest.mark.parametrize(("said", "right", "wrong"), WRITTEN_OUT)
 def test_a_calculation_that_is_written_out_is_calculated(said: str, right: str, wrong: str) -> None:
-    shown = Shown(talk(*["Fine."] * 6, said, *["Good."] * 6))
+    shown = SourceTexts(talk(*["Fine."] * 6, said, *["Good."] * 6))
     for told in (candidate(item(right, 7)), candidate(narrative=f"{right}.")):
         assert examine(told, shown).failures == ()
     for told in (candidate(item(wrong, 7)), candidate(narrative=f"{wrong}.")):
@@ -171,20 +171,20 @@ def test_a_calculation_that_is_written_out_is_calculated(said: str, right: str, 
 
 
 def test_what_follows_is_an_operand_in_turn() -> None:
-    shown = Shown(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
+    shown = SourceTexts(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
     assert examine(candidate(item("It saves 16.99 euros a month, 203.88 euros a year", 1)), shown).failures == ()
     assert len(examine(candidate(item("It saves 15.99 euros a month, 191.88 euros a year", 1)), shown).failures) == 1
 
 
 def test_a_statement_without_sources_follows_from_where_its_other_values_stand() -> None:
-    shown = Shown(talk("The deposit is 350 euros of 1,820 euros.", *["Fine."] * 9, "We have 96 guests."))
+    shown = SourceTexts(talk("The deposit is 350 euros of 1,820 euros.", *["Fine."] * 9, "We have 96 guests."))
     told = candidate(narrative="350 euros are paid and 1,470 euros are left.")
     assert examine(told, shown).failures == ()
     assert len(examine(candidate(narrative="We have 96 guests and 1,470 euros are left."), shown).failures) == 1
 
 
 def test_what_is_told_twice_follows_twice() -> None:
-    shown = Shown(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
+    shown = SourceTexts(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
     assert examine(candidate(item("She saves 16.99 euros a month and he 16.99 euros", 1)), shown).failures == ()
     [failure] = examine(candidate(item("She saves 15.99 euros a month and he 15.99 euros", 1)), shown).failures
     assert [value.text for value in failure.values] == ["15.99 euros"] * 2
@@ -196,7 +196,7 @@ TRIP = "The cap went off on 11 March 2027. The trip begins on 2 May 2027."
 
 
 def test_a_length_in_a_narrative_follows_from_a_likely_calculation_though_others_do_too() -> None:
-    shown = Shown(talk(TRIP))
+    shown = SourceTexts(talk(TRIP))
     for told, failing in (("seven", 0), ("five", 1), ("nine", 1)):
         narrative = f"The cap went off roughly {told} weeks before the trip."
         assert len(examine(candidate(narrative=narrative), shown).failures) == failing, told
@@ -205,7 +205,7 @@ def test_a_length_in_a_narrative_follows_from_a_likely_calculation_though_others
 def test_control_as_other_values_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calculations, "_is_in_days_or_longer", lambda _: False)
     narrative = "The cap went off roughly seven weeks before the trip."
-    assert len(examine(candidate(narrative=narrative), Shown(talk(TRIP))).failures) == 1
+    assert len(examine(candidate(narrative=narrative), SourceTexts(talk(TRIP))).failures) == 1
 
 
 @pytest.mark.long
@@ -214,6 +214,6 @@ def test_control_as_other_values_it_would_not(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_hostile_text_is_reckoned_with_in_linear_time(unit: str) -> None:
     def examined(text: str) -> object:
-        return examine(candidate(item(text + " 7,654,321.17 99.31 88.37 euros", 1)), Shown(talk(text)))
+        return examine(candidate(item(text + " 7,654,321.17 99.31 88.37 euros", 1)), SourceTexts(talk(text)))
 
     assert_linear(examined, unit * (6_000 // len(unit)))

@@ -21,7 +21,7 @@ from app.core.validation.claims import claims_of, older_sources
 from app.core.validation.evidence import background
 from app.core.validation.exact_checks import examine, without_failures
 from app.core.validation.restoring import Restoring
-from app.core.validation.source_texts import Shown
+from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict
 from app.core.validation.verified_state import VerifiedState, applied_verdicts
 from app.core.validation.verifier_prompts import render_verification
@@ -269,7 +269,7 @@ def test_only_such_claims_ask_for_a_quote() -> None:
 
 
 def settled(candidate: Candidate) -> tuple[Repair, ...]:
-    return without_failures(examine(candidate, Shown(talk())), SCHEMA).repairs
+    return without_failures(examine(candidate, SourceTexts(talk())), SCHEMA).repairs
 
 
 def item(text: str) -> CandidateItem:
@@ -305,7 +305,7 @@ def test_sentences_stand_again_where_they_stood(order: list[int], back: set[int]
     written = [[*TRUE, *FALSE[:3]][number] for number in order]
     text = " ".join(written)
     told = without_failures(
-        examine(Candidate(items=(item(SAID),), narrative={"conversation_summary": text}), Shown(talk())), SCHEMA
+        examine(Candidate(items=(item(SAID),), narrative={"conversation_summary": text}), SourceTexts(talk())), SCHEMA
     )
     left = told.candidate.narrative["conversation_summary"]
     assert list(sentences(left)) == [one for one in written if one in TRUE]

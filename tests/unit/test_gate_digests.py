@@ -20,7 +20,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation import digest_checks as gating
 from app.core.validation import gate
 from app.core.validation.digest_checks import MOST_BRIEF, described, imitates
-from app.core.validation.exact_checks import Examined
+from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import judge, judge_again
 from app.core.validation.second_answers import doubts_of
 from tests.profiles import examples
@@ -349,7 +349,7 @@ def test_control_without_the_check_what_imitates_ours_comes_through(monkeypatch:
 
 def test_control_without_the_exact_checks_inventions_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
     given = replace(*read(TRIP_NOTE), brief=f"{TRIP_NOTE['brief']} {INVENTED}")
-    monkeypatch.setattr(gate, "examine", lambda candidate, *_: Examined(candidate=candidate))
+    monkeypatch.setattr(gate, "examine", lambda candidate, *_: ExaminedCandidate(candidate=candidate))
     assert [one.brief for one in checked(given)] == [given.brief]
 
 

@@ -85,7 +85,7 @@ def seconds(shape: Shape, count: int) -> float:
     ("name", "module", "cap"),
     [
         ("parentheses of one sentence", cutting, "_MOST_IN_PARENTHESES"),
-        ("calculations from messages", exact_checks, "_MOST_CALCULATED"),
+        ("calculations from messages", exact_checks, "_MOST_CALCULATED_OF_ANSWER"),
         ("sentences about yesterday", dates, "_MOST_SENTENCES"),
     ],
 )

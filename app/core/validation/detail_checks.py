@@ -20,7 +20,7 @@ from app.core.validation.digest_checks import imitates
 from app.core.validation.excuses import is_excuse
 from app.core.validation.gate import FINISH
 from app.core.validation.orders import orders_in
-from app.core.validation.source_texts import Shown
+from app.core.validation.source_texts import SourceTexts
 
 SHORTER: Final = 0.9
 """The largest share of its messages' tokens that an L1 may have: beyond it the originals themselves are better."""
@@ -72,7 +72,7 @@ def _unfit(told: str, request: DetailRequest) -> str | None:
 
 
 def _without_unsound_sentences(told: str, request: DetailRequest) -> str:
-    shown, paragraphs = Shown(request.messages), list[str]()
+    shown, paragraphs = SourceTexts(request.messages), list[str]()
     for paragraph in told.split("\n"):
         parts = sentences(paragraph)
         sound = [part for part in parts if _is_sound(part, shown)]
@@ -82,7 +82,7 @@ def _without_unsound_sentences(told: str, request: DetailRequest) -> str:
     return "\n".join(paragraphs)
 
 
-def _is_sound(sentence: str, shown: Shown) -> bool:
+def _is_sound(sentence: str, shown: SourceTexts) -> bool:
     if is_excuse(sentence) or imitates(sentence) or not all(map(shown.wishes.include, orders_in(sentence))):
         return False
-    return all(shown.sources(value) for value in values(sentence))
+    return all(shown.sources_of(value) for value in values(sentence))

@@ -27,21 +27,21 @@ from app.core.validation.cutting import before_orders, without_values
 from app.core.validation.differences import differs_as_told
 from app.core.validation.orders import orders_in
 from app.core.validation.same_subject import is_about_same
-from app.core.validation.source_texts import BACKGROUND, Shown
+from app.core.validation.source_texts import BACKGROUND, SourceTexts
 from app.core.validation.written_calculations import written_calculations
 
-STRETCHES: Final = "segments"
+SEGMENTS_FIELD: Final = "segments"
 """The field name of failures in descriptions of stretches."""
-_HANDOVER: Final = "current_state"
+_HANDOVER_FIELD: Final = "current_state"
 """The field that matters most in a handover."""
 _MOST_FAILING: Final = 1 / 3
-_LEAST_LEFT: Final = 0.5
+_LEAST_REMAINING: Final = 0.5
 _LINE_ITEMS: Final = 2
-_MOST_RECKONED: Final = 8
+_MOST_CALCULATED_OF_STATEMENT: Final = 8
 """The most values of one statement for which calculations are tried."""
-_MOST_CALCULATED: Final = 60
+_MOST_CALCULATED_OF_ANSWER: Final = 60
 """The same for all statements of an answer: honest ones have four at most, and one value may take 0.1 s."""
-_MOST_ORDERS: Final = 100
+_MOST_SEARCHED_ORDERS: Final = 100
 """The most orders in an answer that are looked for in the span. Further ones count as if nobody had asked for them."""
 
 
@@ -61,7 +61,7 @@ class Failure:
     values: tuple[Value, ...] = ()
     orders: tuple[str, ...] = ()
     """The sentences that give the reader orders."""
-    says: str = ""
+    hints: str = ""
     """What the messages say that may be meant instead: a hint for the model that is asked again."""
 
     @property
@@ -72,23 +72,23 @@ class Failure:
     @property
     def is_item(self) -> bool:
         """Whether the statement is an item of a list, not one of several sentences."""
-        return self.index is not None and self.field != STRETCHES
+        return self.index is not None and self.field != SEGMENTS_FIELD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class ExaminedCandidate:
     """A candidate whose sources are complete, with what fails in it."""
 
     candidate: Candidate
     failures: tuple[Failure, ...] = ()
-    borrowed: tuple[Repair, ...] = ()
+    borrowed_values: tuple[Repair, ...] = ()
     """Texts with a value that is elsewhere than in their sources: that is not a failure, but is recorded."""
-    calculated: Given = dataclass_field(default_factory=Given)
+    calculated_values: Given = dataclass_field(default_factory=Given)
     """The values that items calculated from their sources: texts without sources may state them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settled:
+class RepairedCandidate:
     """A candidate without failures, and the repairs that made it so."""
 
     candidate: Candidate
@@ -98,144 +98,178 @@ class Settled:
     main field of a handover, and more than one sentence if it has several."""
 
 
-def examine(candidate: Candidate, shown: Shown) -> Examined:
+def examine(candidate: Candidate, source_texts: SourceTexts) -> ExaminedCandidate:
     """Check every statement of a candidate."""
-    return _Examination(shown).of(candidate)
+    return _Examination(source_texts).examined(candidate)
 
 
 def unsupported_values(
     text: str,
-    found: Sequence[Value],
-    shown: Shown,
+    text_values: Sequence[Value],
+    source_texts: SourceTexts,
     seqs: Sequence[int] = (),
-    beside: Sequence[int] = (),
-    calculated: Given | None = None,
-    left: Budget | None = None,
-    now: date | None = None,
+    replaced_entries: Sequence[int] = (),
+    calculated_values: Given | None = None,
+    calculation_budget: Budget | None = None,
+    newest_day: date | None = None,
 ) -> list[Value]:
     """The values of a statement that were not shown and do not follow from shown values.
 
     Args:
         text: The statement.
-        found: Its values.
-        shown: What was shown.
+        text_values: Its values.
+        source_texts: What was shown.
         seqs: The sources that it names.
-        beside: The entries that it replaces.
-        calculated: The values that were calculated already.
-        left: How many values of the answer may still be calculated.
-        now: The day of the newest message, for a sentence of a narrative: it may count days to it.
+        replaced_entries: The entries that it replaces.
+        calculated_values: The values that were calculated already.
+        calculation_budget: How many values of the answer may still be calculated.
+        newest_day: The day of the newest message, for a sentence of a narrative: it may count days to it.
     """
-    novel = [one for one in found if not (shown.shows(one, seqs) or (calculated and calculated.sources(one)))]
+    novel = [
+        one
+        for one in text_values
+        if not (source_texts.shows(one, seqs) or (calculated_values and calculated_values.sources(one)))
+    ]
     if not novel:
         return []
-    written, basis = written_calculations(text), None
+    written_out, basis = written_calculations(text), None
 
-    def left_after(value: Value) -> list[Value]:
+    def remaining_after(value: Value) -> list[Value]:
         # If a value follows, its repetitions follow too, unless a calculation beside one has another result.
-        told_again = [one for one in novel if one.forms == value.forms and not written.deny(text, one)]
-        return [one for one in novel if one is not value and one not in told_again]
+        repetitions = [one for one in novel if one.forms == value.forms and not written_out.deny(text, one)]
+        return [one for one in novel if one is not value and one not in repetitions]
 
-    for value in novel[:_MOST_RECKONED]:
-        told = _check_of_told_numbers(shown, found, novel)
-        if written.prove(value, told):
-            novel, basis = left_after(value), None
+    for value in novel[:_MOST_CALCULATED_OF_STATEMENT]:
+        is_shown_number = _shown_number_check(source_texts, text_values, novel)
+        if written_out.prove(value, is_shown_number):
+            novel, basis = remaining_after(value), None
             continue
-        if written.deny(text, value):
+        if written_out.deny(text, value):
             continue
-        if left and not left.takes(1):
+        if calculation_budget and not calculation_budget.takes(1):
             break
         if basis is None:
             starts = {one.start for one in novel}
-            known = [one for one in found if one.start not in starts]
-            basis = shown.basis(text, novel, known, seqs, beside, written.untold(told))
-        if follows(value, replace(basis, now=now)) or differs_as_told(text, value, basis, shown.amounts_like(value)):
-            novel, basis = left_after(value), None
-    told = _check_of_told_numbers(shown, found, novel)  # "88 % (362 of 412)": now that 362 follows
-    return [one for one in novel if not written.prove(one, told)]
+            known = [one for one in text_values if one.start not in starts]
+            basis = source_texts.calculation_basis(
+                text, novel, known, seqs, replaced_entries, written_out.untold(is_shown_number)
+            )
+        if follows(value, replace(basis, now=newest_day)) or differs_as_told(
+            text, value, basis, source_texts.amounts_like(value)
+        ):
+            novel, basis = remaining_after(value), None
+    is_shown_number = _shown_number_check(source_texts, text_values, novel)  # "88 % (362 of 412)": now that 362 follows
+    return [one for one in novel if not written_out.prove(one, is_shown_number)]
 
 
-def _check_of_told_numbers(shown: Shown, found: Sequence[Value], novel: Sequence[Value]) -> Callable[[float], bool]:
+def _shown_number_check(
+    source_texts: SourceTexts, text_values: Sequence[Value], novel: Sequence[Value]
+) -> Callable[[float], bool]:
     starts = {one.start for one in novel}
-    here = {plain(abs(one.amount)) for one in found if one.amount is not None and one.start not in starts}
-    return lambda number: plain(number) in here or shown.holds_number(number)
+    shown_numbers = {
+        plain(abs(one.amount)) for one in text_values if one.amount is not None and one.start not in starts
+    }
+    return lambda number: plain(number) in shown_numbers or source_texts.holds_number(number)
 
 
 class _Examination:
-    def __init__(self, shown: Shown, calculated: Given | None = None) -> None:
-        self._shown = shown
-        self._left, self._orders = Budget(_MOST_CALCULATED), Budget(_MOST_ORDERS)
-        self._calculated = calculated or Given()
+    def __init__(self, source_texts: SourceTexts, calculated_values: Given | None = None) -> None:
+        self._source_texts = source_texts
+        self._calculation_budget, self._order_budget = Budget(_MOST_CALCULATED_OF_ANSWER), Budget(_MOST_SEARCHED_ORDERS)
+        self._calculated_values = calculated_values or Given()
         self._failures: list[Failure] = []
-        self._borrowed: list[Repair] = []
+        self._borrowed_values: list[Repair] = []
 
-    def of(self, candidate: Candidate) -> Examined:
-        items = tuple(self._item(index, item) for index, item in enumerate(candidate.items))
+    def examined(self, candidate: Candidate) -> ExaminedCandidate:
+        items = tuple(self._examined_item(index, item) for index, item in enumerate(candidate.items))
         for field, text in candidate.narrative.items():
             for sentence in sentences(text):
-                self._statement(field, None, sentence, self._shown.newest_day)
+                self._check_statement(field, None, sentence, self._source_texts.newest_day)
         digests = tuple(self._with_known_tags(digest) for digest in candidate.digests)
         for digest in digests:
             for sentence in (digest.topic, *sentences(digest.brief)):
-                self._statement(STRETCHES, digest.number, sentence)
-        return Examined(
+                self._check_statement(SEGMENTS_FIELD, digest.number, sentence)
+        return ExaminedCandidate(
             candidate=replace(candidate, items=items, digests=digests),
             failures=tuple(self._failures),
-            borrowed=tuple(self._borrowed),
-            calculated=self._calculated,
+            borrowed_values=tuple(self._borrowed_values),
+            calculated_values=self._calculated_values,
         )
 
     def fails(self, text: str) -> bool:
         """Whether a sentence that replaces another fails too."""
         known = len(self._failures)
-        return len(self.of(Candidate(narrative={STRETCHES: text})).failures) > known
+        return len(self.examined(Candidate(narrative={SEGMENTS_FIELD: text})).failures) > known
 
-    def _item(self, index: int, item: CandidateItem) -> CandidateItem:
-        found = values(item.text)
+    def _examined_item(self, index: int, item: CandidateItem) -> CandidateItem:
+        text_values = values(item.text)
         if self._fails_by_order(item.field, index, item.text):
             return item
-        replaced = self._shown.numbers(item.replaces)
-        novel = unsupported_values(item.text, found, self._shown, item.from_seqs, replaced, left=self._left)
+        replaced = self._source_texts.entry_numbers(item.replaces)
+        novel = unsupported_values(
+            item.text,
+            text_values,
+            self._source_texts,
+            item.from_seqs,
+            replaced,
+            calculation_budget=self._calculation_budget,
+        )
         if novel:
-            self._fail(item.field, index, item.text, novel, self._shown.near(item.from_seqs))
+            self._record_failure(item.field, index, item.text, novel, self._source_texts.neighbourhood(item.from_seqs))
             return item
-        for value in found:
-            if not self._shown.sources(value):
-                self._calculated.add(BACKGROUND, value.text)
-        near = self._shown.near(item.from_seqs, item.replaces)
-        if near and any(self._is_borrowed(value, near) for value in found):
-            self._borrowed.append(Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text))
-        return replace(item, from_seqs=self._shown.completed(item.from_seqs, found, item.replaces))
+        for value in text_values:
+            if not self._source_texts.sources_of(value):
+                self._calculated_values.add(BACKGROUND, value.text)
+        near = self._source_texts.neighbourhood(item.from_seqs, item.replaces)
+        if near and any(self._is_borrowed(value, near) for value in text_values):
+            self._borrowed_values.append(
+                Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text)
+            )
+        return replace(item, from_seqs=self._source_texts.completed_sources(item.from_seqs, text_values, item.replaces))
 
     def _with_known_tags(self, digest: SegmentDigest) -> SegmentDigest:
         return replace(
             digest,
             tags=tuple(
-                tag for tag in digest.tags if not unsupported_values(tag, values(tag), self._shown, left=self._left)
+                tag
+                for tag in digest.tags
+                if not unsupported_values(
+                    tag, values(tag), self._source_texts, calculation_budget=self._calculation_budget
+                )
             ),
         )
 
     def _is_borrowed(self, value: Value, near: set[int]) -> bool:
-        sources = self._shown.sources(value)
+        sources = self._source_texts.sources_of(value)
         return BACKGROUND not in sources and sources.isdisjoint(near)
 
-    def _statement(self, field: str, index: int | None, sentence: str, now: date | None = None) -> None:
+    def _check_statement(self, field: str, index: int | None, sentence: str, newest_day: date | None = None) -> None:
         if self._fails_by_order(field, index, sentence):
             return
         novel = unsupported_values(
-            sentence, values(sentence), self._shown, calculated=self._calculated, left=self._left, now=now
+            sentence,
+            values(sentence),
+            self._source_texts,
+            calculated_values=self._calculated_values,
+            calculation_budget=self._calculation_budget,
+            newest_day=newest_day,
         )
         if novel:
-            self._fail(field, index, sentence, novel, ())
+            self._record_failure(field, index, sentence, novel, ())
 
     def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
-        told = orders_in(text)
-        orders = [order for order in told if not (self._orders.takes(1) and self._shown.wishes.include(order))]
+        found = orders_in(text)
+        orders = [
+            order for order in found if not (self._order_budget.takes(1) and self._source_texts.wishes.include(order))
+        ]
         if orders:
             failure = Failure(field=field, index=index, statement=text, reason="order", orders=tuple(orders))
             self._failures.append(failure)
         return bool(orders)
 
-    def _fail(self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]) -> None:
+    def _record_failure(
+        self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]
+    ) -> None:
         self._failures.append(
             Failure(
                 field=field,
@@ -243,22 +277,24 @@ class _Examination:
                 statement=text,
                 reason="novel_value",
                 values=tuple(novel),
-                says=self._shown.says(text, novel, sorted(near)) if len(self._failures) < MOST_DOUBTS else "",
+                hints=self._source_texts.hints(text, novel, sorted(near)) if len(self._failures) < MOST_DOUBTS else "",
             )
         )
 
 
-def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -> tuple[Candidate, tuple[Repair, ...]]:
+def with_answers(
+    examined: ExaminedCandidate, answers: Mapping[int, str], source_texts: SourceTexts
+) -> tuple[Candidate, tuple[Repair, ...]]:
     """The candidate with the model's answers to what it was asked again.
 
     Args:
         examined: The candidate and its failures, in the order in which they were asked about.
         answers: The new statement by the failure's number, from 1 on; an empty text withdraws the statement. A
             statement without an answer stays.
-        shown: What the model was shown: an answer with other values is not used.
+        source_texts: What the model was shown: an answer with other values is not used.
     """
-    examination = _Examination(shown, examined.calculated)
-    told = {
+    examination = _Examination(source_texts, examined.calculated_values)
+    answered = {
         failure.key: (failure, text)
         for number, failure in enumerate(examined.failures, start=1)
         if number in answers
@@ -268,8 +304,8 @@ def with_answers(examined: Examined, answers: Mapping[int, str], shown: Shown) -
             or not examination.fails(text)
         )
     }
-    made = _edited(examined.candidate, lambda key: told.get(key, (None, None))[1])
-    return made, _repairs(told.values())
+    edited = _edited_candidate(examined.candidate, lambda key: answered.get(key, (None, None))[1])
+    return edited, _repairs(answered.values())
 
 
 def _answer_as_statement(failure: Failure, answer: str) -> str:
@@ -278,15 +314,17 @@ def _answer_as_statement(failure: Failure, answer: str) -> str:
     return text + end if text and not failure.is_item and end in ENDS and text[-1] not in ENDS else text
 
 
-def _repairs(told: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
+def _repairs(edits: Iterable[tuple[Failure, str]]) -> tuple[Repair, ...]:
     return tuple(
         Repair(field=failure.field, reason=failure.reason, before=failure.statement, after=text or None)
-        for failure, text in told
+        for failure, text in edits
         if text != failure.statement
     )
 
 
-def without_failures(examined: Examined, schema: StateSchema, previous: Iterable[StateEntry] = ()) -> Settled:
+def without_failures(
+    examined: ExaminedCandidate, schema: StateSchema, previous: Iterable[StateEntry] = ()
+) -> RepairedCandidate:
     """The candidate without the statements that still fail.
 
     Args:
@@ -295,35 +333,41 @@ def without_failures(examined: Examined, schema: StateSchema, previous: Iterable
         previous: Earlier entries. A shortened item surely replaces only those of them that its rest still tells.
     """
     candidate, failures = examined.candidate, examined.failures
-    if _is_mostly_made_up(candidate, failures, schema):
-        return Settled(candidate=candidate, is_refused=True)
-    cut = {failure.key: (failure, _rest_of_statement(failure)) for failure in failures}
-    told = {entry.id: entry.text for entry in previous}
-    made = _edited(candidate, lambda key: cut[key][1] if key in cut else None, previous=told)
-    narrative, lines = _narratives_left(candidate, made, schema.home("fact").name)
-    lost = {line.field for line in lines}
-    gone = {key for key, (_, text) in cut.items() if not text}
-    places = {field: _kept_sentences_before(field, text, gone) for field, text in candidate.narrative.items()}
+    if _is_mostly_unsupported(candidate, failures, schema):
+        return RepairedCandidate(candidate=candidate, is_refused=True)
+    shortened = {failure.key: (failure, _remaining_statement(failure)) for failure in failures}
+    previous_texts = {entry.id: entry.text for entry in previous}
+    edited = _edited_candidate(
+        candidate, lambda key: shortened[key][1] if key in shortened else None, previous=previous_texts
+    )
+    narrative, lines = _remaining_narratives(candidate, edited, schema.home("fact").name)
+    replaced_fields = {line.field for line in lines}
+    removed = {key for key, (_, text) in shortened.items() if not text}
+    places = {field: _kept_sentences_before(field, text, removed) for field, text in candidate.narrative.items()}
     repairs = [
-        repair if failure.field in lost else replace(repair, cut=_restorable_cut(failure, candidate, places))
-        for failure, text in cut.values()
+        repair if failure.field in replaced_fields else replace(repair, cut=_restorable_cut(failure, candidate, places))
+        for failure, text in shortened.values()
         for repair in _repairs([(failure, text)])
     ]
-    return Settled(candidate=replace(made, narrative=narrative), repairs=(*examined.borrowed, *repairs, *lines))
+    return RepairedCandidate(
+        candidate=replace(edited, narrative=narrative), repairs=(*examined.borrowed_values, *repairs, *lines)
+    )
 
 
-def _kept_sentences_before(field: str, narrative: str, gone: Collection[tuple[str, int | None, str]]) -> dict[str, int]:
+def _kept_sentences_before(
+    field: str, narrative: str, removed: Collection[tuple[str, int | None, str]]
+) -> dict[str, int]:
     places: dict[str, int] = {}
     staying = 0
     for sentence in sentences(narrative):
         places.setdefault(sentence, staying)
-        staying += (field, None, sentence) not in gone
+        staying += (field, None, sentence) not in removed
     return places
 
 
 def _restorable_cut(failure: Failure, candidate: Candidate, places: Mapping[str, Mapping[str, int]]) -> Cut | None:
     # Orders to the reader are never restored, and code describes a stretch whose text was cut.
-    if failure.reason != "novel_value" or failure.field == STRETCHES:
+    if failure.reason != "novel_value" or failure.field == SEGMENTS_FIELD:
         return None
     if failure.index is not None:
         item = candidate.items[failure.index]
@@ -331,19 +375,19 @@ def _restorable_cut(failure: Failure, candidate: Candidate, places: Mapping[str,
     return Cut(place=places[failure.field][failure.statement])
 
 
-def _is_mostly_made_up(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
+def _is_mostly_unsupported(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
     is_whole = not schema.home("fact").is_list
     for field, text in candidate.narrative.items():
-        if not is_whole and field != _HANDOVER:
+        if not is_whole and field != _HANDOVER_FIELD:
             continue
-        failing, told = sum(failure.field == field for failure in failures), len(sentences(text))
+        failing, sentence_count = sum(failure.field == field for failure in failures), len(sentences(text))
         # One failing sentence of two may just as well be an error of the check.
-        if failing > _MOST_FAILING * told and (failing > 1 or told == 1):
+        if failing > _MOST_FAILING * sentence_count and (failing > 1 or sentence_count == 1):
             return True
     return False
 
 
-def _edited(
+def _edited_candidate(
     candidate: Candidate,
     edit: Callable[[tuple[str, int | None, str]], str | None],
     *,
@@ -360,62 +404,62 @@ def _edited(
         if text is None:
             items.append(item)
         elif text:
-            items.append(replace(item, text=text, unproven=_no_longer_told(item.replaces, text, previous)))
+            items.append(replace(item, text=text, unproven=_names_no_longer_covered(item.replaces, text, previous)))
     narrative = {
-        field: _retold(text, lambda sentence, field=field: edit((field, None, sentence)))  # type: ignore[misc]
+        field: _edited_text(text, lambda sentence, field=field: edit((field, None, sentence)))  # type: ignore[misc]
         for field, text in candidate.narrative.items()
     }
-    digests = tuple(_redescribed(digest, edit, voids=previous is not None) for digest in candidate.digests)
+    digests = tuple(_edited_digest(digest, edit, drops_short=previous is not None) for digest in candidate.digests)
     return replace(candidate, items=tuple(items), narrative=narrative, digests=digests)
 
 
-def _no_longer_told(names: tuple[str, ...], text: str, previous: Mapping[str, str] | None) -> tuple[str, ...]:
+def _names_no_longer_covered(names: tuple[str, ...], text: str, previous: Mapping[str, str] | None) -> tuple[str, ...]:
     if previous is None:
         return ()
-    return tuple(name for name in names if not (name in previous and _retells_all_of(text, previous[name])))
+    return tuple(name for name in names if not (name in previous and _covers(text, previous[name])))
 
 
-def _retells_all_of(text: str, earlier: str) -> bool:
+def _covers(text: str, earlier: str) -> bool:
     lost = Counter(one.kind for one in values(earlier)) - Counter(one.kind for one in values(text))
     return not lost and is_about_same(text, earlier)
 
 
-def _redescribed(
-    digest: SegmentDigest, edit: Callable[[tuple[str, int | None, str]], str | None], *, voids: bool
+def _edited_digest(
+    digest: SegmentDigest, edit: Callable[[tuple[str, int | None, str]], str | None], *, drops_short: bool
 ) -> SegmentDigest:
-    topic = edit((STRETCHES, digest.number, digest.topic))
-    brief = _retold(digest.brief, lambda sentence: edit((STRETCHES, digest.number, sentence)))
-    if voids and len(brief) < _LEAST_LEFT * len(digest.brief):
+    topic = edit((SEGMENTS_FIELD, digest.number, digest.topic))
+    brief = _edited_text(digest.brief, lambda sentence: edit((SEGMENTS_FIELD, digest.number, sentence)))
+    if drops_short and len(brief) < _LEAST_REMAINING * len(digest.brief):
         brief = ""
     return replace(digest, topic=digest.topic if topic is None else topic, brief=brief)
 
 
-def _retold(text: str, edit: Callable[[str], str | None]) -> str:
+def _edited_text(text: str, edit: Callable[[str], str | None]) -> str:
     """A text edited sentence by sentence; unchanged sentences stay exactly as they are, spaces included."""
     pieces: list[str] = []
     end = 0
     for start, stop in sentence_spans(text):
         sentence = text[start:stop]
-        told = edit(sentence)
-        if told is None:
+        replacement = edit(sentence)
+        if replacement is None:
             pieces.append(text[end:stop])
-        elif told:
-            pieces += [text[end:start], told]
+        elif replacement:
+            pieces += [text[end:start], replacement]
         end = stop
     return "".join(pieces).strip()
 
 
-def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
+def _remaining_narratives(written: Candidate, edited: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
     """The narratives of which at least half is left, and for the others lines made from the newest entries.
 
     Entries of the field of facts are used if there are any, since entries about the mood do not say what happened.
     """
-    newest = [item for item in made.items if item.field == facts] or made.items
+    newest = [item for item in edited.items if item.field == facts] or edited.items
     kept: dict[str, str] = {}
     repairs: list[Repair] = []
     for field, before in written.narrative.items():
-        text = made.narrative.get(field, "")
-        if text and len(text) >= _LEAST_LEFT * len(before):
+        text = edited.narrative.get(field, "")
+        if text and len(text) >= _LEAST_REMAINING * len(before):
             kept[field] = text
             continue
         line = " ".join(closed(item.text) for item in newest[-_LINE_ITEMS:]) or text
@@ -425,7 +469,7 @@ def _narratives_left(written: Candidate, made: Candidate, facts: str) -> tuple[d
     return kept, repairs
 
 
-def _rest_of_statement(failure: Failure) -> str:
+def _remaining_statement(failure: Failure) -> str:
     if failure.reason == "order":
         return before_orders(failure.statement, failure.orders)
     return without_values(failure.statement, failure.values)

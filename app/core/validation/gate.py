@@ -42,12 +42,12 @@ from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
 from app.core.validation.dates import with_dates
 from app.core.validation.digest_checks import described
-from app.core.validation.exact_checks import STRETCHES, Examined, examine, with_answers, without_failures
+from app.core.validation.exact_checks import SEGMENTS_FIELD, ExaminedCandidate, examine, with_answers, without_failures
 from app.core.validation.excuses import is_excuse
 from app.core.validation.health import is_cut_off
 from app.core.validation.orders import orders_in
-from app.core.validation.second_answers import second_answer
-from app.core.validation.source_texts import Shown
+from app.core.validation.second_answers import parse_second_answer
+from app.core.validation.source_texts import SourceTexts
 
 LEAST_SAVED: Final = 0.10
 """A compaction that saves less than this share of the folded tokens costs more than it brings."""
@@ -66,13 +66,13 @@ class GateReport:
 
     candidate: Candidate | None = None
     reason: str | None = None
-    examined: Examined | None = None
+    examined: ExaminedCandidate | None = None
     """The answer as it came, with its failures: the model can be asked about them again, even if the answer is refused
     because of them."""
     repairs: tuple[Repair, ...] = ()
     by_model: bool = True
     """Whether a language model wrote it. The offline summarizer quotes, and is not asked again."""
-    shown: Shown | None = None
+    shown: SourceTexts | None = None
 
     @property
     def ungrounded(self) -> int:
@@ -113,15 +113,15 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     whole, repairs = _without_passage_names(
         replace(attributed, digests=described(attributed.digests, request)), request
     )
-    return _report(whole, request, GateReport(by_model=by_model, shown=Shown.of(request), repairs=repairs))
+    return _report(whole, request, GateReport(by_model=by_model, shown=SourceTexts.of(request), repairs=repairs))
 
 
 def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
     """The report with the model's answers to what it was asked again; answers that cannot be used are ignored."""
     if report.examined is None or FINISH.get(proposal.finish):
         return report
-    second = second_answer(proposal.text, request.schema, request)
-    shown = report.shown or Shown.of(request)
+    second = parse_second_answer(proposal.text, request.schema, request)
+    shown = report.shown or SourceTexts.of(request)
     candidate, repairs = with_answers(report.examined, second.statements, shown)
     candidate = replace(candidate, digests=described(candidate.digests, request))
     lost = attribute_sources(Candidate(items=second.added, narrative={}), request.messages, request.previous).items
@@ -138,7 +138,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
 
 def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -> GateReport:
     """The report after the exact checks. It is a refusal if nothing is left, or no item though the span has facts."""
-    shown = so_far.shown or Shown.of(request)
+    shown = so_far.shown or SourceTexts.of(request)
     examined = examine(candidate, shown)
     left = without_failures(examined, request.schema, request.previous)
     report = replace(so_far, examined=examined, repairs=(*so_far.repairs, *left.repairs), shown=shown)
@@ -169,7 +169,7 @@ def _without_passage_names(candidate: Candidate, request: SummaryRequest) -> tup
         items=tuple(replace(item, text=told(item.field, item.text)) for item in candidate.items),
         narrative={field: told(field, text) for field, text in candidate.narrative.items()},
         digests=tuple(
-            replace(one, topic=told(STRETCHES, one.topic), brief=told(STRETCHES, one.brief))
+            replace(one, topic=told(SEGMENTS_FIELD, one.topic), brief=told(SEGMENTS_FIELD, one.brief))
             for one in candidate.digests
         ),
     ), tuple(repairs)

@@ -23,34 +23,34 @@ from app.core.text.patterns import compiled
 from app.core.text.values import MONEY, Given, Value
 from app.core.text.words import stems
 from app.core.validation.expected_values import AmountsBetween, Basis, Source
-from app.core.validation.orders import Said, Wishes, orders_in
-from app.core.validation.value_hints import Told, meant, told_in
+from app.core.validation.orders import Utterance, Wishes, orders_in
+from app.core.validation.value_hints import SentenceContent, hints_for, sentences_with_values
 
 BACKGROUND: Final = 0
 """The source number of what belongs to no message: the system prompt."""
-_REACH: Final = 2
+_NEIGHBOURS: Final = 2
 """How many messages before and after a source are near it: an answer is understood from its question."""
 _MOST_HINTS: Final = 6
-_MOST_MEANT: Final = 5
+_MOST_HINTED_VALUES: Final = 5
 """The most values of a statement for which hints are given: the model that is asked again is told of as many."""
-_FEW: Final = 4
+_MOST_TELLING_SOURCES: Final = 4
 """The most sources of a value that still tells where a statement comes from."""
-_MOST_SOURCES: Final = 3
-_MOST_ALIKE: Final = 2
+_MOST_ASSUMED_SOURCES: Final = 3
+_MOST_SIMILAR_SOURCES: Final = 2
 """The most sources that are assumed for a statement that names none and has no known value."""
 _SCALES: Final = (1_000.0, 10_000.0, 1_000_000.0)
 _LEAST_UNSCALED: Final = 10
 """The least whole number that is looked for without its scale: smaller ones are everywhere."""
-_LEAST_TELLING: Final = 100
+_LEAST_TELLING_NUMBER: Final = 100
 """The least number without a unit that tells where a statement comes from: smaller ones are everywhere by chance."""
-_LIKE_SIZE: Final = 5
+_MOST_SIZE_RATIO: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _LIST: Final = compiled(r"(?<![\d.])\d++(?:,\d++)++")
-_MOST_OWN: Final = 6
-_MOST_NEAR: Final = 6
+_MOST_OWN_SOURCES: Final = 6
+_MOST_NEARBY_SOURCES: Final = 6
 
 
-class Shown:
+class SourceTexts:
     """The messages of a span (by ``seq``), the previous state (by negative numbers), anchors, and the system prompt."""
 
     def __init__(
@@ -62,94 +62,96 @@ class Shown:
     ) -> None:
         self.messages: Final = {message.seq: message for message in messages}
         self._entries: Final = {-number: entry for number, entry in enumerate(previous, start=1)}
-        self._numbers: Final = {entry.id: number for number, entry in self._entries.items()}
-        self._resting: Final[defaultdict[int, list[int]]] = defaultdict(list)
+        self._entry_numbers: Final = {entry.id: number for number, entry in self._entries.items()}
+        self._entries_by_source: Final[defaultdict[int, list[int]]] = defaultdict(list)
         for number, entry in self._entries.items():
             for seq in entry.from_seqs:
-                self._resting[seq].append(number)
+                self._entries_by_source[seq].append(number)
         self._seqs: Final = [message.seq for message in messages]
         self._places: Final = {seq: place for place, seq in enumerate(self._seqs)}
-        self._told: Final[dict[int, tuple[Told, ...]]] = {}
-        self._given: Final = Given()
+        self._sentences: Final[dict[int, tuple[SentenceContent, ...]]] = {}
+        self._values: Final = Given()
         self._texts: Final = {message.seq: message_text(message) for message in messages}
         self._texts.update((number, entry.text) for number, entry in self._entries.items())
         self._operands: Final[dict[int, Operands]] = {}
         self._clauses: Final[dict[int, list[tuple[int, int, frozenset[str]]]]] = {}
         for message in messages:
-            self._given.add(message.seq, self._texts[message.seq], message.created_at)
-            for more in (*told_beside_text(message), _listed_numbers(message, self._texts[message.seq])):
-                if more:
-                    self._given.add(message.seq, more)
+            self._values.add(message.seq, self._texts[message.seq], message.created_at)
+            for further_text in (*told_beside_text(message), _listed_numbers(message, self._texts[message.seq])):
+                if further_text:
+                    self._values.add(message.seq, further_text)
         for number, entry in self._entries.items():
-            self._given.add(number, "\n".join([entry.text, *entry.superseded]))
+            self._values.add(number, "\n".join([entry.text, *entry.superseded]))
         anchors = tuple(anchors)
         for anchor in anchors:
             if anchor.seq not in self.messages:
-                self._given.add(anchor.seq, anchor.content)
+                self._values.add(anchor.seq, anchor.content)
         if system_prompt:
-            self._given.add(BACKGROUND, system_prompt)
+            self._values.add(BACKGROUND, system_prompt)
         self._system_prompt: Final = system_prompt
-        self._anchored: Final = [one.content for one in anchors if one.speaker == "user" and not one.pasted]
+        self._user_anchors: Final = [one.content for one in anchors if one.speaker == "user" and not one.pasted]
 
     @classmethod
-    def of(cls, request: SummaryRequest) -> Shown:
+    def of(cls, request: SummaryRequest) -> SourceTexts:
         """All that a request shows."""
         return cls(request.messages, request.previous, request.anchors, request.system_prompt)
 
-    def sources(self, value: Value) -> frozenset[int]:
+    def sources_of(self, value: Value) -> frozenset[int]:
         """The sources that have a value, else its number without scale near an amount of its size: "70k? No, 60"."""
-        return self._given.sources(value) or self._unscaled(value)
+        return self._values.sources(value) or self._unscaled_sources(value)
 
     def shows(self, value: Value, seqs: Sequence[int]) -> bool:
         """Whether a value was shown anywhere, or may be meant in or near these messages."""
-        return bool(self._given.plainly(value) or self._unscaled(value)) or self._tells_day(value, seqs)
+        return bool(self._values.plainly(value) or self._unscaled_sources(value)) or self._has_day(value, seqs)
 
-    def _tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
-        near = self.near(seqs)
-        named = self._given.by_weekday(value)
+    def _has_day(self, value: Value, seqs: Sequence[int]) -> bool:
+        near = self.neighbourhood(seqs)
+        named = self._values.by_weekday(value)
         # A statement that names no messages may rest on any.
         if named and (not near or not named.isdisjoint(near)):
             return True
         # The day ("the 18th") must stand near these messages, its month anywhere; without messages, near each other.
         return any(
-            (bool(months) and seq in near) if near else not months.isdisjoint(self.near([seq]))
-            for days, months in self._given.days_and_months(value)
+            (bool(months) and seq in near) if near else not months.isdisjoint(self.neighbourhood([seq]))
+            for days, months in self._values.days_and_months(value)
             for seq in days
         )
 
-    def _unscaled(self, value: Value) -> frozenset[int]:
+    def _unscaled_sources(self, value: Value) -> frozenset[int]:
         if value.amount is None or value.base or abs(value.amount) < _SCALES[0]:
             return frozenset()
         numbers = (value.amount / scale for scale in _SCALES)
         bare = [one for one in numbers if one >= _LEAST_UNSCALED or one != int(one)]
-        held = frozenset[int]().union(*map(self._given.holding, bare))
-        sized = self._given.holding_about(value.amount, _LIKE_SIZE) if held else frozenset()
-        return frozenset(seq for seq in held if not sized.isdisjoint(self.near([seq])))
+        sources = frozenset[int]().union(*map(self._values.holding, bare))
+        similar_sources = self._values.holding_about(value.amount, _MOST_SIZE_RATIO) if sources else frozenset()
+        return frozenset(seq for seq in sources if not similar_sources.isdisjoint(self.neighbourhood([seq])))
 
     def holds_number(self, number: float) -> bool:
         """Whether a number was shown anywhere, whatever it counts."""
-        return bool(self._given.holding(number))
+        return bool(self._values.holding(number))
 
     def amounts_like(self, value: Value) -> AmountsBetween:
         """A function that looks up shown amounts; amounts of money are those in the currency of this value."""
         currency = value.measure or MONEY
-        return lambda unit, first, last: self._given.amounts_between(currency if unit == MONEY else unit, first, last)
+        return lambda unit, first, last: self._values.amounts_between(currency if unit == MONEY else unit, first, last)
 
-    def numbers(self, entries: Iterable[str]) -> list[int]:
+    def entry_numbers(self, entries: Iterable[str]) -> list[int]:
         """The source numbers of entries of the previous state."""
-        return [self._numbers[entry] for entry in entries if entry in self._numbers]
+        return [self._entry_numbers[entry] for entry in entries if entry in self._entry_numbers]
 
-    def near(self, seqs: Sequence[int], entries: Iterable[str] = ()) -> set[int]:
+    def neighbourhood(self, seqs: Sequence[int], entries: Iterable[str] = ()) -> set[int]:
         """The given messages with their neighbours, the given entries, and entries that rest on the given messages."""
-        found = set(self.numbers(entries))
+        numbers = set(self.entry_numbers(entries))
         for seq in seqs:
             if (place := self._places.get(seq)) is not None:
-                found.update(self._seqs[max(0, place - _REACH) : place + _REACH + 1])
+                numbers.update(self._seqs[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1])
             elif seq in self._entries:
-                found.add(seq)
-        return found.union(self._entries_resting_on(seqs))
+                numbers.add(seq)
+        return numbers.union(self._entries_resting_on(seqs))
 
-    def completed(self, seqs: Sequence[int], found: Iterable[Value], entries: Iterable[str] = ()) -> tuple[int, ...]:
+    def completed_sources(
+        self, seqs: Sequence[int], text_values: Iterable[Value], replaced_entries: Iterable[str] = ()
+    ) -> tuple[int, ...]:
         """The sources of a text, with each message added that is the only one to have one of its values.
 
         So erasing such a message also reaches the text. If only one entry has a value, that entry's sources are added;
@@ -159,36 +161,36 @@ class Shown:
 
         Args:
             seqs: The sources that the text names.
-            found: The values of the text.
-            entries: The entries that the text replaces.
+            text_values: The values of the text.
+            replaced_entries: The entries that the text replaces.
         """
         named = dict.fromkeys(seqs)
         covered = {*seqs, *self._entries_resting_on(seqs)}
-        for value in {one.meaning: one for one in found}.values():
-            sources = self.sources(value)
-            if _is_everywhere(value) or BACKGROUND in sources or not sources.isdisjoint(covered):
+        for value in {one.meaning: one for one in text_values}.values():
+            sources = self.sources_of(value)
+            if _is_common_number(value) or BACKGROUND in sources or not sources.isdisjoint(covered):
                 continue
-            replaced = sources.intersection(self.numbers(entries))
-            holding = filter(None, map(self._messages_of_source, sorted(replaced or sources, reverse=True)))
-            newest = next(holding, ())
-            if replaced or not covered or all(other == newest for other in holding):
+            replaced = sources.intersection(self.entry_numbers(replaced_entries))
+            message_lists = filter(None, map(self._messages_of_source, sorted(replaced or sources, reverse=True)))
+            newest = next(message_lists, ())
+            if replaced or not covered or all(other == newest for other in message_lists):
                 named.update(dict.fromkeys(newest))
         return tuple(named)
 
     def _entries_resting_on(self, seqs: Iterable[int]) -> list[int]:
-        return [entry for seq in seqs if seq not in self.messages for entry in self._resting.get(seq, ())]
+        return [entry for seq in seqs if seq not in self.messages for entry in self._entries_by_source.get(seq, ())]
 
     def _messages_of_source(self, source: int) -> tuple[int, ...]:
         return (source,) if source > 0 else self._entries[source].from_seqs
 
-    def basis(
+    def calculation_basis(
         self,
         text: str,
         novel: Sequence[Value],
         known: Iterable[Value],
         seqs: Iterable[int],
-        beside: Iterable[int] = (),
-        without: Iterable[tuple[int, int]] = (),
+        replaced_entries: Iterable[int] = (),
+        excluded_spans: Iterable[tuple[int, int]] = (),
     ) -> Basis:
         """What a statement may have been calculated from.
 
@@ -198,21 +200,33 @@ class Shown:
             known: Its other values. If the statement names no sources, the messages with most of these values are used;
                 if it has no such values, those in the most similar words.
             seqs: The sources that it names.
-            beside: The entries that it replaces: they come first among the texts near its sources.
-            without: Further parts of the statement that are no operands.
+            replaced_entries: The entries that it replaces: they come first among the texts near its sources.
+            excluded_spans: Further parts of the statement that are no operands.
         """
         words = frozenset(stems(text))
         seqs = tuple(seqs)
         own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
         own += [one for one in self._entries_resting_on(seqs) if one not in own]
-        held = Counter(seq for value in known if len(sources := self.sources(value)) <= _FEW for seq in sources)
-        likely = [seq for seq, _ in sorted(held.items(), key=lambda one: (-one[1], -one[0]))]
-        own = own or likely[:_MOST_SOURCES] or self._texts_most_alike(words)
-        near = [seq for seq in dict.fromkeys([*beside, *likely, *sorted(self.near(own))]) if seq not in own]
-        left_out = [*((value.start, value.end) for value in novel), *without]
-        told = operands(text, without=left_out)
-        told = replace(told, relative=operands(text, self._newest_moment(own), without=left_out).days)
-        return Basis(told, self._close(own[:_MOST_OWN], words), self._close(near[:_MOST_NEAR], words))
+        known_value_counts = Counter(
+            seq for value in known if len(sources := self.sources_of(value)) <= _MOST_TELLING_SOURCES for seq in sources
+        )
+        likely = [seq for seq, _ in sorted(known_value_counts.items(), key=lambda one: (-one[1], -one[0]))]
+        own = own or likely[:_MOST_ASSUMED_SOURCES] or self._texts_most_alike(words)
+        near = [
+            seq
+            for seq in dict.fromkeys([*replaced_entries, *likely, *sorted(self.neighbourhood(own))])
+            if seq not in own
+        ]
+        excluded = [*((value.start, value.end) for value in novel), *excluded_spans]
+        statement_operands = operands(text, without=excluded)
+        statement_operands = replace(
+            statement_operands, relative=operands(text, self._newest_moment(own), without=excluded).days
+        )
+        return Basis(
+            statement_operands,
+            self._with_closeness(own[:_MOST_OWN_SOURCES], words),
+            self._with_closeness(near[:_MOST_NEARBY_SOURCES], words),
+        )
 
     @cached_property
     def newest_day(self) -> date | None:
@@ -222,21 +236,29 @@ class Shown:
 
     def _newest_moment(self, seqs: Iterable[int]) -> datetime | None:
         # A day without a year is taken as one around this moment.
-        said = [self.messages[seq] for seq in seqs if seq in self.messages] or list(self.messages.values())
-        return max((message.created_at for message in said), default=None)
+        messages = [self.messages[seq] for seq in seqs if seq in self.messages] or list(self.messages.values())
+        return max((message.created_at for message in messages), default=None)
 
     def _texts_most_alike(self, words: frozenset[str]) -> list[int]:
         shared = {
-            source: words.intersection(chain.from_iterable(said for *_, said in self._clauses_of(source)))
+            source: words.intersection(
+                chain.from_iterable(clause_words for *_, clause_words in self._clauses_of(source))
+            )
             for source in self._texts
         }
-        holding = Counter(chain.from_iterable(shared.values()))
-        weights = {source: sum(1 / holding[word] for word in found) for source, found in shared.items() if found}
-        return sorted(weights, key=lambda source: (-weights[source], -source))[:_MOST_ALIKE]
+        text_counts = Counter(chain.from_iterable(shared.values()))
+        weights = {
+            source: sum(1 / text_counts[word] for word in shared_words)
+            for source, shared_words in shared.items()
+            if shared_words
+        }
+        return sorted(weights, key=lambda source: (-weights[source], -source))[:_MOST_SIMILAR_SOURCES]
 
-    def _close(self, sources: Iterable[int], words: frozenset[str]) -> list[Source]:
+    def _with_closeness(self, sources: Iterable[int], words: frozenset[str]) -> list[Source]:
         """The sources with their operands, and how close each clause is to a statement with these words."""
-        shared = {source: [len(words & said) for *_, said in self._clauses_of(source)] for source in sources}
+        shared = {
+            source: [len(words & clause_words) for *_, clause_words in self._clauses_of(source)] for source in sources
+        }
         most = max((count for counts in shared.values() for count in counts), default=0)
         return [
             Source(
@@ -263,38 +285,38 @@ class Shown:
             self._operands[source] = operands(self._texts.get(source, ""), message.created_at if message else None)
         return self._operands[source]
 
-    def says(self, statement: str, novel: Sequence[Value], seqs: Iterable[int]) -> str:
+    def hints(self, statement: str, novel: Sequence[Value], seqs: Iterable[int]) -> str:
         """Hints: values in these messages that a statement may mean in place of those that were not shown."""
-        said = [(seq, self._told_in(seq)) for seq in seqs if seq in self.messages]
-        if not said:
+        message_sentences = [(seq, self._sentences_with_values(seq)) for seq in seqs if seq in self.messages]
+        if not message_sentences:
             return ""
-        hints = dict.fromkeys(meant(statement, novel[:_MOST_MEANT], said))
+        hints = dict.fromkeys(hints_for(statement, novel[:_MOST_HINTED_VALUES], message_sentences))
         return "; ".join(islice(hints, _MOST_HINTS))
 
-    def _told_in(self, seq: int) -> tuple[Told, ...]:
-        if seq not in self._told:
-            self._told[seq] = told_in(self.messages[seq])
-        return self._told[seq]
+    def _sentences_with_values(self, seq: int) -> tuple[SentenceContent, ...]:
+        if seq not in self._sentences:
+            self._sentences[seq] = sentences_with_values(self.messages[seq])
+        return self._sentences[seq]
 
     @cached_property
     def wishes(self) -> Wishes:
         """What people asked for, now or before. Orders in the previous state count, since they were checked before."""
         entries = self._entries.values()
-        said = (entry.text for entry in entries if {"user", "system"} & {*entry.origins})
-        told = (order for entry in entries for order in orders_in(entry.text))
-        before = chain(told, self._anchored, self._system_prompt.splitlines())
-        retold = (Said(text, is_retold=True) for text in said)
-        return Wishes(chain(self._said_by_people(), map(Said, before), retold))
+        reported = (entry.text for entry in entries if {"user", "system"} & {*entry.origins})
+        previous_orders = (order for entry in entries for order in orders_in(entry.text))
+        standing_requests = chain(previous_orders, self._user_anchors, self._system_prompt.splitlines())
+        reports = (Utterance(text, is_report=True) for text in reported)
+        return Wishes(chain(self._utterances(), map(Utterance, standing_requests), reports))
 
-    def _said_by_people(self) -> Iterator[Said]:
+    def _utterances(self) -> Iterator[Utterance]:
         messages = list(self.messages.values())
         for place, message in enumerate(messages):
             if message.role == "user":
-                beside = (*messages[max(place - 1, 0) : place], *messages[place + 1 : place + 2])
-                around = tuple(one.content for one in beside if one.role == "assistant")
-                yield Said(pasted_and_own_text(message.content)[1], around)
+                adjacent = (*messages[max(place - 1, 0) : place], *messages[place + 1 : place + 2])
+                assistant_texts = tuple(one.content for one in adjacent if one.role == "assistant")
+                yield Utterance(pasted_and_own_text(message.content)[1], assistant_texts)
             elif message.role == "system":
-                yield Said(message.content)
+                yield Utterance(message.content)
 
 
 def _listed_numbers(message: Message, text: str) -> str:
@@ -303,6 +325,6 @@ def _listed_numbers(message: Message, text: str) -> str:
     return "\n".join(lists).replace(",", "\n")
 
 
-def _is_everywhere(value: Value) -> bool:
+def _is_common_number(value: Value) -> bool:
     is_bare = value.kind == "number" and not value.base and value.amount is not None
-    return is_bare and abs(value.amount or 0) < _LEAST_TELLING
+    return is_bare and abs(value.amount or 0) < _LEAST_TELLING_NUMBER
