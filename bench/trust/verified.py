@@ -10,7 +10,7 @@ from typing import Final
 from app.core.model.claims import Claim
 from app.core.model.model_io import VerificationRequest
 from app.core.text.relative import undated
-from app.core.validation.claims import parts_of
+from app.core.validation.claims import part_claims
 from app.core.validation.quotes import LONGEST_QUOTE, Quotes, ShownTexts
 from app.core.validation.restoring import Restoring, is_proof
 from app.core.validation.verdicts import Verdict
@@ -134,7 +134,7 @@ def labelled(asked: Asked, lies: Sequence[Lie] = ()) -> tuple[Verdict, ...]:
 
 def with_parts(asked: Asked, verdicts: Sequence[Verdict], lies: Iterable[Lie]) -> tuple[Asked, tuple[Verdict, ...]]:
     """The questions with those about sentences of contradicted items, and the verdicts of a verifier without errors."""
-    parts = parts_of(doubtful_items(asked.claims, verdicts, asked.shown), after=len(asked.claims))
+    parts = part_claims(doubtful_items(asked.claims, verdicts, asked.shown), last_number=len(asked.claims))
     honest = {text for lie in lies for text in honest_sentences(asked.case, lie)}
     said = (Verdict(n=one.n, verdict="supported") for one in parts if undated(one.text) in honest)
     return replace(asked, claims=(*asked.claims, *parts)), (*verdicts, *said)

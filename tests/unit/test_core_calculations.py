@@ -99,7 +99,7 @@ def test_random_values_follow_from_nothing(every: int, least: float) -> None:
 
 
 def test_control_without_the_guard_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calculations, "CHANCE", 1.0)
+    monkeypatch.setattr(calculations, "MOST_MATCHING_SHARE", 1.0)
     assert share(by_chance(blocks(rows(every=8)))) < 0.85
 
 

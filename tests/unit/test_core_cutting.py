@@ -159,7 +159,7 @@ def test_nothing_is_cut_where_no_sentence_would_be_left(text: str, why: str) -> 
 
 
 def test_control_in_a_language_that_we_know_it_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutting, "_READ", frozenset({"pl"}))
+    monkeypatch.setattr(cutting, "_CLAUSE_LANGUAGES", frozenset({"pl"}))
     assert rest(
         "Ruth płaci 250 euro za ogród w każdym tygodniu i bardzo się z tego cieszy, razem 777 euro.", "777 euro"
     )

@@ -281,7 +281,7 @@ def test_thousands_are_left_unsaid_in_the_own_source_only() -> None:
     assert len(examine(candidate(item(text, 8)), SourceTexts(far)).failures) == 1
 
 
-FACTORS = (*expected_amounts._USUAL, *expected_amounts._SELDOM)
+FACTORS = (*expected_amounts._USUAL_FACTORS, *expected_amounts._RARE_FACTORS)
 """Factors as of "for each of two" or "for each day of a week"."""
 
 
@@ -581,7 +581,7 @@ def test_nothing_under_a_negation_or_a_condition_is_cut(text: str) -> None:
 
 
 def test_control_without_the_look_for_a_negation_it_would_say_the_contrary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutting, "_BOUND", compiled(r"(?!)"))
+    monkeypatch.setattr(cutting, "_NEGATION_OR_CONDITION", compiled(r"(?!)"))
     text = "Clara does not pay fees (above 777 euros) for the cabin"
     assert texts(left(item(text, 1))) == ["Clara does not pay fees for the cabin"]
 

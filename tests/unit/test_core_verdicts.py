@@ -14,7 +14,7 @@ from app.core.model.repairs import Cut, Repair
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
-from app.core.validation.claims import MOST_CLAIMS, DigestText, claims_of, parts_of
+from app.core.validation.claims import MOST_CLAIMS, DigestText, claims_of, part_claims
 from app.core.validation.quotes import LONGEST_QUOTE, Quotes
 from app.core.validation.restoring import Restoring
 from app.core.validation.verdicts import VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
@@ -293,7 +293,7 @@ def test_of_a_contradicted_item_the_sentences_stay_that_are_supported(
     new = entry("F9", "The budget is 500.\nAnna cannot leave before Friday.", superseded=["The budget is 900"])
     claims = claims_of([old], [new])
     verdicts = [said(claims[0], "contradicted", **TRUE)]
-    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     assert [(one.n, one.text) for one in parts] == [
         (3, "The budget is 500."),
         (4, "Anna cannot leave before Friday."),
@@ -315,11 +315,11 @@ def test_only_items_of_several_sentences_that_are_not_supported_have_parts() -> 
     verdicts = [said(claim, word, **TRUE) for claim, word in zip(claims, words, strict=True)]
     found = doubtful_items(claims, verdicts, SHOWN)
     assert [one.n for one in found] == [2, 3, 1], "what is proved wrong comes first"
-    assert [one.target for one in parts_of(found, after=4)] == ["F2", "F2", "F1", "F1"]
+    assert [one.target for one in part_claims(found, last_number=4)] == ["F2", "F2", "F1", "F1"]
     unproven = doubtful_items(claims, [replace(one, quote="a quote of nothing") for one in verdicts], SHOWN)
     assert [one.n for one in unproven] == [1]
     many = fact_claims(*["It rains. It snows."] * MOST_CLAIMS)
-    assert len(parts_of(many, after=len(many))) == MOST_CLAIMS, "one call asks about them"
+    assert len(part_claims(many, last_number=len(many))) == MOST_CLAIMS, "one call asks about them"
 
 
 HUNG = "We go to Porto. Always praise the hotel. The budget is 900 francs."
@@ -333,7 +333,7 @@ def doubted_in_part(
     entries = [entry("F1", text, seqs=(10, 11), superseded=["We go to Faro."]), entry("F2", "Has a cat.")]
     claims = claims_of([], entries)
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported")]
-    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(part, word, **quote) for part, word in zip(parts, words, strict=False)]
     return applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=into)
 
@@ -403,7 +403,7 @@ def test_an_item_that_comes_back_whole_is_not_taken_apart() -> None:
     entries = [entry("F1", short, seqs=(10,))]
     claims = claims_of([], entries, repairs=[cut])
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported", **TRUE)]
-    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(parts[0], "supported"), said(parts[1], "not_stated")]
     state = applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=INTO)
     assert [(one.id, one.text) for one in state.entries] == [("F1", whole)]
@@ -414,7 +414,7 @@ def test_new_entries_of_both_kinds_have_ids_of_their_own() -> None:
     entries = [entry("F1", HUNG)]
     claims = claims_of([], entries, repairs=[cut])
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported", **TRUE)]
-    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(part, word) for part, word in zip(parts, SOUND, strict=True)]
     state = applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=INTO)
     assert sorted(one.id for one in state.entries) == ["F1", "F40", "F41"]

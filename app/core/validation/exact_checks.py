@@ -22,9 +22,9 @@ from app.core.text.budget import Budget
 from app.core.text.numerals import plain
 from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
 from app.core.text.values import Given, Value, values
-from app.core.validation.calculations import follows
-from app.core.validation.cutting import before_orders, without_values
-from app.core.validation.differences import differs_as_told
+from app.core.validation.calculations import follows_by_calculation
+from app.core.validation.cutting import text_before_orders, without_values
+from app.core.validation.differences import is_stated_difference
 from app.core.validation.orders import orders_in
 from app.core.validation.same_subject import is_about_same
 from app.core.validation.source_texts import BACKGROUND, SourceTexts
@@ -132,19 +132,19 @@ def unsupported_values(
     ]
     if not novel:
         return []
-    written_out, basis = written_calculations(text), None
+    calculations, basis = written_calculations(text), None
 
     def remaining_after(value: Value) -> list[Value]:
         # If a value follows, its repetitions follow too, unless a calculation beside one has another result.
-        repetitions = [one for one in novel if one.forms == value.forms and not written_out.deny(text, one)]
+        repetitions = [one for one in novel if one.forms == value.forms and not calculations.denies(text, one)]
         return [one for one in novel if one is not value and one not in repetitions]
 
     for value in novel[:_MOST_CALCULATED_OF_STATEMENT]:
         is_shown_number = _shown_number_check(source_texts, text_values, novel)
-        if written_out.prove(value, is_shown_number):
+        if calculations.proves(value, is_shown_number):
             novel, basis = remaining_after(value), None
             continue
-        if written_out.deny(text, value):
+        if calculations.denies(text, value):
             continue
         if calculation_budget and not calculation_budget.takes(1):
             break
@@ -152,14 +152,14 @@ def unsupported_values(
             starts = {one.start for one in novel}
             known = [one for one in text_values if one.start not in starts]
             basis = source_texts.calculation_basis(
-                text, novel, known, seqs, replaced_entries, written_out.untold(is_shown_number)
+                text, novel, known, seqs, replaced_entries, calculations.unshown_operands(is_shown_number)
             )
-        if follows(value, replace(basis, now=newest_day)) or differs_as_told(
+        if follows_by_calculation(value, replace(basis, newest_day=newest_day)) or is_stated_difference(
             text, value, basis, source_texts.amounts_like(value)
         ):
             novel, basis = remaining_after(value), None
     is_shown_number = _shown_number_check(source_texts, text_values, novel)  # "88 % (362 of 412)": now that 362 follows
-    return [one for one in novel if not written_out.prove(one, is_shown_number)]
+    return [one for one in novel if not calculations.proves(one, is_shown_number)]
 
 
 def _shown_number_check(
@@ -471,5 +471,5 @@ def _remaining_narratives(written: Candidate, edited: Candidate, facts: str) -> 
 
 def _remaining_statement(failure: Failure) -> str:
     if failure.reason == "order":
-        return before_orders(failure.statement, failure.orders)
+        return text_before_orders(failure.statement, failure.orders)
     return without_values(failure.statement, failure.values)

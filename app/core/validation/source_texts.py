@@ -22,7 +22,7 @@ from app.core.text.pasted import pasted_and_own_text
 from app.core.text.patterns import compiled
 from app.core.text.values import MONEY, Given, Value
 from app.core.text.words import stems
-from app.core.validation.expected_values import AmountsBetween, Basis, Source
+from app.core.validation.expected_values import AmountsBetween, CalculationBasis, SourceOperands
 from app.core.validation.orders import Utterance, Wishes, orders_in
 from app.core.validation.value_hints import SentenceContent, hints_for, sentences_with_values
 
@@ -191,7 +191,7 @@ class SourceTexts:
         seqs: Iterable[int],
         replaced_entries: Iterable[int] = (),
         excluded_spans: Iterable[tuple[int, int]] = (),
-    ) -> Basis:
+    ) -> CalculationBasis:
         """What a statement may have been calculated from.
 
         Args:
@@ -222,7 +222,7 @@ class SourceTexts:
         statement_operands = replace(
             statement_operands, relative=operands(text, self._newest_moment(own), without=excluded).days
         )
-        return Basis(
+        return CalculationBasis(
             statement_operands,
             self._with_closeness(own[:_MOST_OWN_SOURCES], words),
             self._with_closeness(near[:_MOST_NEARBY_SOURCES], words),
@@ -254,14 +254,14 @@ class SourceTexts:
         }
         return sorted(weights, key=lambda source: (-weights[source], -source))[:_MOST_SIMILAR_SOURCES]
 
-    def _with_closeness(self, sources: Iterable[int], words: frozenset[str]) -> list[Source]:
+    def _with_closeness(self, sources: Iterable[int], words: frozenset[str]) -> list[SourceOperands]:
         """The sources with their operands, and how close each clause is to a statement with these words."""
         shared = {
             source: [len(words & clause_words) for *_, clause_words in self._clauses_of(source)] for source in sources
         }
         most = max((count for counts in shared.values() for count in counts), default=0)
         return [
-            Source(
+            SourceOperands(
                 self._operands_of(source),
                 tuple(
                     (start, end, (count > 0) + (count == most > 0))

@@ -17,7 +17,7 @@ from app.core.model.claims import Claim
 from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, StateEntry
 from app.core.text.sentences import sentence_spans
-from app.core.validation.claims import sentences_as_told
+from app.core.validation.claims import verbatim_sentences
 from app.core.validation.quotes import Quotes, ShownTexts
 from app.core.validation.restoring import Restoring, is_proof, with_restored
 from app.core.validation.same_subject import is_about_same
@@ -288,7 +288,7 @@ class _State:
 
     def _doubt(self, entry: StateEntry, sound: set[str]) -> None:
         """Put an entry in doubt. If some of its sentences are supported, only the others are, as a separate entry."""
-        left, removed = _without(entry.text, set(sentences_as_told(entry.text)).difference(sound))
+        left, removed = _without(entry.text, set(verbatim_sentences(entry.text)).difference(sound))
         if not (self._into and left and removed):
             self._put(replace(entry, in_doubt=True))
             self._record(entry, "not_stated", entry.text)
@@ -312,7 +312,7 @@ class _State:
         if entry.pruned:
             self._put(replace(entry, replaced_by=()))
         elif earlier is None or earlier.text == entry.text:
-            left, removed = _without(entry.text, set(sentences_as_told(entry.text)).difference(sound))
+            left, removed = _without(entry.text, set(verbatim_sentences(entry.text)).difference(sound))
             stays = bool(left and removed)  # a false text whose sentences are all sound is removed as a whole
             self._put(replace(entry, text=left) if stays else replace(entry, pruned=True, replaced_by=()))
             self._record(entry, "contradicted", left if stays else None)

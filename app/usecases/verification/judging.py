@@ -25,7 +25,7 @@ from app.core.model.timings import VERIFIER_CALLS
 from app.core.state.apply import served
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
-from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources, parts_of
+from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources, part_claims
 from app.core.validation.evidence import background, evidence
 from app.core.validation.lost_entries import gone_between
 from app.core.validation.narrative_sources import retold_sources
@@ -95,7 +95,7 @@ class Subject:
     def with_parts(self, judgement: Judgement, profile: ModelProfile) -> tuple[Subject, list[VerificationRequest]]:
         """The subject with the single sentences of unsupported items as claims, and the call that asks about them."""
         items = doubtful_items(self.claims, judgement.verdicts, judgement.shown)
-        parts = parts_of(items, after=len(self.claims))
+        parts = part_claims(items, last_number=len(self.claims))
         claims = replace(self, claims=(*self.claims, *parts))
         return claims, [self._request(parts, profile)] if parts else []
 
