@@ -23,12 +23,12 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message
 from app.core.model.model_io import VerificationRequest
-from app.core.validation.evidence import evidence
+from app.core.validation.evidence import evidence_messages
 from app.core.validation.exact_checks import examine
 from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict, verdicts_of
-from app.core.validation.verified_state import applied_verdicts
-from app.core.validation.verifier_prompts import VERIFY_VERSION, output_room, render_verification, shown_texts
+from app.core.validation.verified_state import apply_verdicts
+from app.core.validation.verifier_prompts import VERIFY_VERSION, render_verification, shown_texts, verdict_output_tokens
 from bench.report import print_table
 from bench.trust.blind import key_of
 from bench.trust.lies import is_claim_of
@@ -107,7 +107,9 @@ def _of_others() -> Iterator[Call]:
             )
             if claims:
                 request = VerificationRequest(
-                    messages=evidence(claims, messages), claims=claims, max_output_tokens=output_room(claims)
+                    messages=evidence_messages(claims, messages),
+                    claims=claims,
+                    max_output_tokens=verdict_output_tokens(claims),
                 )
                 yield Call(name=f"{number:03}{letter}", source=source, request=request, is_honest=is_honest)
 
@@ -179,7 +181,7 @@ def counted(answered: Answered, *, sealed: bool = False) -> dict[str, Counter[tu
         counts = found.setdefault(call.source, Counter())
         counts[call.is_honest, "asked"] += len(verdicts)
         counts[call.is_honest, "supported"] += sum(one.verdict == "supported" for one in verdicts)
-        applied = applied_verdicts((), call.request.claims, verdicts, shown=shown_texts(call.request)).counts
+        applied = apply_verdicts((), call.request.claims, verdicts, shown=shown_texts(call.request)).counts
         counts[call.is_honest, "back"] += applied.supported
     return found
 

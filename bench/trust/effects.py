@@ -17,7 +17,7 @@ from app.core.model.redaction import redact_message
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.framing import frame
 from app.core.text.relative import undated
-from app.core.validation.evidence import evidence
+from app.core.validation.evidence import evidence_messages
 from bench.trust.lies import Lie, honest_sentences, is_served
 from bench.trust.playing import Played
 from bench.trust.plays import GIVES_UP_VALID, Play
@@ -73,7 +73,7 @@ def evidence_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
                 counts[LIES_SHOWN].append(any(found))
                 counts[ALL_SHOWN].append(all(found))
                 chunk = [redact_message(message) for message in play.case.talk.messages if message.seq <= _last(asked)]
-                seqs = {message.seq for message in evidence(asked.claims, chunk)}
+                seqs = {message.seq for message in evidence_messages(asked.claims, chunk)}
                 counts[LARGE_SHOWN].append(not seqs.isdisjoint(deciding(one.lie)))
     return counts
 

@@ -148,11 +148,11 @@ async def talkative(request: SummaryRequest) -> Proposal:
 
 
 def without_finish(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "FINISH", {})
+    monkeypatch.setattr(gate, "REFUSED_FINISHES", {})
 
 
 def without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "FINISH", {})
+    monkeypatch.setattr(gate, "REFUSED_FINISHES", {})
     whole = gate.judge
     monkeypatch.setattr(ladder, "judge", lambda given, request: whole(replace(given, called_tool=False), request))
 

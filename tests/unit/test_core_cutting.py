@@ -19,10 +19,10 @@ from app.core.validation import cutting
 from app.core.validation.claims import claims_of
 from app.core.validation.cutting import without_values
 from app.core.validation.exact_checks import examine, without_failures
-from app.core.validation.restoring import Restoring
+from app.core.validation.restoring import Restoration
 from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import applied_verdicts
+from app.core.validation.verified_state import apply_verdicts
 from tests.unit.talk import candidate, entry, item, talk
 
 NOTHING = compiled(r"(?!)")
@@ -201,9 +201,9 @@ def test_what_was_cut_off_comes_back_where_a_verifier_supports_it(field: str) ->
     claims = claims_of([served], [served], repairs=[replace(repair, entry_id=served.id)])
     asked = [one for one in claims if one.kind == "cut"]
     verdicts = [Verdict(n=one.n, verdict="supported", seq=1, quote="Ruth pays 250 euros") for one in asked]
-    into = Restoring(schema=SESSION, version=7, next_entry=40, boundary_seq=3, messages=said)
+    into = Restoration(schema=SESSION, version=7, next_entry=40, boundary_seq=3, messages=said)
     shown = {one.seq: (one.content,) for one in said}
-    (back,) = applied_verdicts([served], asked, verdicts, shown=shown, restoring=into).entries
+    (back,) = apply_verdicts([served], asked, verdicts, shown=shown, restoration=into).entries
     assert back.text == (text if is_item else whole)
 
 

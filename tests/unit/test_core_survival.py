@@ -56,7 +56,7 @@ def texts(found: Sequence[LostSentence]) -> list[tuple[int, str]]:
 def test_a_lost_value_comes_back_as_its_whole_sentence_with_its_speaker() -> None:
     (one,) = lost(SPAN, "There is an invoice.")
     assert (one.seq, one.text) == (3, INVOICE)
-    assert one.said == f'The user wrote: "{INVOICE}"'
+    assert one.attributed_text == f'The user wrote: "{INVOICE}"'
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -65,7 +65,7 @@ def test_a_lost_value_comes_back_as_its_whole_sentence_with_its_speaker() -> Non
 ])  # fmt: skip
 def test_a_sentence_that_points_back_comes_back_with_the_one_before_it(text: str, said: str) -> None:
     (one,) = lost(talk(text))
-    assert one.said.endswith(f'wrote: "{said}"') or one.said.endswith(f'написал: "{said}"')
+    assert one.attributed_text.endswith(f'wrote: "{said}"') or one.attributed_text.endswith(f'написал: "{said}"')
     assert one.text == sentences(text)[1], "a model is asked for the sentence alone"
 
 
@@ -77,7 +77,7 @@ def test_a_sentence_that_points_back_comes_back_with_the_one_before_it(text: str
 ])  # fmt: skip
 def test_control_no_other_sentence_takes_one_along(text: str) -> None:
     (one,) = lost(talk(text))
-    assert one.said == f'The user wrote: "{one.text}"'
+    assert one.attributed_text == f'The user wrote: "{one.text}"'
 
 
 def test_what_no_longer_holds_or_comes_back_itself_leads_to_nothing() -> None:
@@ -86,7 +86,7 @@ def test_what_no_longer_holds_or_comes_back_itself_leads_to_nothing() -> None:
     found = list(
         lost_sentences(span, (), shown=(), hidden=(), stale=lambda sentence, _: gone.get(sentence, frozenset()))
     )
-    assert [one.said for one in found] == [f'The user wrote: "{one.text}"' for one in found]
+    assert [one.attributed_text for one in found] == [f'The user wrote: "{one.text}"' for one in found]
     assert len(found) == 3
 
 
@@ -142,7 +142,7 @@ def test_of_anchors_that_nothing_serves_the_values_come_back_whoever_said_them()
     span = talk("And the train?", f"I looked it up. {said} Anything else?")
     assert lost(span) == []
     (one,) = lost(span, hidden=[anchor(2, said)])
-    assert (one.seq, one.text, one.said) == (2, said, f'The assistant wrote: "{said}"')
+    assert (one.seq, one.text, one.attributed_text) == (2, said, f'The assistant wrote: "{said}"')
     assert lost(span, shown=[anchor(2, said)], hidden=[anchor(2, said)]) == []
 
 
@@ -196,7 +196,7 @@ def test_secrets_are_not_brought_back() -> None:
     key = "sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
     (one,) = lost(talk(f"The deposit is 250 euros and the key is {key}."))
     assert "250 euros" in one.text
-    assert key not in one.text + one.said
+    assert key not in one.text + one.attributed_text
 
 
 @pytest.mark.parametrize(
@@ -210,14 +210,14 @@ def test_secrets_are_not_brought_back() -> None:
 )
 def test_the_speaker_is_named_in_the_talks_language(text: str, speaker: str) -> None:
     (one,) = lost(talk(text))
-    assert one.said == f'{speaker}: "{text}"'
+    assert one.attributed_text == f'{speaker}: "{text}"'
 
 
 def test_a_message_too_short_to_tell_its_language_is_quoted_in_that_of_the_talk() -> None:
     short, talked = "Бюджет 48 500 евро.", "Мы с женой давно хотели поехать на море, и теперь у нас есть деньги на это."
     assert detect(short) is None, "control"
     (one,) = lost(talk(talked, "Понимаю.", short))
-    assert one.said == f'Пользователь написал: "{short}"'
+    assert one.attributed_text == f'Пользователь написал: "{short}"'
 
 
 sayings = st.sampled_from(
@@ -242,7 +242,7 @@ def test_whole_sentences_of_users_and_each_value_once(told: list[str]) -> None:
     assert len({one.text for one in found}) == len(found), "said twice, lost once"
     expected = {text for text in users if text not in {"I am tired.", "See you at 18:34."}}
     assert {one.text for one in found} == expected
-    assert lost(span, *[one.said for one in found]) == [], "what is brought back is served"
+    assert lost(span, *[one.attributed_text for one in found]) == [], "what is brought back is served"
 
 
 def test_so_many_values_are_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from app.core.summarizer.segment_prompts import LEAST_TOKENS, MOST_ASKED, MOST_T
 from app.core.text.token_counts import estimate_text
 from app.core.validation import digest_checks as gating
 from app.core.validation import gate
-from app.core.validation.digest_checks import MOST_BRIEF, described, imitates
+from app.core.validation.digest_checks import MOST_BRIEF, checked_digests, imitates_markup
 from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import judge, judge_again
 from app.core.validation.second_answers import doubts_of
@@ -173,7 +173,7 @@ def test_honest_notes_pass_whole() -> None:
     ],
 )
 def test_honest_notes_pass_in_other_languages(messages: Sequence[Message], given: SegmentDigest) -> None:
-    assert described([given], asking(messages)) == (given,)
+    assert checked_digests([given], asking(messages)) == (given,)
 
 
 INVENTED = "They will pay 1250 francs in advance."
@@ -334,7 +334,7 @@ def test_whatever_is_left_is_about_a_stretch_and_within_bounds(notes: list[dict[
     assert set(numbers) <= {1, 2}
     for digest in report.candidate.digests:
         assert estimate_text(digest.brief) <= MOST_BRIEF
-        assert not imitates(digest.brief)
+        assert not imitates_markup(digest.brief)
 
 
 # --- controls: without the check, what it holds back comes through
@@ -343,7 +343,7 @@ def test_whatever_is_left_is_about_a_stretch_and_within_bounds(notes: list[dict[
 def test_control_without_the_check_what_imitates_ours_comes_through(monkeypatch: pytest.MonkeyPatch) -> None:
     given = replace(*read(TRIP_NOTE), brief="They go to Porto <anchors> by train.")
     assert checked(given) == ()
-    monkeypatch.setattr(gating, "imitates", lambda _: False)
+    monkeypatch.setattr(gating, "imitates_markup", lambda _: False)
     assert [one.brief for one in checked(given)] == [given.brief]
 
 

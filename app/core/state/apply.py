@@ -35,10 +35,10 @@ from app.core.text.budget import Budget
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
-from app.core.validation.dates import dated
+from app.core.validation.dates import text_with_dates
 from app.core.validation.gate import GateReport, saves_too_little
-from app.core.validation.lost_values import LostSentence, Stale, lost_sentences
-from app.core.validation.same_subject import is_about_another
+from app.core.validation.lost_values import LostSentence, StaleValues, lost_sentences
+from app.core.validation.same_subject import has_other_subject
 
 QUOTES_SHARE: Final = 4
 """The divisor of the state's cap that gives the room for values that code brings back. In a state of one text its free
@@ -178,9 +178,14 @@ def _shortened_narratives(merged: MergeResult, applied: Applied, schema: StateSc
 
 
 def _model_ranking(report: GateReport, context: ApplyContext) -> Ranking:
-    if report.candidate is None or not report.by_model or report.shown is None or context.budgets.anchor_tokens == 0:
+    if (
+        report.candidate is None
+        or not report.by_model
+        or report.source_texts is None
+        or context.budgets.anchor_tokens == 0
+    ):
         return Ranking()
-    return ranking_of(report.candidate, context.anchors, context.span, report.shown.messages)
+    return ranking_of(report.candidate, context.anchors, context.span, report.source_texts.messages)
 
 
 def _applied_with_least_loss(
@@ -291,7 +296,7 @@ def _lost_by_merge(
     found: tuple[FoundAnchor, ...],
     *,
     digests: Sequence[SegmentDigest] = (),
-    stale: Stale | None = None,
+    stale: StaleValues | None = None,
     room: Budget | None = None,
 ) -> Iterator[LostSentence]:
     shown = _served_anchors(context, found).shown
@@ -306,7 +311,9 @@ def _lost_by_merge(
 
 def as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
     """The first lost sentences for which there is room, as quotes in the order of the messages."""
-    return sorted((one.seq, one.said) for one in lost if budget.takes(estimate_text(one.said, estimator)))
+    return sorted(
+        (one.seq, one.attributed_text) for one in lost if budget.takes(estimate_text(one.attributed_text, estimator))
+    )
 
 
 def _applied_with_quotes(
@@ -317,7 +324,7 @@ def _applied_with_quotes(
     room: int | None = None,
 ) -> Applied:
     messages = {message.seq: message for message in context.span}
-    quotes = [(seq, dated(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
+    quotes = [(seq, text_with_dates(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
     entries = with_quotes(
         context.schema,
         merged.entries,
@@ -468,7 +475,7 @@ def given_up_with_nothing_in_its_place(entries: Sequence[StateEntry], previous: 
         for one in entries
         if one.in_doubt
         and one.id in clear
-        and all(is_about_another(texts.get(name, ""), one.text) for name in one.replaced_by)
+        and all(has_other_subject(texts.get(name, ""), one.text) for name in one.replaced_by)
     }
 
 

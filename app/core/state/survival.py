@@ -28,7 +28,7 @@ from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.values import NAMING
 from app.core.text.words import stems
-from app.core.validation.lost_values import Told, critical_values
+from app.core.validation.lost_values import ServedValues, critical_values
 from app.core.validation.verified_state import VerifiedState
 
 _OTHERWISE: Final = 0.5  # the share of a statement's words by which a new text counts as a new version of it
@@ -104,7 +104,7 @@ def forgotten(
     ]
     if not told or not is_told(schema):
         return []
-    present = Told()
+    present = ServedValues()
     for entry in entries:
         present.add(entry.text)
     bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
@@ -113,7 +113,7 @@ def forgotten(
     return [(_SO_FAR, text) for text in reversed(newest)]
 
 
-def _lost_texts(told: Sequence[str], present: Told, bags: Sequence[frozenset[str]]) -> Iterator[str]:
+def _lost_texts(told: Sequence[str], present: ServedValues, bags: Sequence[frozenset[str]]) -> Iterator[str]:
     now = [frozenset[str]().union(*bags)]
     for text in told:
         kinds = {value.kind for value in critical_values(text) if not present.holds(value)}

@@ -26,7 +26,7 @@ from app.core.validation.calculations import follows_by_calculation
 from app.core.validation.cutting import text_before_orders, without_values
 from app.core.validation.differences import is_stated_difference
 from app.core.validation.orders import orders_in
-from app.core.validation.same_subject import is_about_same
+from app.core.validation.same_subject import has_same_subject
 from app.core.validation.source_texts import BACKGROUND, SourceTexts
 from app.core.validation.written_calculations import written_calculations
 
@@ -421,7 +421,7 @@ def _names_no_longer_covered(names: tuple[str, ...], text: str, previous: Mappin
 
 def _covers(text: str, earlier: str) -> bool:
     lost = Counter(one.kind for one in values(earlier)) - Counter(one.kind for one in values(text))
-    return not lost and is_about_same(text, earlier)
+    return not lost and has_same_subject(text, earlier)
 
 
 def _edited_digest(

@@ -12,7 +12,7 @@ from app.core.text.languages.sections_of_talk import Orders
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
-from app.core.validation.evidence import content
+from app.core.validation.evidence import content_stems
 
 _LEAD_IN: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
 _REQUESTED_SHARE: Final = (
@@ -120,7 +120,7 @@ class Wishes:
         anyone who names Clara would have asked for "always praise Clara" or "never mention Clara".
         """
         ordered = _without_lead_in(order)
-        words, topic = frozenset(stems(ordered)), content(ordered)
+        words, topic = frozenset(stems(ordered)), content_stems(ordered)
         if _any_holds_share(words, (report.matching(words) for report in self._reports), _REPORTED_SHARE):
             return True
         form = _words_of_form(ordered)

@@ -16,7 +16,7 @@ from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import Value, values
-from app.core.validation.evidence import content
+from app.core.validation.evidence import content_stems
 
 _MOST: Final = 2
 """The most hints for one value."""
@@ -93,7 +93,7 @@ def _subject_words(text: str, start: int, end: int, text_values: Iterable[Value]
     for value in text_values:
         pieces.append(text[start : value.start])
         start = value.end
-    words = content(" ".join([*pieces, text[start:end]]))
+    words = content_stems(" ".join([*pieces, text[start:end]]))
     return frozenset(word for word in words if not word[0].isdigit())
 
 

@@ -112,9 +112,12 @@ def _verdict(raw: Any) -> Verdict | None:
     quote = raw.get("quote")
     if word == "not_stated" or (word == "supported" and not quote):
         return Verdict(n=n, verdict=word)
-    told = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * LONGEST_QUOTE else ""
+    quote_text = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * LONGEST_QUOTE else ""
     return Verdict(
-        n=n, verdict=word, seq=_whole_number(raw.get("seq")), quote=told if len(told) <= LONGEST_QUOTE else ""
+        n=n,
+        verdict=word,
+        seq=_whole_number(raw.get("seq")),
+        quote=quote_text if len(quote_text) <= LONGEST_QUOTE else "",
     )
 
 

@@ -20,7 +20,7 @@ from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.state.survival import with_quotes
 from app.core.summarizer.offline.narrative_states import is_told
 from app.core.text.budget import Budget, first_fitting
-from app.core.validation.dates import dated
+from app.core.validation.dates import text_with_dates
 from app.core.validation.gate import GateReport
 from app.core.validation.lost_values import lost_sentences
 from app.off_loop import off_loop
@@ -187,7 +187,9 @@ def _with_lost_values(read: _Read, told: list[StateEntry], *, by_model: bool) ->
     lost = lost_sentences(messages, [entry.text for entry in told], shown=(), hidden=())
     room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
     said = {message.seq: message for message in messages}
-    quotes = [(seq, dated(text, [said[seq]])) for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)]
+    quotes = [
+        (seq, text_with_dates(text, [said[seq]])) for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)
+    ]
     version = told[0].since_version
     whole = with_quotes(resolved.schema, told, quotes, messages, version=version, next_entry=0, at_end=by_model)
     return [*whole], [text for _, text in quotes]

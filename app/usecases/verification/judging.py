@@ -26,13 +26,13 @@ from app.core.state.apply import served
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources, part_claims
-from app.core.validation.evidence import background, evidence
-from app.core.validation.lost_entries import gone_between
-from app.core.validation.narrative_sources import retold_sources
+from app.core.validation.evidence import background_entries, evidence_messages
+from app.core.validation.lost_entries import lost_entries
+from app.core.validation.narrative_sources import narrative_sources
 from app.core.validation.quotes import ShownTexts
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verified_state import doubtful_items
-from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
+from app.core.validation.verifier_prompts import VERIFY_VERSION, request_halves, shown_texts, verdict_output_tokens
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, NOT_ASKED
@@ -68,7 +68,7 @@ class Reading:
 
     def gone(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
         """Entries of the judged versions that ``present`` contains neither as served nor as removed."""
-        return gone_between(present, [version.entries for version in self.judged], self.version.entries)
+        return lost_entries(present, [version.entries for version in self.judged], self.version.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +102,14 @@ class Subject:
     def _request(self, claims: Sequence[Claim], profile: ModelProfile) -> VerificationRequest:
         """One call: the claims, and the evidence for judging them."""
         before = self.reading.before
-        messages = evidence(claims, self.messages)
+        messages = evidence_messages(claims, self.messages)
         older = tuple(self.older[seq] for seq in self._seqs_rested_on(claims) if seq in self.older)
         return VerificationRequest(
             messages=messages,
             claims=tuple(claims),
-            previous=background(claims, (*messages, *older), served(before.entries)) if before else (),
+            previous=background_entries(claims, (*messages, *older), served(before.entries)) if before else (),
             older=older,
-            max_output_tokens=min(output_room(claims), profile.output_limit),
+            max_output_tokens=min(verdict_output_tokens(claims), profile.output_limit),
             chunk_tokens=chunk_tokens(profile),
         )
 
@@ -220,7 +220,7 @@ def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) 
     First come the sources that entries name, then what narratives retell; of both the newest first.
     """
     named = older_sources(subject.claims, [message.seq for message in subject.messages])
-    retold = retold_sources(subject.claims, subject.messages, messages)
+    retold = narrative_sources(subject.claims, subject.messages, messages)
     wanted = [message for message in messages if message.seq in {*named, *retold}]
     excerpts = (
         replace(message, content=message_text(redact_message(message))[:EXCERPT], parts=())
@@ -263,7 +263,7 @@ async def _judgement(
         request, may_be_halved = waiting.popleft()
         attempt, found = await _ask_verifier(summarizer, request, clock, call_seconds)
         attempts.append(attempt)
-        parts = halves(request) if attempt.reason == CUT_OFF and may_be_halved else ()
+        parts = request_halves(request) if attempt.reason == CUT_OFF and may_be_halved else ()
         if parts and len(attempts) + len(parts) <= most_calls:
             waiting.extendleft((part, False) for part in reversed(parts))
             continue

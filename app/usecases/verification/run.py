@@ -30,10 +30,10 @@ from app.core.state.schema_change import next_after
 from app.core.state.survival import with_replaced_sentences
 from app.core.text.token_counts import Estimator
 from app.core.validation.claims import older_sources
-from app.core.validation.lost_entries import without_gone
+from app.core.validation.lost_entries import without_lost_entries
 from app.core.validation.narrative_sources import search_words
-from app.core.validation.restoring import Restoring
-from app.core.validation.verified_state import VerifiedState, applied_verdicts
+from app.core.validation.restoring import Restoration
+from app.core.validation.verified_state import VerifiedState, apply_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -439,13 +439,13 @@ class VerificationService:
         is_same = current.version == version.version
         if is_same:
             current = replace(current, verified="model", verification=counts)
-        retold = await _retell_contradicted(uow, present, judged, verified.digests, compute)
-        if retold or (verified.is_changed and not verified.is_order_only and verified.entries != current.entries):
+        retold = await _retell_contradicted(uow, present, judged, verified.contradicted_digests, compute)
+        if retold or (verified.is_changed and not verified.is_doubt_only and verified.entries != current.entries):
             await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, compute=compute)
             return True
         if moves_anchors:
             await self._lay_out_again(uow, present, compute)
-        if verified.is_order_only:
+        if verified.is_doubt_only:
             # What is served stays unchanged until the next compaction, since a new version would cost the cached
             # prefix.
             repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
@@ -473,22 +473,22 @@ def _verified_state(
 ) -> VerifiedState:
     judgement, gone = judged.judgement, judged.subject.reading.gone(current.entries)
     entries = (*current.entries, *gone)
-    restoring = Restoring(
+    restoring = Restoration(
         schema=schema_named(current.state_schema),
         version=current.version + 1,
         next_entry=next_after(entries, current.next_entry),
         boundary_seq=current.boundary_seq,
         messages=judged.subject.messages,
     )
-    found = applied_verdicts(
+    found = apply_verdicts(
         entries,
         judged.subject.claims,
         judgement.verdicts,
         shown=judgement.shown,
         before=before,
-        restoring=restoring if current.state_schema == judged.version.state_schema else None,
+        restoration=restoring if current.state_schema == judged.version.state_schema else None,
     )
-    found = without_gone(found, gone)
+    found = without_lost_entries(found, gone)
     return with_replaced_sentences(
         restoring.schema,
         found,
