@@ -120,10 +120,14 @@ def test_what_limits_or_turns_the_rest_is_not_cut_off(text: str) -> None:
     assert without_values(text, failing) == ""
 
 
-@pytest.mark.parametrize("name", ["_CONTRAST", "_BOUND", "_BINDS"])
+@pytest.mark.parametrize("name", ["_CONTRAST_WORDS", "_NEGATION_OR_CONDITION", "_LIMITING_WORDS"])
 def test_control_without_the_look_for_that_it_would_be(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    turned = {"_CONTRAST": "but 777 euros in May", "_BOUND": "not 777 euros", "_BINDS": "until 777 euros are paid"}
-    others = {"_BOUND": ("_BINDS",)}  # "not" is in both
+    turned = {
+        "_CONTRAST_WORDS": "but 777 euros in May",
+        "_NEGATION_OR_CONDITION": "not 777 euros",
+        "_LIMITING_WORDS": "until 777 euros are paid",
+    }
+    others = {"_NEGATION_OR_CONDITION": ("_LIMITING_WORDS",)}  # "not" is in both
     text = f"Ruth pays 250 euros a week, {turned[name]}."
     for one in (name, *others.get(name, ())):
         assert rest(text, "777 euros") == ""

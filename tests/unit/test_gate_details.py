@@ -138,5 +138,5 @@ def test_control_without_the_check_inventions_are_stored(monkeypatch: pytest.Mon
 
 
 def test_control_without_the_finish_a_cut_off_text_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gating, "FINISH", {})
+    monkeypatch.setattr(gating, "REFUSED_FINISHES", {})
     assert checked(HONEST, finish="length").text == HONEST

@@ -124,7 +124,7 @@ def test_one_of_several_items_is_enough() -> None:
 
 
 def test_control_without_the_comparison_anything_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_module, "is_about_same", lambda *_: True)
+    monkeypatch.setattr(merge_module, "has_same_subject", lambda *_: True)
     result = merged([BUDGET, DOG], candidate(item(OTHER, 20, replaces=["F1"])))
     assert list(by_id(result)) == ["F2", "F50"], "a true entry lost to a lie"
 

@@ -62,7 +62,7 @@ def test_verdicts_without_any_effect_are_noticed(monkeypatch: pytest.MonkeyPatch
     def unchanged(entries: Sequence[object], *_: object, **others: object) -> VerifiedState:
         return apply_verdicts(entries, (), (), **others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verified, "applied_verdicts", unchanged)
+    monkeypatch.setattr(verified, "apply_verdicts", unchanged)
     found = effects_of(plays())
     assert share(found, effects.LIES_GONE) == 0.0
     assert share(found, effects.GIVEN_UP_GONE) < 1.0
@@ -72,7 +72,7 @@ def test_verdicts_that_take_everything_are_noticed(monkeypatch: pytest.MonkeyPat
     def nothing(entries: Sequence[object], *_: object, **others: object) -> VerifiedState:
         return replace(apply_verdicts(entries, (), (), **others), entries=())  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verified, "applied_verdicts", nothing)
+    monkeypatch.setattr(verified, "apply_verdicts", nothing)
     found = effects_of(plays())
     assert share(found, effects.HONEST_STAND) < 0.5
     assert share(found, effects.VALID_BACK) == 0.0

@@ -246,7 +246,7 @@ class _State:
                 continue
             successors.update(dict.fromkeys(entry.replaced_by))
             if any(claim.kind == "dropped" for claim in about):
-                successors.update(dict.fromkeys(name for name in refuted if self._restates(name, entry)))
+                successors.update(dict.fromkeys(name for name in refuted if self._has_subject_of(name, entry)))
             words = {verdict_words[claim.n] for claim in about if claim.n in verdict_words}
             self._decide_given_up(entry, words, tuple(successors), refuted)
 
@@ -346,7 +346,7 @@ class _State:
         entry = self._current(name)
         return entry is not None and not entry.pruned
 
-    def _restates(self, name: str, entry: StateEntry) -> bool:
+    def _has_subject_of(self, name: str, entry: StateEntry) -> bool:
         one = self._current(name)
         return one is not None and one.field == entry.field and has_same_subject(one.text, entry.text)
 
