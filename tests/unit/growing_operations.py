@@ -35,7 +35,7 @@ from app.core.segments.reading import stretch_of
 from app.core.segments.segmentation import split_into_segments
 from app.core.state.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
 from app.core.summarizer.candidate import CandidateError, parse_candidate
-from app.core.summarizer.framing import frame
+from app.core.summarizer.framing import frame_messages
 from app.core.summarizer.offline.extractive import compress, digest
 from app.core.summarizer.system_context import system_context
 from app.core.text.elision import elide
@@ -275,8 +275,8 @@ def _texts(text: str) -> None:
     elide(text, 200)
     estimate_text(text)
     language_in(text)
-    frame([message(1, text)], max_tokens=500)
-    system_context(text, room=500)
+    frame_messages([message(1, text)], max_tokens=500)
+    system_context(text, max_tokens=500)
 
 
 def _offline(text: str) -> None:

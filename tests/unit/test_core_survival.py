@@ -531,7 +531,7 @@ def test_what_there_is_no_room_for_is_not_read() -> None:
     span = talk(longer, "Noted.", INVOICE, "Noted.")
 
     def texts_in(room: int) -> list[str]:
-        return [one.text for one in lost_sentences(span, (), shown=(), hidden=(), room=Budget(room))]
+        return [one.text for one in lost_sentences(span, (), shown=(), hidden=(), token_budget=Budget(room))]
 
     assert texts_in(least_tokens(len(longer)) + 4) == [INVOICE]
     assert texts_in(least_tokens(len(longer)) + 5) == [longer], "what was said before is lost once"
@@ -539,7 +539,9 @@ def test_what_there_is_no_room_for_is_not_read() -> None:
 
 def test_each_is_looked_for_when_it_is_asked_for() -> None:
     room = Budget(400)
-    found = lost_sentences(talk(INVOICE, "Noted.", "The deposit is 250 euros."), (), shown=(), hidden=(), room=room)
+    found = lost_sentences(
+        talk(INVOICE, "Noted.", "The deposit is 250 euros."), (), shown=(), hidden=(), token_budget=room
+    )
     assert next(found).text == INVOICE
     room.left = 0
     assert next(found, None) is None

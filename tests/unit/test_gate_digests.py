@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.segments import CutSegment, SegmentDigest
-from app.core.summarizer.segment_prompts import LEAST_TOKENS, MOST_ASKED, MOST_TAGS, asked_about, output_room
+from app.core.summarizer.segment_prompts import (
+    LEAST_SEGMENT_TOKENS,
+    MOST_DESCRIBED_SEGMENTS,
+    MOST_TAGS,
+    described_segments,
+    digest_output_tokens,
+)
 from app.core.text.token_counts import estimate_text
 from app.core.validation import digest_checks as gating
 from app.core.validation import gate
@@ -237,7 +243,7 @@ def test_an_over_long_brief_and_one_no_shorter_than_its_messages_go() -> None:
     assert [one.brief for one in checked(replace(*read(TRIP_NOTE), brief=long))] == [""]
     short = talk("We go to Porto by train. " * 9, "Good.")
     asked = asking(short)
-    assert asked.segments[0].tokens >= LEAST_TOKENS
+    assert asked.segments[0].tokens >= LEAST_SEGMENT_TOKENS
     told = note(1, "Porto by train", "We go to Porto by train. " * 9)
     assert [one.brief for one in checked(told, asked=asked)] == [""]
 
@@ -259,7 +265,9 @@ def test_secrets_are_redacted() -> None:
 
 
 def test_numbers_that_were_not_asked_about_and_doubles_are_ignored() -> None:
-    asked = replace(asking(), segments=(*asking().segments, replace(asking().segments[0], tokens=LEAST_TOKENS - 1)))
+    asked = replace(
+        asking(), segments=(*asking().segments, replace(asking().segments[0], tokens=LEAST_SEGMENT_TOKENS - 1))
+    )
     first, second = read(TRIP_NOTE, SERVER_NOTE)
     found = checked(
         first, replace(second, number=3), replace(second, number=99), replace(second, number=0), asked=asked
@@ -269,11 +277,17 @@ def test_numbers_that_were_not_asked_about_and_doubles_are_ignored() -> None:
 
 def test_the_newest_stretches_are_asked_about_and_room_grows_with_them() -> None:
     one = asking().segments[0]
-    small = replace(one, tokens=LEAST_TOKENS - 1)
-    asked = asked_about([one, small, *[one] * 60])
-    assert [number for number, _ in asked] == list(range(63 - MOST_ASKED, 63))
-    assert 0 == output_room([]) == output_room([small]) < output_room([one]) < output_room([one, one])
-    assert output_room([one] * 500) == output_room([one] * MOST_ASKED)
+    small = replace(one, tokens=LEAST_SEGMENT_TOKENS - 1)
+    asked = described_segments([one, small, *[one] * 60])
+    assert [number for number, _ in asked] == list(range(63 - MOST_DESCRIBED_SEGMENTS, 63))
+    assert (
+        0
+        == digest_output_tokens([])
+        == digest_output_tokens([small])
+        < digest_output_tokens([one])
+        < digest_output_tokens([one, one])
+    )
+    assert digest_output_tokens([one] * 500) == digest_output_tokens([one] * MOST_DESCRIBED_SEGMENTS)
 
 
 def judged(*notes: Any, **others: Any) -> Any:

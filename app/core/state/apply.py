@@ -29,8 +29,8 @@ from app.core.state.outdated import Outdated
 from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.state.survival import as_sentence, forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
-from app.core.summarizer.candidate import without_giving_up
-from app.core.summarizer.offline.narrative_states import is_told
+from app.core.summarizer.candidate import without_drops_for_room
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
@@ -138,7 +138,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     merged = merge(
         context.schema,
         context.previous,
-        without_giving_up(report.candidate) if context.carried else report.candidate,
+        without_drops_for_room(report.candidate) if context.carried else report.candidate,
         context.span,
         context.version,
         context.next_entry,
@@ -170,7 +170,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
 def _shortened_narratives(merged: MergeResult, applied: Applied, schema: StateSchema) -> Iterator[Repair]:
     # In a state of one text, lost sentences are recorded as entries instead.
     told = {entry.id: entry.text for entry in served(applied.entries)}
-    for entry in merged.entries if merged.by_model and not is_told(schema) else ():
+    for entry in merged.entries if merged.by_model and not is_narrative_only(schema) else ():
         if entry.role == "narrative" and not entry.pruned and told.get(entry.id) != entry.text:
             yield Repair(
                 field=entry.field, reason="shortened", before=entry.text, after=told.get(entry.id), entry_id=entry.id
@@ -306,7 +306,7 @@ def _lost_by_merge(
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
-    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale, room=room)
+    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale, token_budget=room)
 
 
 def as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
@@ -351,7 +351,7 @@ def _applied_with_quotes(
 def restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
     """Repairs for the sentences that code brought back into a text that is the whole state."""
     # In a state of lists, code adds entries of their own.
-    told = served(applied.entries) if is_told(schema) else ()
+    told = served(applied.entries) if is_narrative_only(schema) else ()
     for text in map(as_sentence, texts):
         for entry in [one for one in told if text in one.text][-1:]:
             yield Repair(field=entry.field, reason="value_restored", before="", after=text, entry_id=entry.id)
@@ -369,7 +369,7 @@ def _with_left_out_as_pruned(applied: Applied, whole: MergeResult, context: Appl
     Statements from the span name their source messages; the others are older than the span, and are in the version
     before.
     """
-    if not is_told(context.schema):
+    if not is_narrative_only(context.schema):
         return applied
     kept = {entry.id: entry.text for entry in served(applied.entries)}
     gone = [

@@ -25,7 +25,7 @@ from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-KEPT_TAG: Final = "kept_verbatim"
+KEPT_PASSAGE_TAG: Final = "kept_verbatim"
 _LONGEST_ADDRESS: Final = 300  # characters; a longer address contains the data itself
 
 
@@ -38,7 +38,9 @@ class _Element:
     text: str
 
 
-def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()) -> str:
+def frame_messages(
+    messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()
+) -> str:
     """One element per message, with role, ``seq`` and time; calls, results and media as elements inside.
 
     The name in a message's ``metadata.name`` is put after the role.
@@ -88,14 +90,14 @@ def frame_entries(entries: Sequence[StateEntry]) -> str:
     )
 
 
-def fence(tag: str, text: str) -> str:
+def fenced_text(tag: str, text: str) -> str:
     """A single text as an element of data; ``tag`` must be one of ``escaping.TAGS``."""
     return f"<{tag}>\n{escape(text)}\n</{tag}>"
 
 
-def kept_passage(name: str, text: str) -> str:
+def kept_passage_element(name: str, text: str) -> str:
     """The element for a passage that is kept verbatim, of a message that is not shown."""
-    return f'<{KEPT_TAG} id="{name}">\n{escape(text)}\n</{KEPT_TAG}>'
+    return f'<{KEPT_PASSAGE_TAG} id="{name}">\n{escape(text)}\n</{KEPT_PASSAGE_TAG}>'
 
 
 def _message_element(
@@ -121,7 +123,7 @@ def _further_attributes(message: Message, content: str) -> dict[str, str]:
     return attributes
 
 
-def told_beside_text(message: Message) -> Iterator[str]:
+def speaker_and_media_texts(message: Message) -> Iterator[str]:
     """What a prompt says about a message beside its text: its speaker, and parts that are neither text nor of tools.
 
     Such parts are the names of pictures and documents.
@@ -142,7 +144,7 @@ def _with_kept_marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> 
     spans = _joined_spans((*span, name) for name, anchor in kept if (span := _anchor_span(content, anchor)))
     places = place_in_escaped(escaped, [place for start, end, _ in spans for place in (start, end)])
     for end, start, (_, _, names) in zip(places[::-2], places[-2::-2], reversed(spans), strict=True):
-        inside = f'<{KEPT_TAG} id="{names}">{escaped[start:end]}</{KEPT_TAG}>'
+        inside = f'<{KEPT_PASSAGE_TAG} id="{names}">{escaped[start:end]}</{KEPT_PASSAGE_TAG}>'
         escaped = f"{escaped[:start]}{inside}{escaped[end:]}"
     return escaped
 
@@ -180,8 +182,8 @@ def _attribute_value(value: str) -> str:
 
 def _time_with_weekday(moment: datetime) -> str:
     # The weekday is needed to understand words such as "next Friday".
-    said_at = moment.isoformat(timespec="minutes").replace("+00:00", "Z")
-    return f"{said_at} {_DAYS[moment.weekday()]}"
+    time = moment.isoformat(timespec="minutes").replace("+00:00", "Z")
+    return f"{time} {_DAYS[moment.weekday()]}"
 
 
 def _day_and_time(moment: datetime) -> tuple[str, str]:

@@ -8,9 +8,9 @@ from typing import Final
 from app.core.model.segments import CutSegment
 from app.core.summarizer.prompt_rules import size_of
 
-MOST_ASKED: Final = 40
+MOST_DESCRIBED_SEGMENTS: Final = 40
 """The most stretches per call, the newest: answers about more become careless, and old ones are served last."""
-LEAST_TOKENS: Final = 40
+LEAST_SEGMENT_TOKENS: Final = 40
 """The fewest tokens of a stretch that is described: a smaller one is no longer than a description of it."""
 BRIEF_TOKENS: Final = 60
 """The tokens of a brief that a summarizer is told; the checks accept twice as many."""
@@ -24,26 +24,26 @@ most {size} (what was wanted, decided, where it ended), up to {tags} "tags" (nam
 keywords): only from its own messages."""
 
 
-def asked_about(segments: Sequence[CutSegment]) -> tuple[tuple[int, CutSegment], ...]:
+def described_segments(segments: Sequence[CutSegment]) -> tuple[tuple[int, CutSegment], ...]:
     """(number, stretch) of each stretch that a summarizer describes; code describes the others.
 
     Numbers count all of ``segments``, from 1.
     """
-    worth = [(number, one) for number, one in enumerate(segments, start=1) if one.tokens >= LEAST_TOKENS]
-    return tuple(worth[-MOST_ASKED:])
+    large_enough = [(number, one) for number, one in enumerate(segments, start=1) if one.tokens >= LEAST_SEGMENT_TOKENS]
+    return tuple(large_enough[-MOST_DESCRIBED_SEGMENTS:])
 
 
-def output_room(segments: Sequence[CutSegment]) -> int:
+def digest_output_tokens(segments: Sequence[CutSegment]) -> int:
     """The output tokens for the descriptions of these stretches."""
-    return _OUTPUT_EACH * len(asked_about(segments))
+    return _OUTPUT_EACH * len(described_segments(segments))
 
 
-def stretch_rules(language: str | None) -> str:
+def segment_rules(language: str | None) -> str:
     """The rules for describing stretches that a summarizer is told."""
     return _RULES.format(size=size_of(BRIEF_TOKENS, language), tags=MOST_TAGS)
 
 
-def stretch_list(segments: Sequence[CutSegment]) -> str:
+def segment_list(segments: Sequence[CutSegment]) -> str:
     """The list of stretches with their messages; empty if there is nothing to describe."""
-    lines = [f"{number}: messages {one.from_seq} to {one.to_seq}" for number, one in asked_about(segments)]
+    lines = [f"{number}: messages {one.from_seq} to {one.to_seq}" for number, one in described_segments(segments)]
     return "\n".join(["The stretches to describe:", *lines]) if lines else ""

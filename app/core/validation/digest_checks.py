@@ -16,7 +16,7 @@ from app.core.model.model_io import SummaryRequest
 from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
 from app.core.model.segments import CutSegment, SegmentDigest
-from app.core.summarizer.segment_prompts import BRIEF_TOKENS, MOST_TAGS, asked_about
+from app.core.summarizer.segment_prompts import BRIEF_TOKENS, MOST_TAGS, described_segments
 from app.core.text.language import detect, differs
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
@@ -35,7 +35,7 @@ def checked_digests(digests: Sequence[SegmentDigest], request: SummaryRequest) -
 
     A description is left out if it imitates our tags or markers, talks about its task, or is in another language.
     """
-    segments = dict(asked_about(request.segments))
+    segments = dict(described_segments(request.segments))
     check = _DigestCheck(request)
     checked = (check.checked(digest, segments[digest.number]) for digest in digests if digest.number in segments)
     return tuple(digest for digest in checked if digest is not None)

@@ -32,7 +32,7 @@ from app.core.model.state import StateEntry
 from app.core.reading.labels import role_of
 from app.core.reading.quoting import quoted
 from app.core.summarizer.candidate import CandidateError, attribute_sources, parse_candidate
-from app.core.summarizer.offline.narrative_states import is_told
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
 from app.core.text.language import agrees, detect, differs
 from app.core.text.languages.joined import alternatives
@@ -208,7 +208,7 @@ def _with_dates(report: GateReport, request: SummaryRequest) -> GateReport:
     if report.candidate is None:
         return report
     candidate, repairs = candidate_with_dates(
-        report.candidate, request.messages, is_narrative_only=is_told(request.schema)
+        report.candidate, request.messages, is_narrative_only=is_narrative_only(request.schema)
     )
     return replace(report, candidate=candidate, repairs=(*report.repairs, *repairs))
 
@@ -304,9 +304,8 @@ def _without_excuses(candidate: Candidate) -> Candidate:
 _LEAST_FACT_WEIGHT: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
 """The weight of a value by its kind, 2 for all others: shouted words, abbreviations and quoted words say little."""
-_MANY_NEW_WORDS: Final = (
-    40  # different content words that the state lacks: about ten messages that are more than small talk
-)
+_MANY_NEW_WORDS: Final = 40
+"""Different content words that the state lacks: about ten messages that are more than small talk."""
 _CHARACTER_PAIR: Final = compiled(f"[{CHINESE_JAPANESE}]{{1,2}}")
 _PAIRS_PER_WORD: Final = 3  # pairs of Chinese characters that correspond to one content word of English or Russian
 _LEAST_CONTENT_WORDS: Final = 8  # different content words: with fewer, a text tells nothing

@@ -56,7 +56,7 @@ def lost_sentences(
     shown: Sequence[FoundAnchor],
     hidden: Sequence[FoundAnchor],
     stale: StaleValues | None = None,
-    room: Budget | None = None,
+    token_budget: Budget | None = None,
 ) -> Iterator[LostSentence]:
     """The sentences of a span with values that are no longer served, the most important first, computed one by one.
 
@@ -66,8 +66,8 @@ def lost_sentences(
         shown: Anchors that are served.
         hidden: Anchors of the span for which there is no room.
         stale: Finds values that no longer hold: they are not lost, and "…" replaces them in a sentence that is kept.
-        room: The tokens left for the sentences, which the caller spends; sentences that surely do not fit are skipped.
-            ``None``: no limit.
+        token_budget: The tokens left for the sentences, which the caller spends; sentences that surely do not fit are
+            skipped. ``None``: no limit.
     """
     served_values = ServedValues()
     for text in served:
@@ -79,7 +79,7 @@ def lost_sentences(
             served_values.add(message.content, message.created_at)
     anchored = {anchor.seq: anchor.content for anchor in hidden}
     language: str | None = None
-    for number, (message, text, lead, lost) in enumerate(_lost(span, served_values, anchored, stale, room)):
+    for number, (message, text, lead, lost) in enumerate(_lost(span, served_values, anchored, stale, token_budget)):
         kept = redact(_clauses(" ".join(text.split()), lost))
         language = language if number else language_of(span)
         text_with_lead = f"{redact(' '.join(lead.split()))} {kept}".lstrip()
@@ -92,7 +92,7 @@ def _lost(
     served_values: ServedValues,
     anchored: dict[int, str],
     stale: StaleValues | None,
-    room: Budget | None,
+    token_budget: Budget | None,
 ) -> Iterator[tuple[Message, str, str, list[str]]]:
     """(message, sentence, the sentence that it points back to or "", its values that are no longer served)."""
     value_count = 0
@@ -101,7 +101,11 @@ def _lost(
         for lead, sentence in _with_sentences_before(message.content, _sentences_of(message, anchored)):
             before, lead_sentence = lead if lead == lead_sentence else "", ""
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
-            if room is not None and len(text) <= _LONGEST_SENTENCE and _FRAME + least_tokens(len(text)) > room.left:
+            if (
+                token_budget is not None
+                and len(text) <= _LONGEST_SENTENCE
+                and _FRAME + least_tokens(len(text)) > token_budget.left
+            ):
                 continue
             stated_values = critical_values(text, message.created_at)
             value_count += len(stated_values)

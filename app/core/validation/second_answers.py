@@ -12,7 +12,7 @@ from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
 from app.core.summarizer.candidate import json_in_answer, number_in, sources_in, statement_in
-from app.core.summarizer.prompts import without_copied_line
+from app.core.summarizer.prompts import without_prompt_words
 from app.core.text.words import stems
 from app.core.validation.exact_checks import MOST_DOUBTS, Failure
 from app.core.validation.excuses import is_excuse
@@ -62,7 +62,7 @@ def parse_second_answer(text: str, schema: StateSchema, request: SummaryRequest)
         for one in _objects(data.get("statements"), len(doubts))
         if (number := number_in(one.get("n"))) in doubts
         and (copied := _text(one.get("text"), passages)) is not None
-        and _answers_doubt(statement := without_copied_line(copied, doubts[number]), doubts[number].statement)
+        and _answers_doubt(statement := without_prompt_words(copied, doubts[number]), doubts[number].statement)
     }
     added = tuple(
         CandidateItem(field=one["field"], text=item_text, from_seqs=sources_in(one.get("from"))[:_MOST_SOURCES])

@@ -15,7 +15,7 @@ from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
-from app.core.summarizer.framing import told_beside_text
+from app.core.summarizer.framing import speaker_and_media_texts
 from app.core.text.operands import Operands, operands
 from app.core.text.parts import tells_of_tools
 from app.core.text.pasted import pasted_and_own_text
@@ -77,7 +77,7 @@ class SourceTexts:
         self._clauses: Final[dict[int, list[tuple[int, int, frozenset[str]]]]] = {}
         for message in messages:
             self._values.add(message.seq, self._texts[message.seq], message.created_at)
-            for further_text in (*told_beside_text(message), _listed_numbers(message, self._texts[message.seq])):
+            for further_text in (*speaker_and_media_texts(message), _listed_numbers(message, self._texts[message.seq])):
                 if further_text:
                     self._values.add(message.seq, further_text)
         for number, entry in self._entries.items():

@@ -18,7 +18,7 @@ from app.core.state.apply import QUOTES_SHARE, Applied, as_many_as_fit, repairs_
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.state.survival import with_quotes
-from app.core.summarizer.offline.narrative_states import is_told
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget, first_fitting
 from app.core.validation.dates import text_with_dates
 from app.core.validation.gate import GateReport
@@ -94,7 +94,7 @@ async def _read(shell: Shell, lease: Lease) -> _Read | None:
         schema = schema_named(version.state_schema)
         messages = await _newest_covered(uow, conversation, most, through_seq=conversation.boundary_seq)
         before = list[Message]()
-        if messages and messages[0].seq > 1 and is_told(schema):
+        if messages and messages[0].seq > 1 and is_narrative_only(schema):
             before = await _newest_covered(uow, conversation, most, through_seq=messages[0].seq - 1)
         anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MOST_ANCHORS)
     if not messages or all(field.is_list for field in schema.fields):
@@ -182,7 +182,7 @@ def _with_lost_values(read: _Read, told: list[StateEntry], *, by_model: bool) ->
     Sentences are added only if the narrative is the whole state.
     """
     resolved, messages = read.chunk.resolved, read.messages
-    if not is_told(resolved.schema):  # other schemas have entries in lists, which hold the values
+    if not is_narrative_only(resolved.schema):  # other schemas have entries in lists, which hold the values
         return told, ()
     lost = lost_sentences(messages, [entry.text for entry in told], shown=(), hidden=())
     room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
