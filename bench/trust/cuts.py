@@ -181,7 +181,7 @@ def counted(answered: Answered, *, sealed: bool = False) -> dict[str, Counter[tu
         counts = found.setdefault(call.source, Counter())
         counts[call.is_honest, "asked"] += len(verdicts)
         counts[call.is_honest, "supported"] += sum(one.verdict == "supported" for one in verdicts)
-        applied = apply_verdicts((), call.request.claims, verdicts, shown=shown_texts(call.request)).counts
+        applied = apply_verdicts((), call.request.claims, verdicts, shown_texts=shown_texts(call.request)).counts
         counts[call.is_honest, "back"] += applied.supported
     return found
 

@@ -86,7 +86,7 @@ def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
         messages=request.messages,
     )
     state = apply_verdicts(
-        applied.entries, asked.claims, verdicts, shown=asked.shown, before=request.previous, restoration=restoring
+        applied.entries, asked.claims, verdicts, shown_texts=asked.shown, before=request.previous, restoration=restoring
     )
     digests = tuple(one for one in applied.digests if str(one.number) not in state.contradicted_digests)
     return replace(asked.told, applied=replace(applied, entries=state.entries, digests=digests))

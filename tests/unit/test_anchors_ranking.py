@@ -184,7 +184,7 @@ def test_a_claim_takes_effect_only_when_it_is_supported(verdict: str, agreed: in
     assert claim.statement == f"What #2 says ({MIGRATE.content}) is answered, done or settled by #5"
     told = json.dumps([{"n": 1, "verdict": verdict, "seq": 5, "quote": SESSIONS.content}])
     shown = {one.seq: (one.content,) for one in SPAN}
-    found = apply_verdicts((), [claim], verdicts_of(told, [claim]), shown=shown)
+    found = apply_verdicts((), [claim], verdicts_of(told, [claim]), shown_texts=shown)
     assert (len(found.supported_anchor_claims), len(found.unsupported_anchor_claims), found.is_changed) == (
         agreed,
         refused,

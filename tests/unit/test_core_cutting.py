@@ -207,7 +207,7 @@ def test_what_was_cut_off_comes_back_where_a_verifier_supports_it(field: str) ->
     verdicts = [Verdict(n=one.n, verdict="supported", seq=1, quote="Ruth pays 250 euros") for one in asked]
     into = Restoration(schema=SESSION, version=7, next_entry=40, boundary_seq=3, messages=said)
     shown = {one.seq: (one.content,) for one in said}
-    (back,) = apply_verdicts([served], asked, verdicts, shown=shown, restoration=into).entries
+    (back,) = apply_verdicts([served], asked, verdicts, shown_texts=shown, restoration=into).entries
     assert back.text == (text if is_item else whole)
 
 

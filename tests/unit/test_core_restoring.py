@@ -55,7 +55,7 @@ def verified(
 ) -> VerifiedState:
     claims = claims_of(entries, entries, repairs=repairs)
     verdicts = [Verdict(n=one.n, verdict=word, seq=seq, quote=quote) for one in claims]  # type: ignore[arg-type]
-    return apply_verdicts(entries, claims, verdicts, shown=SHOWN, restoration=INTO)
+    return apply_verdicts(entries, claims, verdicts, shown_texts=SHOWN, restoration=INTO)
 
 
 def texts(state: VerifiedState, field: str = "logos") -> list[str]:
@@ -86,7 +86,7 @@ def restored(*, of_cut: Verdict, of_entry: Verdict | None, before: Sequence[Stat
     """The effect of verdicts on an item that was cut, and on the entry that it was to replace."""
     claims = claims_of(before, before, repairs=[REPLACING])
     assert [one.kind for one in claims] == ["cut", "replaced"]
-    return apply_verdicts(before, claims, filter(None, [of_cut, of_entry]), shown=SHOWN, restoration=INTO)
+    return apply_verdicts(before, claims, filter(None, [of_cut, of_entry]), shown_texts=SHOWN, restoration=INTO)
 
 
 PROVED = Verdict(n=1, verdict="supported", seq=3, quote=SAID)
@@ -139,7 +139,7 @@ def test_an_entry_that_changed_since_is_set_aside_whatever_was_said_of_it() -> N
     claims = claims_of([OPEN], [OPEN], repairs=[REPLACING])
     later = replace(OPEN, text="The tiles are still to be counted twice.")
     verdicts = [PROVED, Verdict(n=2, verdict="supported")]
-    found = apply_verdicts([later], claims, verdicts, shown=SHOWN, restoration=INTO)
+    found = apply_verdicts([later], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
     assert [(one.id, one.in_doubt, one.pruned) for one in found.entries] == [("F1", True, False), ("F40", False, False)]
 
 
@@ -165,7 +165,7 @@ def test_a_version_that_somebody_went_back_to_gets_nothing_of_later_messages() -
     verdicts = [Verdict(n=1, verdict="supported", seq=3, quote=SAID)]
     for boundary, is_back in ((2, False), (3, True)):
         into = replace(INTO, boundary_seq=boundary)
-        assert apply_verdicts([], claims, verdicts, shown=SHOWN, restoration=into).is_changed is is_back
+        assert apply_verdicts([], claims, verdicts, shown_texts=SHOWN, restoration=into).is_changed is is_back
 
 
 def test_its_place_is_right_where_the_same_verdicts_remove_a_sentence_before_it() -> None:
@@ -175,7 +175,7 @@ def test_its_place_is_right_where_the_same_verdicts_remove_a_sentence_before_it(
     true = {"seq": 3, "quote": "and Rosa counted them twice"}
     words = {"Rosa sings.": "contradicted", WHOLE: "supported"}
     verdicts = [Verdict(n=one.n, verdict=words[one.text], **true) for one in claims if one.text in words]  # type: ignore[arg-type]
-    found = apply_verdicts([narrative], claims, verdicts, shown=SHOWN, restoration=INTO)
+    found = apply_verdicts([narrative], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
     assert texts(found, "conversation_summary") == [f"The tiles came. {WHOLE} They left."]
 
 
@@ -185,7 +185,7 @@ def test_what_a_sentence_calculates_is_proved_by_a_value() -> None:
     for quote, is_back in (("Twelve boxes of 84", True), ("came on Monday", False)):
         claims = [one for one in claims_of([narrative], [narrative], repairs=[gone]) if one.kind == "cut"]
         verdicts = [Verdict(n=one.n, verdict="supported", seq=3, quote=quote) for one in claims]
-        found = apply_verdicts([narrative], claims, verdicts, shown=SHOWN, restoration=INTO)
+        found = apply_verdicts([narrative], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
         assert found.is_changed is is_back, quote
 
 
@@ -194,7 +194,7 @@ def test_verdicts_that_contradict_each_other_bring_nothing_back() -> None:
     claims = claims_of([], [entry("F1", short)], repairs=[cut(WHOLE, short, entry_id="F1")])
     words = {short: "contradicted", WHOLE: "supported"}
     verdicts = [Verdict(n=one.n, verdict=words[one.text], seq=3, quote=SAID) for one in claims]  # type: ignore[arg-type]
-    found = apply_verdicts([entry("F1", short)], claims, verdicts, shown=SHOWN, restoration=INTO)
+    found = apply_verdicts([entry("F1", short)], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
     assert texts(found) == []
 
 
@@ -315,7 +315,7 @@ def test_sentences_stand_again_where_they_stood(order: list[int], back: set[int]
     claims = [one for one in claims_of([narrative], [narrative], repairs=repairs) if one.text in wanted]
     verdicts = [Verdict(n=one.n, verdict="supported", seq=3, quote="Rosa counted them twice") for one in claims]
     claims = [replace(one, seqs=(3,)) for one in claims]
-    found = apply_verdicts([narrative], claims, verdicts, shown=SHOWN, restoration=INTO)
+    found = apply_verdicts([narrative], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
     assert list(sentences(texts(found, "conversation_summary")[0])) == [
         one for one in written if one in TRUE or one in wanted
     ]

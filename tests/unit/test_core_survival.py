@@ -46,7 +46,7 @@ def anchor(seq: int, content: str) -> FoundAnchor:
 def lost(
     span: Sequence[Message], *served: str, shown: Sequence[FoundAnchor] = (), hidden: Sequence[FoundAnchor] = ()
 ) -> list[LostSentence]:
-    return list(lost_sentences(span, served, shown=shown, hidden=hidden))
+    return list(lost_sentences(span, served, served_anchors=shown, unserved_anchors=hidden))
 
 
 def texts(found: Sequence[LostSentence]) -> list[tuple[int, str]]:
@@ -84,7 +84,13 @@ def test_what_no_longer_holds_or_comes_back_itself_leads_to_nothing() -> None:
     span = talk("The Salt Clock is BK-2291. It's 84 kg of film.", "Noted.", "We open with Red. It's 70 kg of film.")
     gone = {"We open with Red.": None}
     found = list(
-        lost_sentences(span, (), shown=(), hidden=(), stale=lambda sentence, _: gone.get(sentence, frozenset()))
+        lost_sentences(
+            span,
+            (),
+            served_anchors=(),
+            unserved_anchors=(),
+            stale_values=lambda sentence, _: gone.get(sentence, frozenset()),
+        )
     )
     assert [one.attributed_text for one in found] == [f'The user wrote: "{one.text}"' for one in found]
     assert len(found) == 3
@@ -531,7 +537,10 @@ def test_what_there_is_no_room_for_is_not_read() -> None:
     span = talk(longer, "Noted.", INVOICE, "Noted.")
 
     def texts_in(room: int) -> list[str]:
-        return [one.text for one in lost_sentences(span, (), shown=(), hidden=(), token_budget=Budget(room))]
+        return [
+            one.text
+            for one in lost_sentences(span, (), served_anchors=(), unserved_anchors=(), token_budget=Budget(room))
+        ]
 
     assert texts_in(least_tokens(len(longer)) + 4) == [INVOICE]
     assert texts_in(least_tokens(len(longer)) + 5) == [longer], "what was said before is lost once"
@@ -540,7 +549,11 @@ def test_what_there_is_no_room_for_is_not_read() -> None:
 def test_each_is_looked_for_when_it_is_asked_for() -> None:
     room = Budget(400)
     found = lost_sentences(
-        talk(INVOICE, "Noted.", "The deposit is 250 euros."), (), shown=(), hidden=(), token_budget=room
+        talk(INVOICE, "Noted.", "The deposit is 250 euros."),
+        (),
+        served_anchors=(),
+        unserved_anchors=(),
+        token_budget=room,
     )
     assert next(found).text == INVOICE
     room.left = 0

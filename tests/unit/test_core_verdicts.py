@@ -51,7 +51,7 @@ def judged(
         if word := words.get("-" + name if claim.kind == "dropped" else name):
             verdicts.append(said(claim, word, **TRUE) if word == "contradicted" else said(claim, word))
     assert len(verdicts) == len(words), "every verdict is about a claim"
-    return apply_verdicts(after, claims, verdicts, shown=SHOWN, before=before)
+    return apply_verdicts(after, claims, verdicts, shown_texts=SHOWN, before=before)
 
 
 def served(state: VerifiedState) -> list[StateEntry]:
@@ -257,7 +257,7 @@ def test_a_contradiction_without_a_true_quote_changes_nothing(other: dict[str, A
     entries = (entry("F1", "The budget is 500"), entry("N2", "They met. They left."))
     digest = DigestText(id="d", topic="t", brief="b", from_seq=1, to_seq=2)
     claims = claims_of([], entries, digests=[digest])
-    state = apply_verdicts(entries, claims, [said(one, "contradicted", **other) for one in claims], shown=SHOWN)
+    state = apply_verdicts(entries, claims, [said(one, "contradicted", **other) for one in claims], shown_texts=SHOWN)
     assert state == VerifiedState(entries=entries, counts=VerdictCounts(unproven=4))
 
 
@@ -299,7 +299,7 @@ def test_of_a_contradicted_item_the_sentences_stay_that_are_supported(
         (4, "Anna cannot leave before Friday."),
     ]
     verdicts += [said(part, word, **TRUE) for part, word in zip(parts, words, strict=False)]
-    state = apply_verdicts([new], (*claims, *parts), verdicts, shown=SHOWN, before=[old])
+    state = apply_verdicts([new], (*claims, *parts), verdicts, shown_texts=SHOWN, before=[old])
     assert [one.text for one in served(state)] == ["The budget is 900", *([left] if left else [])]
     assert (state.repairs[0].reason, state.repairs[0].before, state.repairs[0].after) == (
         "contradicted",
@@ -335,7 +335,7 @@ def doubted_in_part(
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported")]
     parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(part, word, **quote) for part, word in zip(parts, words, strict=False)]
-    return apply_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoration=into)
+    return apply_verdicts(entries, (*claims, *parts), verdicts, shown_texts=SHOWN, restoration=into)
 
 
 def test_of_an_item_that_nothing_states_the_supported_sentences_stay_without_doubt() -> None:
@@ -405,7 +405,7 @@ def test_an_item_that_comes_back_whole_is_not_taken_apart() -> None:
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported", **TRUE)]
     parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(parts[0], "supported"), said(parts[1], "not_stated")]
-    state = apply_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoration=INTO)
+    state = apply_verdicts(entries, (*claims, *parts), verdicts, shown_texts=SHOWN, restoration=INTO)
     assert [(one.id, one.text) for one in state.entries] == [("F1", whole)]
 
 
@@ -416,7 +416,7 @@ def test_new_entries_of_both_kinds_have_ids_of_their_own() -> None:
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported", **TRUE)]
     parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(part, word) for part, word in zip(parts, SOUND, strict=True)]
-    state = apply_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoration=INTO)
+    state = apply_verdicts(entries, (*claims, *parts), verdicts, shown_texts=SHOWN, restoration=INTO)
     assert sorted(one.id for one in state.entries) == ["F1", "F40", "F41"]
 
 
@@ -485,7 +485,7 @@ def test_an_entry_changed_and_given_up_stays_in_doubt_until_that_is_judged() -> 
     aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
     claims = claims_of([old], [changed], repairs=[aside])
     assert [claim.kind for claim in claims] == ["item", "dropped"]
-    state = apply_verdicts([changed], claims, [said(claims[0], "supported")], shown=SHOWN, before=[old])
+    state = apply_verdicts([changed], claims, [said(claims[0], "supported")], shown_texts=SHOWN, before=[old])
     assert state.entries == (changed,)
 
 
@@ -494,7 +494,7 @@ def test_a_verdict_on_what_was_given_up_is_passed_over_once_the_entry_says_somet
     aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
     (claim,) = claims_of([old], [old], repairs=[aside])
     current = [replace(old, text="Waits for Bob and Anna")]
-    assert not apply_verdicts(current, [claim], [said(claim, "supported")], shown=SHOWN, before=[old]).is_changed
+    assert not apply_verdicts(current, [claim], [said(claim, "supported")], shown_texts=SHOWN, before=[old]).is_changed
 
 
 def test_a_change_that_was_taken_back_stays_so_when_the_verdicts_come_again() -> None:
@@ -502,12 +502,12 @@ def test_a_change_that_was_taken_back_stays_so_when_the_verdicts_come_again() ->
     after = [replace(old, text="Likes tea and coffee"), replace(gone, pruned=True, replaced_by=("F2",))]
     claims = claims_of([gone, old], after)
     verdicts = [said(claims[0], "contradicted", **TRUE), said(claims[1], "supported")]
-    once = apply_verdicts(after, claims, verdicts, shown=SHOWN, before=[gone, old])
+    once = apply_verdicts(after, claims, verdicts, shown_texts=SHOWN, before=[gone, old])
     assert [(one.id, one.text, one.in_doubt) for one in once.entries] == [
         ("F1", "Likes coffee", True),
         ("F2", "Likes tea", False),
     ]
-    assert not apply_verdicts(once.entries, claims, verdicts, shown=SHOWN, before=[gone, old]).is_changed
+    assert not apply_verdicts(once.entries, claims, verdicts, shown_texts=SHOWN, before=[gone, old]).is_changed
 
 
 @pytest.mark.parametrize(
@@ -591,7 +591,7 @@ def test_a_contradicted_sentence_goes_and_the_rest_stays_to_the_letter() -> None
     after = [entry("N1", text)]
     claims = claims_of([], after)
     verdicts = [said(claims[1], "contradicted", **TRUE), said(claims[2], "not_stated"), said(claims[3], "supported")]
-    state = apply_verdicts(after, claims, verdicts, shown=SHOWN)
+    state = apply_verdicts(after, claims, verdicts, shown_texts=SHOWN)
     assert state.entries[0].text == "They met in  Porto.\n\nAnna left.  Bob stayed."
     assert [(one.reason, one.before, one.after) for one in state.repairs] == [
         ("contradicted", "The budget was 500!", None)
@@ -602,7 +602,7 @@ def test_equal_sentences_of_one_narrative_are_one_claim_and_go_together() -> Non
     after = [entry("N1", "Fine by Anna. Bob stayed. Fine by Anna.")]
     claims = claims_of([], after)
     assert [claim.text for claim in claims] == ["Fine by Anna.", "Bob stayed."]
-    state = apply_verdicts(after, claims, [said(claims[0], "contradicted", **TRUE)], shown=SHOWN)
+    state = apply_verdicts(after, claims, [said(claims[0], "contradicted", **TRUE)], shown_texts=SHOWN)
     assert state.entries[0].text == "Bob stayed."
     assert [one.before for one in state.repairs] == ["Fine by Anna.", "Fine by Anna."]
 
@@ -628,7 +628,7 @@ def test_what_stands_between_sentences_and_is_none_stays_when_its_neighbour_goes
     after = [entry("N1", f"{wrapped}\n-----\nThe budget was 500. Bob stayed.")]
     claims = claims_of([], after)
     assert [claim.text for claim in claims] == [wrapped, "The budget was 500.", "Bob stayed."]
-    state = apply_verdicts(after, claims, [said(claims[1], "contradicted", **TRUE)], shown=SHOWN)
+    state = apply_verdicts(after, claims, [said(claims[1], "contradicted", **TRUE)], shown_texts=SHOWN)
     assert state.entries[0].text == f"{wrapped}\n-----\n Bob stayed."
 
 
@@ -651,7 +651,7 @@ def test_a_contradicted_digest_is_named_and_one_that_nothing_states_stays() -> N
     digests = [DigestText(id=name, topic=name, brief="b", from_seq=1, to_seq=2) for name in ("cats", "dogs")]
     claims = claims_of([], [], digests=digests)
     verdicts = [said(claims[0], "contradicted", **TRUE), said(claims[1], "not_stated")]
-    state = apply_verdicts([], claims, verdicts, shown=SHOWN)
+    state = apply_verdicts([], claims, verdicts, shown_texts=SHOWN)
     assert (state.contradicted_digests, state.is_changed, state.is_doubt_only) == (("cats",), True, False)
     assert [(one.field, one.before) for one in state.repairs] == [("segments", "cats: b")]
 
@@ -660,7 +660,7 @@ def test_verdicts_are_applied_to_the_version_that_is_current_then() -> None:
     """F1 is gone, F2 has another text by now, and F3 is unchanged."""
     claims = fact_claims("one", "two", "three")
     current = [entry("F2", "two and a half"), entry("F3", "three"), entry("F4", "four")]
-    state = apply_verdicts(current, claims, [said(one, "contradicted", **TRUE) for one in claims], shown=SHOWN)
+    state = apply_verdicts(current, claims, [said(one, "contradicted", **TRUE) for one in claims], shown_texts=SHOWN)
     assert state.entries == (current[0], current[2], replace(current[1], pruned=True))
 
 
@@ -673,7 +673,7 @@ def test_what_the_cap_pushed_out_since_stays_out_unless_it_went_first_for_the_do
     (claim,) = claims_of([old], [then], repairs=[given_up])
     current = [other, replace(then, pruned=True)]
     verdict = said(claim, "contradicted", **TRUE)
-    state = apply_verdicts(current, [claim], [verdict], shown=SHOWN, before=[old])
+    state = apply_verdicts(current, [claim], [verdict], shown_texts=SHOWN, before=[old])
     assert state.entries == ((old, other) if is_doubted else tuple(current))
 
 
@@ -681,7 +681,7 @@ def test_what_another_entry_says_by_now_does_not_come_back() -> None:
     old, new = entry("F1", "The budget is 900"), entry("F9", "The budget is 500")
     claims = claims_of([old], [new, replace(old, pruned=True, replaced_by=("F9",))])
     current = [new, entry("F12", "The budget is 900")]
-    state = apply_verdicts(current, claims, [said(claims[0], "contradicted", **TRUE)], shown=SHOWN, before=[old])
+    state = apply_verdicts(current, claims, [said(claims[0], "contradicted", **TRUE)], shown_texts=SHOWN, before=[old])
     assert [one.id for one in served(state)] == ["F12"]
 
 
@@ -774,7 +774,7 @@ def test_no_honest_claim_is_lost_without_a_true_quote(
     digest = DigestText(id="d", topic="t", brief="b", from_seq=1, to_seq=2)
     claims = claims_of(before, after, digests=[digest], repairs=repairs)
     verdicts = [one for one in verdicts_on(claims, given_answers) if not QuoteSearch(SHOWN).seq_of(one.quote, one.seq)]
-    state = apply_verdicts(after, claims, verdicts, shown=SHOWN, before=before)
+    state = apply_verdicts(after, claims, verdicts, shown_texts=SHOWN, before=before)
     given_up = {claim.target for claim in claims if claim.gives_up}
     left = {(one.id, one.text) for one in served(state)}
     assert {(one.id, one.text) for one in after if not one.pruned and one.id not in given_up} <= left
@@ -790,8 +790,8 @@ def test_the_same_verdicts_twice_change_nothing_more(
     before, after, repairs = made
     claims = claims_of(before, after, repairs=repairs)
     verdicts = verdicts_on(claims, given_answers)
-    once = apply_verdicts(after, claims, verdicts, shown=SHOWN, before=before)
-    twice = apply_verdicts(once.entries, claims, verdicts, shown=SHOWN, before=before)
+    once = apply_verdicts(after, claims, verdicts, shown_texts=SHOWN, before=before)
+    twice = apply_verdicts(once.entries, claims, verdicts, shown_texts=SHOWN, before=before)
     assert twice == VerifiedState(entries=once.entries, counts=once.counts, refuted_ids=once.refuted_ids)
 
 
@@ -803,7 +803,7 @@ def test_entries_that_no_verdict_is_about_stay_as_they_are_and_in_order(
 ) -> None:
     before, after, repairs = made
     claims = claims_of(before, after, repairs=repairs)
-    state = apply_verdicts(after, claims, verdicts_on(claims, given_answers), shown=SHOWN, before=before)
+    state = apply_verdicts(after, claims, verdicts_on(claims, given_answers), shown_texts=SHOWN, before=before)
     judged_ones = {claim.target for claim in claims}
     assert [one for one in state.entries if one.id not in judged_ones] == [
         one for one in sorted(after, key=lambda one: one.pruned) if one.id not in judged_ones
@@ -822,7 +822,7 @@ def test_what_comes_back_is_what_stood_there(
 ) -> None:
     before, after, repairs = made
     claims = claims_of(before, after, repairs=repairs)
-    state = apply_verdicts(after, claims, verdicts_on(claims, given_answers), shown=SHOWN, before=before)
+    state = apply_verdicts(after, claims, verdicts_on(claims, given_answers), shown_texts=SHOWN, before=before)
     known = {one.id: one for one in before}
     was_served = {one.id for one in after if not one.pruned}
     for one in served(state):

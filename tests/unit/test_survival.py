@@ -30,7 +30,7 @@ def quotes(
     shown: Sequence[FoundAnchor] = (),
     hidden: Sequence[FoundAnchor] = (),
 ) -> list[tuple[int, str]]:
-    lost = lost_sentences(span, [each.text for each in entries], shown=shown, hidden=hidden)
+    lost = lost_sentences(span, [each.text for each in entries], served_anchors=shown, unserved_anchors=hidden)
     return as_many_as_fit(lost, Budget(room), "script")
 
 

@@ -109,7 +109,7 @@ def judged(
     )
     verdicts = filter(None, (verdict(claim, words[claim.n % len(words)]) for claim in claims))
     gone = lost_entries(current.entries, earlier, last.entries)
-    found = apply_verdicts((*current.entries, *gone), claims, list(verdicts), shown=SHOWN, before=base.entries)
+    found = apply_verdicts((*current.entries, *gone), claims, list(verdicts), shown_texts=SHOWN, before=base.entries)
     state = without_lost_entries(found, gone)
     asked = {claim.target for claim in claims if not claim.gives_up}
     return replace(current, entries=state.entries, repairs=(*current.repairs, *state.repairs)), asked

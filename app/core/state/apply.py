@@ -306,7 +306,9 @@ def _lost_by_merge(
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
-    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale, token_budget=room)
+    return lost_sentences(
+        context.span, told, served_anchors=shown, unserved_anchors=hidden, stale_values=stale, token_budget=room
+    )
 
 
 def as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:

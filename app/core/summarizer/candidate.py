@@ -136,8 +136,10 @@ def attribute_sources(
     An item that is left without a source gets the messages that share most with it, if any share enough. The model was
     shown the messages, and in entries the numbers of the messages on which the state so far is based.
     """
-    shown = {message.seq for message in messages}.union(*(entry.from_seqs for entry in previous))
-    known = [replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in shown)) for item in candidate.items]
+    shown_seqs = {message.seq for message in messages}.union(*(entry.from_seqs for entry in previous))
+    known = [
+        replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in shown_seqs)) for item in candidate.items
+    ]
     if all(item.from_seqs for item in known):
         return replace(candidate, items=tuple(known))
     overlap = Overlap(messages)
@@ -282,8 +284,8 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
             or len(quote) > _LONGEST_QUOTE
         ):
             continue
-        if kept := clean(quote).strip():
-            yield AnchorProposal(type=cast("AnchorType", type_), quote=kept, seq=seq)
+        if quote_text := clean(quote).strip():
+            yield AnchorProposal(type=cast("AnchorType", type_), quote=quote_text, seq=seq)
 
 
 def _words_about_kept_passages(data: Mapping[str, Any]) -> Iterator[KeptWord]:

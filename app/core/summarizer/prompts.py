@@ -217,8 +217,8 @@ def _reason_behind(doubt: Doubt) -> str:
     if not doubt.values:
         why = "orders the reader about, and no user asked for that: tell it as what that person said"
     else:
-        found = f"; the messages say {doubt.says}" if doubt.says else ""
-        why = f"{', '.join(doubt.values)}: not in the messages{found}"
+        hint = f"; the messages say {doubt.says}" if doubt.says else ""
+        why = f"{', '.join(doubt.values)}: not in the messages{hint}"
     return f" ({why})"
 
 

@@ -73,7 +73,7 @@ def claims_of(
     }
     ordered = (
         *(_item_claim(entry) for entry in sorted(items, key=lambda entry: not _has_borrowed_value(entry, repairs))),
-        *_given_up_claims(earlier, after, set_aside=remaining_ids["set_aside"], kept=remaining_ids["kept"]),
+        *_given_up_claims(earlier, after, set_aside_ids=remaining_ids["set_aside"], kept_ids=remaining_ids["kept"]),
         *(_anchor_claim(anchor, anchor.claimed_status) for anchor in anchors if anchor.claimed_status),
         *(claim for entry in new_or_changed if entry.role == "narrative" for claim in _sentence_claims(entry)),
         *_cut_claims(repairs, served),
@@ -103,7 +103,7 @@ def part_claims(items: Iterable[Claim], *, last_number: int) -> tuple[Claim, ...
         if len(texts := verbatim_sentences(item.text)) > 1
         for text in texts
     ]
-    return tuple(replace(part, n=last_number + place) for place, part in enumerate(parts[:MOST_CLAIMS], start=1))
+    return tuple(replace(part, n=last_number + position) for position, part in enumerate(parts[:MOST_CLAIMS], start=1))
 
 
 def verbatim_sentences(text: str) -> tuple[str, ...]:
@@ -111,10 +111,10 @@ def verbatim_sentences(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text[start:end] for start, end in sentence_spans(text)))
 
 
-def older_sources(claims: Iterable[Claim], shown: Collection[int]) -> tuple[int, ...]:
+def older_sources(claims: Iterable[Claim], shown_seqs: Collection[int]) -> tuple[int, ...]:
     """The source messages of claims that are not among those shown anyway: the verifier needs them too."""
     source_seqs = {seq for claim in claims if claim.kind != "digest" for seq in claim.seqs}
-    return tuple(sorted(source_seqs.difference(shown)))
+    return tuple(sorted(source_seqs.difference(shown_seqs)))
 
 
 def _is_restated(entry: StateEntry, earlier: StateEntry) -> bool:
@@ -190,8 +190,8 @@ def _given_up_claims(
     earlier: Mapping[str, StateEntry],
     after: Sequence[StateEntry],
     *,
-    set_aside: Collection[str | None],
-    kept: Collection[str | None],
+    set_aside_ids: Collection[str | None],
+    kept_ids: Collection[str | None],
 ) -> Iterator[Claim]:
     """Claims about the entries that were replaced, set aside or kept since, without those that only the cap pushed out.
 
@@ -200,7 +200,7 @@ def _given_up_claims(
     served = {entry.id: entry for entry in after if not entry.pruned}
     known = {entry.id for entry in after}
     for entry in after:
-        is_given_up = (entry.in_doubt and entry.id in set_aside) or (not entry.pruned and entry.id in kept)
+        is_given_up = (entry.in_doubt and entry.id in set_aside_ids) or (not entry.pruned and entry.id in kept_ids)
         if entry.role == "narrative" or not (is_given_up or (entry.pruned and entry.id in earlier)):
             continue
         successors = [served[name] for name in entry.replaced_by if name in served and name != entry.id]
@@ -210,21 +210,21 @@ def _given_up_claims(
     successor_of = _successors_by_text(earlier, served.values())
     for entry in earlier.values():
         if entry.role != "narrative" and entry.id not in known:
-            found = successor_of.get((entry.field, entry.text), ())
-            yield from (_replaced_claim(entry, one.id, one.text) for one in found)
+            successors_of_entry = successor_of.get((entry.field, entry.text), ())
+            yield from (_replaced_claim(entry, one.id, one.text) for one in successors_of_entry)
 
 
 def _successors_by_text(
     earlier: Mapping[str, StateEntry], served: Iterable[StateEntry]
 ) -> Mapping[tuple[str, str], Sequence[StateEntry]]:
     # Older versions have only the text of a replaced entry on record.
-    found: defaultdict[tuple[str, str], list[StateEntry]] = defaultdict(list)
+    successors: defaultdict[tuple[str, str], list[StateEntry]] = defaultdict(list)
     for entry in served:
         known = earlier[entry.id].superseded if entry.id in earlier else ()
         for text in dict.fromkeys(entry.superseded):
             if text not in known:
-                found[entry.field, text].append(entry)
-    return found
+                successors[entry.field, text].append(entry)
+    return successors
 
 
 def _replaced_claim(entry: StateEntry, by: str | None, by_text: str) -> Claim:

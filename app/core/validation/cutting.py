@@ -147,8 +147,8 @@ def _masked(text: str, text_values: Sequence[Value]) -> str:
     return "".join(plain)
 
 
-def _comma_ending_clause_before(plain: str, place: int) -> int:
-    marks = [at - 1 - plain[at - 1].isspace() for at in clause_starts(plain) if at <= place]
+def _comma_ending_clause_before(plain: str, position: int) -> int:
+    marks = [at - 1 - plain[at - 1].isspace() for at in clause_starts(plain) if at <= position]
     return next((at for at in reversed(marks) if plain[at] in _COMMAS), 0)
 
 

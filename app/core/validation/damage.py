@@ -92,35 +92,38 @@ class _DamageSearch:
         self._message_texts = message_texts
         self._statements: dict[int, frozenset[str]] = {}
         self._lines = {seq: _one_line(text) for seq, text in message_texts.items()}
-        self._by_number = {made.version: made for made in lineage}
+        self._by_number = {recorded.version: recorded for recorded in lineage}
         self._quotes = {
-            written_by: self._quotes_of_compaction(written_by) for written_by in {made.written_by for made in lineage}
+            written_by: self._quotes_of_compaction(written_by)
+            for written_by in {recorded.written_by for recorded in lineage}
         }
 
     def damage_in(self, lineage: Sequence[RecordedVersion]) -> Iterator[Damage]:
         """The damaged texts in the last of these versions."""
         for entry in lineage[-1].entries if lineage else ():
-            made = self._by_number.get(entry.since_version)
-            if entry.pruned or entry.in_doubt or made is None:
+            recorded = self._by_number.get(entry.since_version)
+            if entry.pruned or entry.in_doubt or recorded is None:
                 continue
-            quote = self._quotes[made.written_by].get((entry.id, entry.text))
-            kind = self._narrative_damage(entry, made, lineage) if entry.role == "narrative" else quote
+            quote = self._quotes[recorded.written_by].get((entry.id, entry.text))
+            kind = self._narrative_damage(entry, recorded, lineage) if entry.role == "narrative" else quote
             if kind is not None:
-                yield Damage(kind=kind, entry=entry, version=made.version)
+                yield Damage(kind=kind, entry=entry, version=recorded.version)
 
     # --- items
 
     def _quotes_of_compaction(self, written_by: str) -> Mapping[tuple[str, str], DamageKind]:
-        versions = [made for made in self._lineage if made.written_by == written_by and made.changed_texts]
-        found = {
+        versions = [
+            recorded for recorded in self._lineage if recorded.written_by == written_by and recorded.changed_texts
+        ]
+        quotes = {
             (entry.id, entry.text): kind
-            for made in versions
-            for entry in made.entries
-            if entry.since_version == made.version and _is_item(entry) and not _was_added_by_code(entry, made)
+            for recorded in versions
+            for entry in recorded.entries
+            if entry.since_version == recorded.version and _is_item(entry) and not _was_added_by_code(entry, recorded)
             if (kind := self._quote_damage(entry)) is not None
         }
         # If more items are quotes than were changed, the model itself quoted.
-        return found if versions and len(found) <= versions[0].changed_texts else {}
+        return quotes if versions and len(quotes) <= versions[0].changed_texts else {}
 
     def _quote_damage(self, entry: StateEntry) -> DamageKind | None:
         texts = [_one_line(entry.text)]
@@ -145,20 +148,22 @@ class _DamageSearch:
     # --- narratives
 
     def _narrative_damage(
-        self, entry: StateEntry, made: RecordedVersion, lineage: Sequence[RecordedVersion]
+        self, entry: StateEntry, recorded: RecordedVersion, lineage: Sequence[RecordedVersion]
     ) -> DamageKind | None:
-        later = [one for one in lineage if one.version > made.version and one.boundary_seq > made.boundary_seq]
+        later = [one for one in lineage if one.version > recorded.version and one.boundary_seq > recorded.boundary_seq]
         if any(one.changed_texts and _has_news(one) for one in later):
             return "stale_narrative"
-        return "cut_narrative" if self._is_cut_narrative(entry, made, lineage) else None
+        return "cut_narrative" if self._is_cut_narrative(entry, recorded, lineage) else None
 
-    def _is_cut_narrative(self, entry: StateEntry, made: RecordedVersion, lineage: Sequence[RecordedVersion]) -> bool:
-        if made.changed_texts <= len(self._quotes[made.written_by]):
+    def _is_cut_narrative(
+        self, entry: StateEntry, recorded: RecordedVersion, lineage: Sequence[RecordedVersion]
+    ) -> bool:
+        if recorded.changed_texts <= len(self._quotes[recorded.written_by]):
             return False
         # If the narrative is the whole state, nothing else can have been changed.
-        if all(one.role == "narrative" for one in made.entries if not one.pruned):
+        if all(one.role == "narrative" for one in recorded.entries if not one.pruned):
             return True
-        before = [one for one in lineage if one.version < made.version]
+        before = [one for one in lineage if one.version < recorded.version]
         older = next((one.text for one in before[-1].entries if one.field == entry.field), "") if before else ""
         return len(entry.text) < _LEAST_REMAINING * len(older) or estimate_text(entry.text) < _STUB_TOKENS
 
@@ -167,16 +172,18 @@ def _is_item(entry: StateEntry) -> bool:
     return entry.role in {"fact", "open"}
 
 
-def _was_added_by_code(entry: StateEntry, made: RecordedVersion) -> bool:
+def _was_added_by_code(entry: StateEntry, recorded: RecordedVersion) -> bool:
     # Entries that code adds to save a value have higher numbers than the narrative.
     narrative_numbers = [
-        _number(one) for one in made.entries if one.role == "narrative" and one.since_version == made.version
+        _number(one) for one in recorded.entries if one.role == "narrative" and one.since_version == recorded.version
     ]
     return bool(narrative_numbers) and _number(entry) > max(narrative_numbers)
 
 
-def _has_news(made: RecordedVersion) -> bool:
-    return any(one.since_version == made.version for one in made.entries if one.role != "narrative" and not one.pruned)
+def _has_news(recorded: RecordedVersion) -> bool:
+    return any(
+        one.since_version == recorded.version for one in recorded.entries if one.role != "narrative" and not one.pruned
+    )
 
 
 def _number(entry: StateEntry) -> int:
@@ -203,36 +210,38 @@ def mended_entries(entries: Sequence[StateEntry], found_damage: Iterable[Damage]
         version: The number of the version that is written.
     """
     kinds = {damage.entry.id: damage.kind for damage in found_damage}
-    kept = [entry for entry in entries if not entry.pruned and kinds.get(entry.id) != "fragment"]
+    remaining = [entry for entry in entries if not entry.pruned and kinds.get(entry.id) != "fragment"]
     kept_values = Given()
-    for entry in kept if "fragment" in kinds.values() else ():
+    for entry in remaining if "fragment" in kinds.values() else ():
         kept_values.add(1, entry.text)
-    line = _newest_items([entry for entry in kept if entry.id not in kinds])
-    made: list[StateEntry] = []
+    line = _newest_items([entry for entry in remaining if entry.id not in kinds])
+    entries_after: list[StateEntry] = []
     repairs: list[Repair] = []
     for entry in entries:
         mended = entry if entry.pruned else _mended_entry(entry, kinds.get(entry.id), kept_values, line)
         if mended != entry:
             repairs.append(_repair(entry, mended))
-        made.append(mended if mended.text == entry.text else replace(mended, since_version=version))
-    return MendedEntries(entries=tuple(made), repairs=tuple(repairs))
+        entries_after.append(mended if mended.text == entry.text else replace(mended, since_version=version))
+    return MendedEntries(entries=tuple(entries_after), repairs=tuple(repairs))
 
 
-def _mended_entry(entry: StateEntry, kind: DamageKind | None, given: Given, line: str) -> StateEntry:
-    if kind == "quote" or (kind == "fragment" and not all(map(given.holds, values(entry.text)))):
+def _mended_entry(entry: StateEntry, kind: DamageKind | None, kept_values: Given, line: str) -> StateEntry:
+    if kind == "quote" or (kind == "fragment" and not all(map(kept_values.holds, values(entry.text)))):
         return replace(entry, in_doubt=True)
     if kind == "fragment":
         return replace(entry, pruned=True)
     if kind in {"stale_narrative", "cut_narrative"} and line:
-        left = f"{entry.text} {line}" if kind == "cut_narrative" else line
-        return replace(entry, text=left, superseded=(*entry.superseded, entry.text))
+        text = f"{entry.text} {line}" if kind == "cut_narrative" else line
+        return replace(entry, text=text, superseded=(*entry.superseded, entry.text))
     return entry
 
 
-def _repair(entry: StateEntry, told: StateEntry) -> Repair:
+def _repair(entry: StateEntry, mended: StateEntry) -> Repair:
     if entry.role == "narrative":
-        return Repair(field=entry.field, reason="narrative_line", before=entry.text, after=told.text, entry_id=entry.id)
-    after = None if told.pruned else told.text
+        return Repair(
+            field=entry.field, reason="narrative_line", before=entry.text, after=mended.text, entry_id=entry.id
+        )
+    after = None if mended.pruned else mended.text
     return Repair(field=entry.field, reason="misplaced_quote", before=entry.text, after=after, entry_id=entry.id)
 
 

@@ -82,21 +82,21 @@ def text_with_dates(text: str, sources: Sequence[Message], *, may_append_day: bo
         may_append_day: Whether the day of the message may be added at the end, if no date can be put after the time
             itself.
     """
-    near, others = near_days(text), other_times(text)
-    if not 0 < len(sources) <= _MOST_SOURCES or not (near or others):
+    relative_days, other_relative_times = near_days(text), other_times(text)
+    if not 0 < len(sources) <= _MOST_SOURCES or not (relative_days or other_relative_times):
         return text
-    days = [(one, _day_of_relative_time(one, sources)) for one in near]
+    days = [(one, _day_of_relative_time(one, sources)) for one in relative_days]
     absolute = [(value.start, value.end) for value in values(text) if _is_day(value, text)]
     known = [(one, day) for one, day in days if day and not one.is_quoted]
     pieces, end = list[str](), 0
-    for one, day in sorted(_without_adjacent_date(known, absolute), key=lambda told: told[0].end):
+    for one, day in sorted(_without_adjacent_date(known, absolute), key=lambda pair: pair[0].end):
         if text[one.end : one.end + 2].lstrip()[:1] not in {"(", "（"}:
             pieces += [text[end : one.end], in_brackets(day, one.language)]
             end = one.end
     dated = "".join([*pieces, text[end:]])
-    if not may_append_day or dated != text or absolute or len(known) == len(near) + len(others):
+    if not may_append_day or dated != text or absolute or len(known) == len(relative_days) + len(other_relative_times):
         return dated
-    words = [other.text for other in others] or [text[one.start : one.end] for one in near]
+    words = [other.text for other in other_relative_times] or [text[one.start : one.end] for one in relative_days]
     message_day = _common_message_day(words, sources)
     return inserted_before_end(dated, said_on(message_day, text)) if message_day else dated
 
@@ -139,14 +139,15 @@ def _source_messages(sentence: str, span: Sequence[Message]) -> list[Message]:
     ]
 
 
-def _day_of_relative_time(one: NearDay, sources: Sequence[Message]) -> date | None:
+def _day_of_relative_time(relative_day: NearDay, sources: Sequence[Message]) -> date | None:
     message_days = {
         _day_of_message(message)
         for message in sources
-        if (one.language, one.distance) in _distances_in_days(message_text(message)[:_LONGEST_MESSAGE])
+        if (relative_day.language, relative_day.distance)
+        in _distances_in_days(message_text(message)[:_LONGEST_MESSAGE])
     }
     try:
-        return message_days.pop() + timedelta(days=one.distance) if len(message_days) == 1 else None
+        return message_days.pop() + timedelta(days=relative_day.distance) if len(message_days) == 1 else None
     except OverflowError:
         return None
 

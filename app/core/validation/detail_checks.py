@@ -82,9 +82,9 @@ def _without_unsound_sentences(answer: str, request: DetailRequest) -> str:
     for paragraph in answer.split("\n"):
         parts = sentences(paragraph)
         sound = [part for part in parts if _is_sound(part, source_texts)]
-        kept = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
-        if kept:
-            paragraphs.append(kept)
+        remaining = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
+        if remaining:
+            paragraphs.append(remaining)
     return "\n".join(paragraphs)
 
 

@@ -36,21 +36,21 @@ def evidence_messages(claims: Iterable[Claim], chunk: Sequence[Message]) -> tupl
     * For a narrative, which names no sources, also the answer to the best of these messages: a "yes" shares no words.
     """
     claims = tuple(claims)
-    places = {message.seq: place for place, message in enumerate(chunk)}
-    named = {places[seq] for claim in claims if claim.kind != "digest" for seq in claim.seqs if seq in places}
-    chosen = {near for place in named for near in (place - 1, place, place + 1)}
+    indexes = {message.seq: index for index, message in enumerate(chunk)}
+    named_indexes = {indexes[seq] for claim in claims if claim.kind != "digest" for seq in claim.seqs if seq in indexes}
+    chosen_indexes = {neighbour for index in named_indexes for neighbour in (index - 1, index, index + 1)}
     similar_texts = _SimilarTexts([content_stems(message_text(message)) for message in chunk])
     for claim in claims:
-        within = _segment_places(claim, chunk) if claim.kind == "digest" else range(len(chunk))
+        within = _segment_indexes(claim, chunk) if claim.kind == "digest" else range(len(chunk))
         for text in _claim_sentences(claim):
             best = similar_texts.best(content_stems(text), within)
-            chosen.update(best)
-            chosen.update(place + 1 for place in best[:1] if claim.names_no_sources)
-    return tuple(message for place, message in enumerate(chunk) if place in chosen)
+            chosen_indexes.update(best)
+            chosen_indexes.update(index + 1 for index in best[:1] if claim.names_no_sources)
+    return tuple(message for index, message in enumerate(chunk) if index in chosen_indexes)
 
 
 def background_entries(
-    claims: Sequence[Claim], shown: Iterable[Message], previous: Sequence[StateEntry]
+    claims: Sequence[Claim], shown_messages: Iterable[Message], previous: Sequence[StateEntry]
 ) -> tuple[StateEntry, ...]:
     """The entries of the state so far that a verifier needs beside the messages.
 
@@ -59,7 +59,7 @@ def background_entries(
     """
     named = {name for claim in claims for name in (claim.target, *claim.replaces)}
     wanted = {word for claim in claims for word in content_stems(claim.text)}
-    known = {word for message in shown for word in content_stems(message_text(message))}
+    known = {word for message in shown_messages for word in content_stems(message_text(message))}
     known.update(word for entry in previous if entry.id in named for word in content_stems(entry.text))
     pieces = [
         (entry.id, text)
@@ -67,10 +67,10 @@ def background_entries(
         if entry.id not in named
         for text in (sentences(entry.text) if entry.role == "narrative" else [entry.text])
     ]
-    chosen = set(_greedy_cover(wanted - known, {place: content_stems(text) for place, (_, text) in enumerate(pieces)}))
+    chosen = set(_greedy_cover(wanted - known, {index: content_stems(text) for index, (_, text) in enumerate(pieces)}))
     chosen_sentences: defaultdict[str, list[str]] = defaultdict(list)
-    for place, (name, text) in enumerate(pieces):
-        if place in chosen:
+    for index, (name, text) in enumerate(pieces):
+        if index in chosen:
             chosen_sentences[name].append(text)
     return tuple(
         entry if entry.id in named else replace(entry, text=" ".join(chosen_sentences[entry.id]))
@@ -100,9 +100,9 @@ def _claim_sentences(claim: Claim) -> Iterator[str]:
     yield from sentences(claim.by_text)
 
 
-def _segment_places(claim: Claim, chunk: Sequence[Message]) -> range:
-    places = [place for place, message in enumerate(chunk) if claim.seqs[0] <= message.seq <= claim.seqs[-1]]
-    return range(places[0], places[-1] + 1) if places else range(0)
+def _segment_indexes(claim: Claim, chunk: Sequence[Message]) -> range:
+    indexes = [index for index, message in enumerate(chunk) if claim.seqs[0] <= message.seq <= claim.seqs[-1]]
+    return range(indexes[0], indexes[-1] + 1) if indexes else range(0)
 
 
 class _SimilarTexts:
@@ -110,28 +110,28 @@ class _SimilarTexts:
 
     def __init__(self, texts: Sequence[AbstractSet[str]]) -> None:
         self._texts: Final = texts
-        self._places_by_word: Final[defaultdict[str, list[int]]] = defaultdict(list)
-        for place, found in enumerate(texts):
-            for word in found:
-                self._places_by_word[word].append(place)
+        self._indexes_by_word: Final[defaultdict[str, list[int]]] = defaultdict(list)
+        for index, text in enumerate(texts):
+            for word in text:
+                self._indexes_by_word[word].append(index)
 
     def best(self, wanted: AbstractSet[str], within: range) -> list[int]:
         """The places of the texts that share most, the best first, then of one with many other words."""
         shared = self._weights_of_shared_words(wanted, within)
         chosen = _greatest(shared)[:MOST_SIMILAR_MESSAGES]
-        rest = self._weights_of_shared_words(wanted - {word for place in chosen for word in self._texts[place]}, within)
+        rest = self._weights_of_shared_words(wanted - {word for index in chosen for word in self._texts[index]}, within)
         additional = _greatest(rest)[:1]
-        return [*chosen, *(place for place in additional if rest[place] >= LEAST_ADDED_SHARE * shared[chosen[0]])]
+        return [*chosen, *(index for index in additional if rest[index] >= LEAST_ADDED_SHARE * shared[chosen[0]])]
 
     def _weights_of_shared_words(self, wanted: Iterable[str], within: range) -> dict[int, float]:
         weights: defaultdict[int, float] = defaultdict(float)
         for word in wanted:
-            places = self._places_by_word.get(word, ())
-            for place in places:
-                if place in within:
-                    weights[place] += math.log(1 + len(self._texts) / len(places))
+            indexes = self._indexes_by_word.get(word, ())
+            for index in indexes:
+                if index in within:
+                    weights[index] += math.log(1 + len(self._texts) / len(indexes))
         return weights
 
 
 def _greatest(weights: Mapping[int, float]) -> list[int]:
-    return sorted(weights, key=lambda place: (-weights[place], place))
+    return sorted(weights, key=lambda index: (-weights[index], index))

@@ -220,8 +220,8 @@ class _Examination:
         for value in text_values:
             if not self._source_texts.sources_of(value):
                 self._calculated_values.add(BACKGROUND, value.text)
-        near = self._source_texts.neighbourhood(item.from_seqs, item.replaces)
-        if near and any(self._is_borrowed(value, near) for value in text_values):
+        nearby_sources = self._source_texts.neighbourhood(item.from_seqs, item.replaces)
+        if nearby_sources and any(self._is_borrowed(value, nearby_sources) for value in text_values):
             self._borrowed_values.append(
                 Repair(field=item.field, reason="borrowed_value", before=item.text, after=item.text)
             )
@@ -239,9 +239,9 @@ class _Examination:
             ),
         )
 
-    def _is_borrowed(self, value: Value, near: set[int]) -> bool:
+    def _is_borrowed(self, value: Value, nearby_sources: set[int]) -> bool:
         sources = self._source_texts.sources_of(value)
-        return BACKGROUND not in sources and sources.isdisjoint(near)
+        return BACKGROUND not in sources and sources.isdisjoint(nearby_sources)
 
     def _check_statement(self, field: str, index: int | None, sentence: str, newest_day: date | None = None) -> None:
         if self._fails_by_order(field, index, sentence):
@@ -268,7 +268,7 @@ class _Examination:
         return bool(orders)
 
     def _record_failure(
-        self, field: str, index: int | None, text: str, novel: Sequence[Value], near: Iterable[int]
+        self, field: str, index: int | None, text: str, novel: Sequence[Value], nearby_sources: Iterable[int]
     ) -> None:
         self._failures.append(
             Failure(
@@ -277,7 +277,9 @@ class _Examination:
                 statement=text,
                 reason="novel_value",
                 values=tuple(novel),
-                hints=self._source_texts.hints(text, novel, sorted(near)) if len(self._failures) < MOST_DOUBTS else "",
+                hints=self._source_texts.hints(text, novel, sorted(nearby_sources))
+                if len(self._failures) < MOST_DOUBTS
+                else "",
             )
         )
 
@@ -449,24 +451,24 @@ def _edited_text(text: str, edit: Callable[[str], str | None]) -> str:
     return "".join(pieces).strip()
 
 
-def _remaining_narratives(written: Candidate, edited: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
+def _remaining_narratives(candidate: Candidate, edited: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
     """The narratives of which at least half is left, and for the others lines made from the newest entries.
 
     Entries of the field of facts are used if there are any, since entries about the mood do not say what happened.
     """
     newest = [item for item in edited.items if item.field == facts] or edited.items
-    kept: dict[str, str] = {}
+    narratives: dict[str, str] = {}
     repairs: list[Repair] = []
-    for field, before in written.narrative.items():
+    for field, before in candidate.narrative.items():
         text = edited.narrative.get(field, "")
         if text and len(text) >= _LEAST_REMAINING * len(before):
-            kept[field] = text
+            narratives[field] = text
             continue
         line = " ".join(closed(item.text) for item in newest[-_LINE_ITEMS:]) or text
         repairs.append(Repair(field=field, reason="narrative_line", before=before, after=line or None))
         if line:
-            kept[field] = line
-    return kept, repairs
+            narratives[field] = line
+    return narratives, repairs
 
 
 def _remaining_statement(failure: Failure) -> str:

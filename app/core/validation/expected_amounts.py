@@ -158,7 +158,7 @@ class _Amount(ExpectedValue):
     def _within_sources(self, source_amounts: Sequence[Sequence[_PlacedAmount]]) -> Iterator[Derivation]:
         for one in source_amounts:
             yield from self._pairs("next", pairwise(one))
-            apart = ((first, other) for place, first in enumerate(one) for other in one[place + 2 :])
+            apart = ((first, other) for index, first in enumerate(one) for other in one[index + 2 :])
             yield from self._pairs("own", apart)
             yield from self._sums_of_runs(one)
             yield ("total",), self._totals([[quantity for quantity, _ in one]])

@@ -30,9 +30,9 @@ class SourceOperands:
     clause_closeness: tuple[tuple[int, int, int], ...] = ()
     """(start, end, closeness) of each clause: 2 if none shares more words with the statement, 1 if it shares any."""
 
-    def closeness_at(self, place: int) -> int:
+    def closeness_at(self, position: int) -> int:
         """How close the clause at this place is to the statement."""
-        return next((close for start, end, close in self.clause_closeness if start <= place < end), 0)
+        return next((close for start, end, close in self.clause_closeness if start <= position < end), 0)
 
 
 @dataclass(frozen=True, slots=True)

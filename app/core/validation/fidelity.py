@@ -49,8 +49,8 @@ def fidelity(
     """
     if not values:
         return None
-    held = frozenset(layout.held)
-    verbatim = [message_text(one) for one in span if one.seq in held]
+    held_seqs = frozenset(layout.held)
+    verbatim = [message_text(one) for one in span if one.seq in held_seqs]
     served = "\n".join([*texts_of(state), layout.anchors, layout.digests, *verbatim])
     return round(sum(is_whole_in(value, served) for value in values) / len(values), 4)
 
@@ -66,5 +66,5 @@ def is_whole_in(value: str, text: str) -> bool:
     return False
 
 
-def _belong_to_one_word(text: str, place: int, edge: str) -> bool:
-    return 0 <= place < len(text) and is_of_word(text[place]) and is_of_word(edge)
+def _belong_to_one_word(text: str, position: int, edge: str) -> bool:
+    return 0 <= position < len(text) and is_of_word(text[position]) and is_of_word(edge)

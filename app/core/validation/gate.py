@@ -259,7 +259,7 @@ def _has_content(candidate: Candidate) -> bool:
     content_words = {stem(word) for word in words(text) if word not in GENERIC}
     return (
         len(content_words) >= _LEAST_CONTENT_WORDS
-        or sum(_weight(found) for found in find_identifiers(text)) >= _LEAST_FACT_WEIGHT
+        or sum(_weight(identifier) for identifier in find_identifiers(text)) >= _LEAST_FACT_WEIGHT
     )
 
 
@@ -277,8 +277,8 @@ def _is_in_another_language(candidate: Candidate, request: SummaryRequest) -> st
 
 
 def _is_foreign(texts: Sequence[str], samples: Sequence[str]) -> bool:
-    written = "\n".join(texts)
-    return all(differs(written, text) for text in samples)
+    joined_text = "\n".join(texts)
+    return all(differs(joined_text, text) for text in samples)
 
 
 def _has_language_of_source(item: CandidateItem, messages: Sequence[Message], spoken: str) -> bool:
@@ -318,8 +318,8 @@ def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) ->
         :_MOST_SEARCHED_CHARACTERS
     ]
     recorded = "\n".join(entry.text for entry in previous).casefold()
-    values = {found.text.casefold(): found for found in find_identifiers(span_text)}
-    if sum(_weight(found) for text, found in values.items() if text not in recorded) >= _LEAST_FACT_WEIGHT:
+    values = {identifier.text.casefold(): identifier for identifier in find_identifiers(span_text)}
+    if sum(_weight(identifier) for text, identifier in values.items() if text not in recorded) >= _LEAST_FACT_WEIGHT:
         return True
     return new_word_count(span_text, recorded) >= _MANY_NEW_WORDS or (
         not previous and _STATEMENT.search(span_text) is not None
@@ -333,9 +333,9 @@ def new_word_count(text: str, recorded: str) -> float:
     return len(new_stems) - pairs + pairs / _PAIRS_PER_WORD
 
 
-def _weight(found: Identifier) -> int:
-    bare_number = found.kind == "number" and found.text.isdigit()
-    return 1 if bare_number else _WEIGHTS.get(found.kind, 2)
+def _weight(identifier: Identifier) -> int:
+    bare_number = identifier.kind == "number" and identifier.text.isdigit()
+    return 1 if bare_number else _WEIGHTS.get(identifier.kind, 2)
 
 
 def _texts_of(message: Message) -> str:

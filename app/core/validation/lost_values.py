@@ -51,47 +51,50 @@ class LostSentence:
 
 def lost_sentences(
     span: Sequence[Message],
-    served: Iterable[str],
+    served_texts: Iterable[str],
     *,
-    shown: Sequence[FoundAnchor],
-    hidden: Sequence[FoundAnchor],
-    stale: StaleValues | None = None,
+    served_anchors: Sequence[FoundAnchor],
+    unserved_anchors: Sequence[FoundAnchor],
+    stale_values: StaleValues | None = None,
     token_budget: Budget | None = None,
 ) -> Iterator[LostSentence]:
     """The sentences of a span with values that are no longer served, the most important first, computed one by one.
 
     Args:
         span: The folded messages; held ones are served anyway.
-        served: What is served in their place: entries, narratives, descriptions of stretches.
-        shown: Anchors that are served.
-        hidden: Anchors of the span for which there is no room.
-        stale: Finds values that no longer hold: they are not lost, and "…" replaces them in a sentence that is kept.
+        served_texts: What is served in their place: entries, narratives, descriptions of stretches.
+        served_anchors: Anchors that are served.
+        unserved_anchors: Anchors of the span for which there is no room.
+        stale_values: Finds values that no longer hold: they are not lost, and "…" replaces them in a sentence that is
+            kept.
         token_budget: The tokens left for the sentences, which the caller spends; sentences that surely do not fit are
             skipped. ``None``: no limit.
     """
     served_values = ServedValues()
-    for text in served:
+    for text in served_texts:
         served_values.add(text)
-    for anchor in shown:
+    for anchor in served_anchors:
         served_values.add(anchor.content)
     for message in span:
         if message.is_protected or message.role == "system":
             served_values.add(message.content, message.created_at)
-    anchored = {anchor.seq: anchor.content for anchor in hidden}
+    anchored = {anchor.seq: anchor.content for anchor in unserved_anchors}
     language: str | None = None
-    for number, (message, text, lead, lost) in enumerate(_lost(span, served_values, anchored, stale, token_budget)):
-        kept = redact(_clauses(" ".join(text.split()), lost))
+    for number, (message, text, lead, lost) in enumerate(
+        _lost(span, served_values, anchored, stale_values, token_budget)
+    ):
+        shortened = redact(_clauses(" ".join(text.split()), lost))
         language = language if number else language_of(span)
-        text_with_lead = f"{redact(' '.join(lead.split()))} {kept}".lstrip()
+        text_with_lead = f"{redact(' '.join(lead.split()))} {shortened}".lstrip()
         attributed_text = quoted(text_with_lead, origin_of(message, text), language)
-        yield LostSentence(seq=message.seq, text=kept, attributed_text=attributed_text)
+        yield LostSentence(seq=message.seq, text=shortened, attributed_text=attributed_text)
 
 
 def _lost(
     span: Sequence[Message],
     served_values: ServedValues,
     anchored: dict[int, str],
-    stale: StaleValues | None,
+    stale_values: StaleValues | None,
     token_budget: Budget | None,
 ) -> Iterator[tuple[Message, str, str, list[str]]]:
     """(message, sentence, the sentence that it points back to or "", its values that are no longer served)."""
@@ -100,7 +103,7 @@ def _lost(
         lead_sentence = ""
         for lead, sentence in _with_sentences_before(message.content, _sentences_of(message, anchored)):
             before, lead_sentence = lead if lead == lead_sentence else "", ""
-            text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
+            text = _without_stale(sentence, stale_values(sentence, message.seq)) if stale_values else sentence
             if (
                 token_budget is not None
                 and len(text) <= _LONGEST_SENTENCE
@@ -185,10 +188,10 @@ def _clauses(sentence: str, lost: Sequence[str]) -> str:
     if len(sentence) <= _LONGEST_SENTENCE:
         return sentence
     values_at = [(start, start + len(value)) for value in lost for start in [sentence.find(value)]]
-    places = [
-        place
-        for place in clause_starts(sentence)[:_MOST_CLAUSES]
-        if not any(start < place < end for start, end in values_at)
+    positions = [
+        position
+        for position in clause_starts(sentence)[:_MOST_CLAUSES]
+        if not any(start < position < end for start, end in values_at)
     ]
-    clauses = [sentence[start:end].strip() for start, end in pairwise([0, *places, len(sentence)])]
+    clauses = [sentence[start:end].strip() for start, end in pairwise([0, *positions, len(sentence)])]
     return " … ".join(clause for clause in clauses if any(value in clause for value in lost)) or sentence

@@ -37,5 +37,5 @@ def narrative_sources(claims: Iterable[Claim], chunk: Sequence[Message], earlier
     if not earlier:
         return ()
     overlap, first = Overlap([*earlier, *chunk]), min(message.seq for message in chunk)
-    found = [overlap.sources(claim.text) for claim in claims if claim.names_no_sources]
-    return tuple(sorted({seq for seqs in found for seq in seqs if max(seqs) < first}))
+    sources_by_sentence = [overlap.sources(claim.text) for claim in claims if claim.names_no_sources]
+    return tuple(sorted({seq for seqs in sources_by_sentence for seq in seqs if max(seqs) < first}))

@@ -31,8 +31,8 @@ class QuoteSearch:
     edge of a word: "a budget of 90" does not stand in "a budget of 900".
     """
 
-    def __init__(self, shown: ShownTexts) -> None:
-        self._shown: Final = shown
+    def __init__(self, shown_texts: ShownTexts) -> None:
+        self._shown_texts: Final = shown_texts
         self._normalized: Final[dict[int, tuple[str, ...]]] = {}
 
     def seq_of(self, quote: str, named_seq: int | None) -> int | None:
@@ -50,14 +50,14 @@ class QuoteSearch:
         }
         if not forms:
             return None
-        if named_seq is not None and named_seq in self._shown and self._is_in_message(named_seq, forms):
+        if named_seq is not None and named_seq in self._shown_texts and self._is_in_message(named_seq, forms):
             return named_seq
-        found_in = [other for other in self._shown if self._is_in_message(other, forms)]
+        found_in = [other for other in self._shown_texts if self._is_in_message(other, forms)]
         return found_in[0] if len(found_in) == 1 else None
 
     def _is_in_message(self, seq: int, forms: Iterable[str]) -> bool:
         if seq not in self._normalized:
-            self._normalized[seq] = tuple(map(_normalized, self._shown[seq]))
+            self._normalized[seq] = tuple(map(_normalized, self._shown_texts[seq]))
         return any(_contains_quote(text, form) for text in self._normalized[seq] for form in forms)
 
 
@@ -80,6 +80,6 @@ def _contains_quote(text: str, quote: str) -> bool:
     return False
 
 
-def _is_word_boundary(text: str, place: int) -> bool:
-    sides = text[max(place - 1, 0) : place + 1]
-    return not 0 < place < len(text) or not sides.isalnum() or _BLANKLESS.search(sides) is not None
+def _is_word_boundary(text: str, position: int) -> bool:
+    sides = text[max(position - 1, 0) : position + 1]
+    return not 0 < position < len(text) or not sides.isalnum() or _BLANKLESS.search(sides) is not None

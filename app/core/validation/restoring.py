@@ -89,19 +89,19 @@ class _RestoredEntries:
 
     def states(self, claim: Claim) -> bool:
         """Whether a served entry states the text of a claim again."""
-        return any(claim.text in undated(self.entries[place].text) for place in self._served(claim.field))
+        return any(claim.text in undated(self.entries[index].text) for index in self._served_indexes(claim.field))
 
     def put_back(
         self, claim: Claim, restoration: Restoration, replacement_verdicts: Mapping[ReplacedEntry, str]
     ) -> None:
         """Put a text back into the entry that has the rest of it, else add it as a new entry."""
-        place_of_rest = next(
-            (place for place in self._served(claim.field) if _is_rest_of_cut(self.entries[place], claim)), None
+        index_of_rest = next(
+            (index for index in self._served_indexes(claim.field) if _is_rest_of_cut(self.entries[index], claim)), None
         )
-        if place_of_rest is not None:
-            before = self.entries[place_of_rest]
+        if index_of_rest is not None:
+            before = self.entries[index_of_rest]
             entry = replace(before, text=_with_statement_back(before.text, claim, self._sentences[claim.field]))
-            self.entries[place_of_rest] = entry
+            self.entries[index_of_rest] = entry
             self._sentences[claim.field] += not claim.left
         elif claim.left or claim.target or not claim.seqs or max(claim.seqs) > restoration.boundary_seq:
             return  # an erasure could not find an entry that names no source
@@ -109,28 +109,28 @@ class _RestoredEntries:
             entry = _new_entry(claim, restoration, restoration.next_entry + self._new)
             self._new += 1
             entry = replace(entry, superseded=tuple(self._decide_replaced(claim, entry.id, replacement_verdicts)))
-            self.entries.insert(self._place_for(entry), entry)
+            self.entries.insert(self._index_for(entry), entry)
         self._record("supported", entry, claim.left, claim.text)
 
     def _decide_replaced(
         self, claim: Claim, successor: str, replacement_verdicts: Mapping[ReplacedEntry, str]
     ) -> Iterator[str]:
-        for place, one in enumerate(self.entries):
+        for index, one in enumerate(self.entries):
             verdict = replacement_verdicts.get((one.id, one.text, claim.text))
             if one.id not in claim.replaces or one.pruned or one.in_doubt or verdict == "contradicted":
                 continue
             is_removed = verdict == "supported"
-            self.entries[place] = replace(one, in_doubt=not is_removed, pruned=is_removed, replaced_by=(successor,))
+            self.entries[index] = replace(one, in_doubt=not is_removed, pruned=is_removed, replaced_by=(successor,))
             self._record("dropped" if is_removed else "set_aside", one, one.text, None if is_removed else one.text)
             if is_removed:
                 yield one.text
 
-    def _served(self, field: str) -> list[int]:
-        return [place for place, one in enumerate(self.entries) if one.field == field and not one.pruned]
+    def _served_indexes(self, field: str) -> list[int]:
+        return [index for index, one in enumerate(self.entries) if one.field == field and not one.pruned]
 
-    def _place_for(self, entry: StateEntry) -> int:
-        same = self._served(entry.field)
-        earlier = [place for place in same if max(self.entries[place].from_seqs, default=0) <= max(entry.from_seqs)]
+    def _index_for(self, entry: StateEntry) -> int:
+        same = self._served_indexes(entry.field)
+        earlier = [index for index in same if max(self.entries[index].from_seqs, default=0) <= max(entry.from_seqs)]
         if earlier:
             return earlier[-1] + 1
         return same[0] if same else sum(not one.pruned for one in self.entries)

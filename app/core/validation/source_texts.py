@@ -68,7 +68,7 @@ class SourceTexts:
             for seq in entry.from_seqs:
                 self._entries_by_source[seq].append(number)
         self._seqs: Final = [message.seq for message in messages]
-        self._places: Final = {seq: place for place, seq in enumerate(self._seqs)}
+        self._indexes: Final = {seq: index for index, seq in enumerate(self._seqs)}
         self._sentences: Final[dict[int, tuple[SentenceContent, ...]]] = {}
         self._values: Final = Given()
         self._texts: Final = {message.seq: message_text(message) for message in messages}
@@ -105,14 +105,16 @@ class SourceTexts:
         return bool(self._values.plainly(value) or self._unscaled_sources(value)) or self._has_day(value, seqs)
 
     def _has_day(self, value: Value, seqs: Sequence[int]) -> bool:
-        near = self.neighbourhood(seqs)
-        named = self._values.by_weekday(value)
+        nearby_sources = self.neighbourhood(seqs)
+        weekday_sources = self._values.by_weekday(value)
         # A statement that names no messages may rest on any.
-        if named and (not near or not named.isdisjoint(near)):
+        if weekday_sources and (not nearby_sources or not weekday_sources.isdisjoint(nearby_sources)):
             return True
         # The day ("the 18th") must stand near these messages, its month anywhere; without messages, near each other.
         return any(
-            (bool(months) and seq in near) if near else not months.isdisjoint(self.neighbourhood([seq]))
+            (bool(months) and seq in nearby_sources)
+            if nearby_sources
+            else not months.isdisjoint(self.neighbourhood([seq]))
             for days, months in self._values.days_and_months(value)
             for seq in days
         )
@@ -143,8 +145,8 @@ class SourceTexts:
         """The given messages with their neighbours, the given entries, and entries that rest on the given messages."""
         numbers = set(self.entry_numbers(entries))
         for seq in seqs:
-            if (place := self._places.get(seq)) is not None:
-                numbers.update(self._seqs[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1])
+            if (index := self._indexes.get(seq)) is not None:
+                numbers.update(self._seqs[max(0, index - _NEIGHBOURS) : index + _NEIGHBOURS + 1])
             elif seq in self._entries:
                 numbers.add(seq)
         return numbers.union(self._entries_resting_on(seqs))
@@ -310,9 +312,9 @@ class SourceTexts:
 
     def _utterances(self) -> Iterator[Utterance]:
         messages = list(self.messages.values())
-        for place, message in enumerate(messages):
+        for index, message in enumerate(messages):
             if message.role == "user":
-                adjacent = (*messages[max(place - 1, 0) : place], *messages[place + 1 : place + 2])
+                adjacent = (*messages[max(index - 1, 0) : index], *messages[index + 1 : index + 2])
                 assistant_texts = tuple(one.content for one in adjacent if one.role == "assistant")
                 yield Utterance(pasted_and_own_text(message.content)[1], assistant_texts)
             elif message.role == "system":

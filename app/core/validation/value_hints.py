@@ -83,8 +83,8 @@ def _sentence_contents(text: str, text_values: Iterable[Value]) -> Iterator[Sent
     values_by_sentence: defaultdict[int, list[Value]] = defaultdict(list)
     for value in text_values:
         values_by_sentence[bisect_right(starts, value.start) - 1].append(value)
-    for place, sentence_values in values_by_sentence.items():
-        start, end = spans[place]
+    for index, sentence_values in values_by_sentence.items():
+        start, end = spans[index]
         yield SentenceContent(_subject_words(text, start, end, sentence_values), tuple(sentence_values))
 
 

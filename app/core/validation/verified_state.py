@@ -64,7 +64,7 @@ def apply_verdicts(
     claims: Sequence[Claim],
     verdicts: Iterable[Verdict],
     *,
-    shown: ShownTexts,
+    shown_texts: ShownTexts,
     before: Sequence[StateEntry] = (),
     restoration: Restoration | None = None,
 ) -> VerifiedState:
@@ -76,13 +76,13 @@ def apply_verdicts(
         entries: The entries of the current version, pruned ones included.
         claims: The claims that were judged.
         verdicts: The verdicts on them, of all calls together.
-        shown: The messages that the verifier saw, for looking up its quotations.
+        shown_texts: The messages that the verifier saw, for looking up its quotations.
         before: The entries of the version that stood before the judged one, as they are stored now. An entry that was
             replaced comes back as it stands there: what was erased meanwhile stays erased.
         restoration: What is needed to put back what code cut; ``None``: nothing is put back.
     """
     verdict_words, unproven = _proven_verdicts(
-        verdicts, QuoteSearch(shown), {claim.n: claim for claim in claims if claim.kind == "cut"}
+        verdicts, QuoteSearch(shown_texts), {claim.n: claim for claim in claims if claim.kind == "cut"}
     )
     judged = [(claim, verdict_words[claim.n]) for claim in claims if claim.n in verdict_words]
     supported_cuts = list(_cuts_to_put_back(judged)) if restoration else []
@@ -99,7 +99,7 @@ def apply_verdicts(
     )
     digests = [claim for claim, word in judged if claim.kind == "digest" and word == "contradicted"]
     words = Counter(word for claim, word in judged if claim.kind != "part")
-    asked = {claim.n for claim in claims if claim.kind != "part"}
+    claim_numbers = {claim.n for claim in claims if claim.kind != "part"}
     after, item_repairs = with_restored_cuts(
         state.entries(),
         [one for one in supported_cuts if not one.names_no_sources],
@@ -113,8 +113,8 @@ def apply_verdicts(
             supported=words["supported"],
             contradicted=words["contradicted"],
             not_stated=words["not_stated"],
-            unproven=len(asked & unproven),
-            unanswered=len(asked - verdict_words.keys() - unproven),
+            unproven=len(claim_numbers & unproven),
+            unanswered=len(claim_numbers - verdict_words.keys() - unproven),
         ),
         repairs=(
             *sentence_repairs,
@@ -135,12 +135,12 @@ def apply_verdicts(
     )
 
 
-def doubtful_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown: ShownTexts) -> tuple[Claim, ...]:
+def doubtful_items(claims: Iterable[Claim], verdicts: Iterable[Verdict], shown_texts: ShownTexts) -> tuple[Claim, ...]:
     """The items that are contradicted with a quotation that was found, then those that nothing states."""
-    verdict_words, _ = _proven_verdicts(verdicts, QuoteSearch(shown), {})
+    verdict_words, _ = _proven_verdicts(verdicts, QuoteSearch(shown_texts), {})
     words = ("contradicted", "not_stated")
-    found = [claim for claim in claims if claim.kind == "item" and verdict_words.get(claim.n) in words]
-    return tuple(sorted(found, key=lambda claim: words.index(verdict_words[claim.n])))
+    doubtful = [claim for claim in claims if claim.kind == "item" and verdict_words.get(claim.n) in words]
+    return tuple(sorted(doubtful, key=lambda claim: words.index(verdict_words[claim.n])))
 
 
 def _without_parts_of_restored(
@@ -168,7 +168,7 @@ class _State:
         self._restoration: Final = restoration
         self.next_entry = restoration.next_entry if restoration else 0
         self._entries: Final = list(entries)
-        self._places: Final = {entry.id: place for place, entry in enumerate(entries)}
+        self._indexes: Final = {entry.id: index for index, entry in enumerate(entries)}
         self._before: Final = {entry.id: entry for entry in before if not entry.pruned}
         self.repairs: list[Repair] = []
 
@@ -242,7 +242,7 @@ class _State:
             entry = self._given_up_entry(name, tuple(successors))
             if entry is None or entry.role == "narrative" or any(claim.text != entry.text for claim in about):
                 continue
-            if _was_pruned_by_cap_alone(entry) and self._places.keys().isdisjoint(successors):
+            if _was_pruned_by_cap_alone(entry) and self._indexes.keys().isdisjoint(successors):
                 continue
             successors.update(dict.fromkeys(entry.replaced_by))
             if any(claim.kind == "dropped" for claim in about):
@@ -288,15 +288,15 @@ class _State:
             self._keep_or_bring_back(entry, trusted if is_lost else doubted, "not_stated")
 
     def _keep_or_bring_back(
-        self, entry: StateEntry, kept: StateEntry, reason: Literal["contradicted", "not_stated"]
+        self, entry: StateEntry, new_entry: StateEntry, reason: Literal["contradicted", "not_stated"]
     ) -> None:
         if not entry.pruned:
-            self._store(kept)
-            if kept.in_doubt != entry.in_doubt:
+            self._store(new_entry)
+            if new_entry.in_doubt != entry.in_doubt:
                 self._record(entry, reason, entry.text)
         elif not self._is_stated_by_another(entry):
-            self._insert_by_age(kept)
-            self._record(kept, reason, kept.text, before="")
+            self._insert_by_age(new_entry)
+            self._record(new_entry, reason, new_entry.text, before="")
 
     def _doubt(self, entry: StateEntry, sound: set[str]) -> None:
         """Put an entry in doubt. If some of its sentences are supported, only the others are, as a separate entry."""
@@ -333,12 +333,12 @@ class _State:
             self._record(entry, "contradicted", earlier.text)
 
     def _current(self, name: str) -> StateEntry | None:
-        place = self._places.get(name)
-        return None if place is None else self._entries[place]
+        index = self._indexes.get(name)
+        return None if index is None else self._entries[index]
 
     def _given_up_entry(self, name: str, successors: Iterable[str]) -> StateEntry | None:
         current, before = self._current(name), self._before.get(name)
-        if current is None and before is not None and any(one in self._places for one in successors):
+        if current is None and before is not None and any(one in self._indexes for one in successors):
             return replace(before, pruned=True)
         return current
 
@@ -357,13 +357,13 @@ class _State:
         )
 
     def _store(self, entry: StateEntry) -> None:
-        self._entries[self._places[entry.id]] = entry
+        self._entries[self._indexes[entry.id]] = entry
 
     def _insert_by_age(self, entry: StateEntry) -> None:
         others = [one for one in self._entries if one.id != entry.id]
-        place = _place_for(entry, others)
-        self._entries[:] = [*others[:place], entry, *others[place:]]
-        self._places.update({one.id: index for index, one in enumerate(self._entries)})
+        index = _index_for(entry, others)
+        self._entries[:] = [*others[:index], entry, *others[index:]]
+        self._indexes.update({one.id: number for number, one in enumerate(self._entries)})
 
     def _record(
         self,
@@ -383,9 +383,9 @@ def _was_pruned_by_cap_alone(entry: StateEntry) -> bool:
     return entry.pruned and not entry.replaced_by and not entry.in_doubt
 
 
-def _place_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:
-    same = [(place, one) for place, one in enumerate(others) if one.field == entry.field and not one.pruned]
-    older = [place for place, one in same if _age(one) < _age(entry)]
+def _index_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:
+    same = [(index, one) for index, one in enumerate(others) if one.field == entry.field and not one.pruned]
+    older = [index for index, one in same if _age(one) < _age(entry)]
     if older:
         return older[-1] + 1
     if same:

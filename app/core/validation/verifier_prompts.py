@@ -67,8 +67,10 @@ def shown_texts(request: VerificationRequest) -> dict[int, tuple[str, ...]]:
     """
     texts: defaultdict[int, list[str]] = defaultdict(list)
     whole = framed_texts(request.messages)
-    shown = whole if request.chunk_tokens is None else framed_texts(request.messages, max_tokens=request.chunk_tokens)
-    for message, before, after in zip(request.messages, whole, shown, strict=True):
+    shortened = (
+        whole if request.chunk_tokens is None else framed_texts(request.messages, max_tokens=request.chunk_tokens)
+    )
+    for message, before, after in zip(request.messages, whole, shortened, strict=True):
         for original, shown_text in zip(before, after, strict=True):
             texts[message.seq] += [original] if shown_text == original else _common_ends(shown_text, original)
     for earlier, texts_of_message in zip(request.older, framed_texts(request.older), strict=True):

@@ -184,7 +184,7 @@ def _with_lost_values(read: _Read, told: list[StateEntry], *, by_model: bool) ->
     resolved, messages = read.chunk.resolved, read.messages
     if not is_narrative_only(resolved.schema):  # other schemas have entries in lists, which hold the values
         return told, ()
-    lost = lost_sentences(messages, [entry.text for entry in told], shown=(), hidden=())
+    lost = lost_sentences(messages, [entry.text for entry in told], served_anchors=(), unserved_anchors=())
     room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
     said = {message.seq: message for message in messages}
     quotes = [

@@ -484,7 +484,7 @@ def _verified_state(
         entries,
         judged.subject.claims,
         judgement.verdicts,
-        shown=judgement.shown,
+        shown_texts=judgement.shown,
         before=before,
         restoration=restoring if current.state_schema == judged.version.state_schema else None,
     )

@@ -19,8 +19,8 @@ from app.core.text.words import GENERIC_STEMS, stems
 FEW: Final = 3
 """The fewest content words of an utterance that can be understood without the one before it."""
 
-_REACH: Final = 8  # how many of the newest passages with a word are compared with a correction
-_NEAR: Final = 6  # how many messages back a correction without a subject of its own may refer
+_MOST_COMPARED_PASSAGES: Final = 8  # how many of the newest passages with a word are compared with a correction
+_MOST_TURNS_BACK: Final = 6  # how many messages back a correction without a subject of its own may refer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _corrects(new: Passage, content: Content, old: Passage, old_content: Content
     )
     if is_about and replaces(new.text, old.text, as_="correction"):
         return True
-    is_bare = len(content.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
+    is_bare = len(content.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _MOST_TURNS_BACK
     return is_bare and bool(content.values and old_content.values) and answers_otherwise(new.text, old.text, near=True)
 
 
@@ -85,9 +85,9 @@ class Corrections:
         self._contents = [_content(passage) for passage in passages]
         self._texts = {entry.id: label_and_clauses(entry.text) for entry in previous if entry.role in {"fact", "open"}}
         self._clauses = [
-            (entry, place, Content.of(stems(clause), find_identifiers(clause)))
+            (entry, index, Content.of(stems(clause), find_identifiers(clause)))
             for entry, (_, clauses) in self._texts.items()
-            for place, clause in enumerate(clauses)
+            for index, clause in enumerate(clauses)
         ]
         self._outdated_clauses: set[tuple[str, int]] = set()
         self._clauses_by_word: defaultdict[str, list[int]] = defaultdict(list)
@@ -96,18 +96,18 @@ class Corrections:
             for word in content.stems:
                 self._clauses_by_word[word].append(number)
         for entry, (_, clauses) in self._texts.items():
-            for place, clause in enumerate(clauses):
+            for index, clause in enumerate(clauses):
                 if statement := form_of(clause):
-                    self._clauses_by_form[statement].append((entry, place))
+                    self._clauses_by_form[statement].append((entry, index))
         self._read_passages()
 
     def remaining_clauses(self, entry: str) -> tuple[str, list[str]]:
         """The label of an entry, and the clauses of it that still hold."""
         label, clauses = self._texts[entry]
-        return label, [clause for place, clause in enumerate(clauses) if (entry, place) not in self._outdated_clauses]
+        return label, [clause for index, clause in enumerate(clauses) if (entry, index) not in self._outdated_clauses]
 
     def _read_passages(self) -> None:
-        recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
+        recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_MOST_COMPARED_PASSAGES))
         stated: dict[str, Passage] = {}
         for passage, content in zip(self._passages, self._contents, strict=True):
             self._note_restatement(passage, stated)
@@ -128,13 +128,13 @@ class Corrections:
         counts = Counter(number for word in content.stems for number in self._clauses_by_word.get(word, ()))
         replaced_entries: dict[str, None] = {}
         for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
-            entry, place, clause_content = self._clauses[number]
-            clause = self._texts[entry][1][place]
-            known = (entry, place) in self._outdated_clauses or _says_nothing_new(
+            entry, index, clause_content = self._clauses[number]
+            clause = self._texts[entry][1][index]
+            known = (entry, index) in self._outdated_clauses or _says_nothing_new(
                 self._contents[passage.index], clause_content
             )
             if not known and any(replaces(one.text, clause, as_="correction") for one in (passage, *corrected)):
-                self._outdated_clauses.add((entry, place))
+                self._outdated_clauses.add((entry, index))
                 replaced_entries[entry] = None
         if replaced_entries:
             self.replaced[passage.index] = tuple(
@@ -155,10 +155,10 @@ class Corrections:
             self.restated.add(passage.index)
         statement_text = passage.core.casefold().rstrip(".")
         outdated = [
-            (entry, place)
-            for entry, place in self._clauses_by_form.get(statement, ())
-            if (entry, place) not in self._outdated_clauses
-            and self._texts[entry][1][place].casefold().rstrip(".") != statement_text
+            (entry, index)
+            for entry, index in self._clauses_by_form.get(statement, ())
+            if (entry, index) not in self._outdated_clauses
+            and self._texts[entry][1][index].casefold().rstrip(".") != statement_text
         ]
         self._outdated_clauses.update(outdated)
         if replaced_entries := (*self.replaced.get(passage.index, ()), *(entry for entry, _ in outdated)):
@@ -166,7 +166,7 @@ class Corrections:
 
     def _antecedents(self, passage: Passage, content: Content, recent: defaultdict[str, deque[int]]) -> list[Passage]:
         counts = Counter(index for word in content.keys for index in recent.get(word, ()))
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_MOST_COMPARED_PASSAGES]
         found = (
             old
             for old in (self._passages[index] for index, _ in ranked)

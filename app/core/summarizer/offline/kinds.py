@@ -91,14 +91,16 @@ def kinds_of(item: Item, objective_index: int | None = None) -> frozenset[str]:
 
 def objective(passages: Sequence[Passage]) -> Passage | None:
     """The sentence of a user's first meaningful messages that says what they want; ``None`` without one."""
-    asked = [one for one in passages if one.role == "user" and not one.is_pasted][:_MOST_SENTENCES]
-    telling = [one for one in asked if len(one.stems) >= _LEAST_OBJECTIVE_WORDS and not PLEASANTRY.match(one.text)]
-    if not telling:
+    user_passages = [one for one in passages if one.role == "user" and not one.is_pasted][:_MOST_SENTENCES]
+    meaningful = [
+        one for one in user_passages if len(one.stems) >= _LEAST_OBJECTIVE_WORDS and not PLEASANTRY.match(one.text)
+    ]
+    if not meaningful:
         return None
-    opening = telling[0].seq
-    sound = [one for one in telling if not begins_unresolved(one.text)]
+    opening = meaningful[0].seq
+    understandable = [one for one in meaningful if not begins_unresolved(one.text)]
     return max(
-        sound,
+        understandable,
         key=lambda one: (_worth_as_objective(one) + _FIRST_SENTENCE_WORTH * (one.seq == opening), -one.index),
         default=None,
     )
