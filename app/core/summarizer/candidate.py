@@ -68,7 +68,7 @@ class CandidateError(Exception):
 def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchors: bool = True) -> dict[str, Any]:
     """The JSON Schema for constrained decoding: every key is required, and items of all lists share one definition.
 
-    ``segments`` says whether stretches are to be described, ``anchors`` whether passages are to be proposed.
+    ``segments`` says whether segments are to be described, ``anchors`` whether passages are to be proposed.
     """
     fields = {field.name: _LIST_SCHEMA if field.is_list else {"type": "string"} for field in schema.fields}
     has_lists = any(field.is_list for field in schema.fields)
@@ -307,7 +307,7 @@ def _words_about_kept_passages(data: Mapping[str, Any]) -> Iterator[KeptWord]:
 
 
 def _digests(value: Any) -> tuple[SegmentDigest, ...]:
-    """The first readable description of each stretch; unreadable ones do not make the candidate refused."""
+    """The first readable description of each segment; unreadable ones do not make the candidate refused."""
     if isinstance(value, dict):  # the descriptions by number, instead of a list
         value = [
             {"segment": number, **description} for number, description in value.items() if isinstance(description, dict)

@@ -124,7 +124,7 @@ def _further_attributes(message: Message, content: str) -> dict[str, str]:
 
 
 def speaker_and_media_texts(message: Message) -> Iterator[str]:
-    """What a prompt says about a message beside its text: its speaker, and parts that are neither text nor of tools.
+    """What a prompt has of a message besides its text: its speaker, and parts that are neither text nor of tools.
 
     Such parts are the names of pictures and documents.
     """

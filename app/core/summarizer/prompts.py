@@ -44,7 +44,7 @@ FEEDBACK_BY_REASON: Final[Mapping[str, str]] = {
     ),
     "wrong_language": "Your last answer was not in the language of the conversation: write in the conversation's own.",
 }
-"""The sentence that the next attempt is told after a refusal, by the reason word."""
+"""The sentence for the next attempt after a refusal, by the reason word."""
 
 _TASK: Final = """\
 You keep a conversation's memory: its oldest messages leave the assistant's view; whoever reads your record \

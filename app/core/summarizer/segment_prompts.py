@@ -1,4 +1,4 @@
-"""The stretches of a chunk that a summarizer describes beside the state: which ones, how, and in how many tokens."""
+"""The segments of a chunk that a summarizer describes in addition to the state: which ones, how, and in how many tokens."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from app.core.model.segments import CutSegment
 from app.core.summarizer.prompt_rules import size_of
 
 MOST_DESCRIBED_SEGMENTS: Final = 40
-"""The most stretches per call, the newest: answers about more become careless, and old ones are served last."""
+"""The most segments per call, the newest: answers about more become careless, and old ones are served last."""
 LEAST_SEGMENT_TOKENS: Final = 40
-"""The fewest tokens of a stretch that is described: a smaller one is no longer than a description of it."""
+"""The fewest tokens of a segment that is described: a smaller one is no longer than a description of it."""
 BRIEF_TOKENS: Final = 60
-"""The tokens of a brief that a summarizer is told; the checks accept twice as many."""
+"""The tokens of a brief that a summarizer is asked for; the checks accept twice as many."""
 MOST_TAGS: Final = 12
 
 _OUTPUT_EACH: Final = 200  # tokens: brief, topic and tags with their keys, in scripts that need more of them too
@@ -25,7 +25,7 @@ keywords): only from its own messages."""
 
 
 def described_segments(segments: Sequence[CutSegment]) -> tuple[tuple[int, CutSegment], ...]:
-    """(number, stretch) of each stretch that a summarizer describes; code describes the others.
+    """(number, segment) of each segment that a summarizer describes; code describes the others.
 
     Numbers count all of ``segments``, from 1.
     """
@@ -34,16 +34,16 @@ def described_segments(segments: Sequence[CutSegment]) -> tuple[tuple[int, CutSe
 
 
 def digest_output_tokens(segments: Sequence[CutSegment]) -> int:
-    """The output tokens for the descriptions of these stretches."""
+    """The output tokens for the descriptions of these segments."""
     return _OUTPUT_EACH * len(described_segments(segments))
 
 
 def segment_rules(language: str | None) -> str:
-    """The rules for describing stretches that a summarizer is told."""
+    """The rules for describing segments, for a summarizer."""
     return _RULES.format(size=size_of(BRIEF_TOKENS, language), tags=MOST_TAGS)
 
 
 def segment_list(segments: Sequence[CutSegment]) -> str:
-    """The list of stretches with their messages; empty if there is nothing to describe."""
+    """The list of segments with their messages; empty if there is nothing to describe."""
     lines = [f"{number}: messages {one.from_seq} to {one.to_seq}" for number, one in described_segments(segments)]
     return "\n".join(["The stretches to describe:", *lines]) if lines else ""

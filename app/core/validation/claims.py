@@ -23,10 +23,10 @@ MOST_CLAIMS: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestText:
-    """A summarizer's description of a stretch of messages."""
+    """A summarizer's description of a segment."""
 
     id: str
-    """The id of a stored segment, or the number of a stretch that has no id yet."""
+    """The id of a stored segment, or the number of a segment that has no id yet."""
     topic: str
     brief: str
     from_seq: int
@@ -57,7 +57,7 @@ def claims_of(
     Args:
         before: Entries of the version that was verified last, or of the parent.
         after: Entries of the version that is to be verified, pruned entries included.
-        digests: A model's descriptions of stretches that this version covers and ``before`` does not.
+        digests: A model's descriptions of segments that this version covers and ``before`` does not.
         repairs: The repairs of all versions since ``before``. They say which values were borrowed, what was cut, and
             which entries were set aside or kept. (An entry may also be in doubt because an earlier verification found
             nothing that states it.)

@@ -81,7 +81,7 @@ class _Statement:
     def remaining_text(self) -> str:
         """The statement without the sentences, or parts of sentences, that hold a failing value.
 
-        If a sentence has a negation or a condition beside such a value, the sentence before it is removed too, since
+        If a sentence has a negation or a condition next to such a value, the sentence before it is removed too, since
         the removed one may have reversed or limited its meaning.
         """
         kept_sentences: list[str] = []

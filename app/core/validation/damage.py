@@ -19,7 +19,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.text.values import Given, values
 
 DamageKind = Literal["quote", "fragment", "stale_narrative", "cut_narrative"]
-"""``quote``: a sentence of a message stands in an item's place. ``fragment``: something that is not a statement stands
+"""``quote``: a sentence of a message is in an item's place. ``fragment``: something that is not a statement is
 there: a question, a heading, code, a row of a table, a part of a sentence. ``stale_narrative``: a narrative was not
 written anew though there are newer facts. ``cut_narrative``: sentences of a narrative are gone."""
 

@@ -1,7 +1,7 @@
 """Differences that a statement calls differences: "13,320 €, 1,580 less than at Kessler", "1,150 (670 more)".
 
 One of the two amounts is often not in the sources of the statement. So it is looked for in all that was shown, but only
-if words beside the value say that it is a difference ("less", "by", "leaves"). The other amount must stand near the
+if words next to the value say that it is a difference ("less", "by", "leaves"). The other amount must stand near the
 value in the statement. Like other calculations it counts only if few similar values are such differences as well.
 """
 
@@ -45,7 +45,7 @@ _WORDS_BEFORE: Final = capped(
 def is_stated_difference(text: str, value: Value, basis: CalculationBasis, amounts_between: AmountsBetween) -> bool:
     """Whether a value is called a difference and is one, while few similar values would be one as well.
 
-    It is the difference of two amounts beside it, or of an amount beside it and any amount that was shown.
+    It is the difference of two amounts next to it, or of an amount next to it and any amount that was shown.
     """
     is_amount = value.kind in {"number", "money"} and not value.reads_as_year
     expected = expected_amount(value) if is_amount and _is_called_difference(text, value) else None

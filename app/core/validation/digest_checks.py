@@ -31,7 +31,7 @@ _POINTER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
 
 
 def checked_digests(digests: Sequence[SegmentDigest], request: SummaryRequest) -> tuple[SegmentDigest, ...]:
-    """The descriptions of the request's stretches; a field that exceeds its size is emptied.
+    """The descriptions of the request's segments; a field that exceeds its size is emptied.
 
     A description is left out if it imitates our tags or markers, talks about its task, or is in another language.
     """

@@ -32,7 +32,7 @@ def evidence_messages(claims: Iterable[Claim], chunk: Sequence[Message]) -> tupl
 
     * The messages that a claim names, each with the message before and after it: what it answers, and its answer.
     * For each sentence, the messages that share most of its words, anywhere in the chunk (for a digest, in its
-      stretch), and one more that has many of the words that these lack.
+      segment), and one more that has many of the words that these lack.
     * For a narrative, which names no sources, also the answer to the best of these messages: a "yes" shares no words.
     """
     claims = tuple(claims)
@@ -52,7 +52,7 @@ def evidence_messages(claims: Iterable[Claim], chunk: Sequence[Message]) -> tupl
 def background_entries(
     claims: Sequence[Claim], shown_messages: Iterable[Message], previous: Sequence[StateEntry]
 ) -> tuple[StateEntry, ...]:
-    """The entries of the state so far that a verifier needs beside the messages.
+    """The entries of the state so far that a verifier needs in addition to the messages.
 
     These are the entries that claims give up or change, and entries with words of the claims that are in no shown
     message. Of such a narrative only the sentences with these words are shown.

@@ -31,7 +31,7 @@ from app.core.validation.source_texts import BACKGROUND, SourceTexts
 from app.core.validation.written_calculations import written_calculations
 
 SEGMENTS_FIELD: Final = "segments"
-"""The field name of failures in descriptions of stretches."""
+"""The field name of failures in descriptions of segments."""
 _HANDOVER_FIELD: Final = "current_state"
 """The field that matters most in a handover."""
 _MOST_FAILING: Final = 1 / 3
@@ -135,7 +135,7 @@ def unsupported_values(
     calculations, basis = written_calculations(text), None
 
     def remaining_after(value: Value) -> list[Value]:
-        # If a value follows, its repetitions follow too, unless a calculation beside one has another result.
+        # If a value follows, its repetitions follow too, unless a calculation next to one has another result.
         repetitions = [one for one in novel if one.forms == value.forms and not calculations.denies(text, one)]
         return [one for one in novel if one is not value and one not in repetitions]
 
@@ -332,7 +332,7 @@ def without_failures(
     Args:
         examined: The candidate, with what fails in it.
         schema: The schema of the candidate.
-        previous: Earlier entries. A shortened item surely replaces only those of them that its rest still tells.
+        previous: Earlier entries. A shortened item surely replaces only those of them that its rest still covers.
     """
     candidate, failures = examined.candidate, examined.failures
     if _is_mostly_unsupported(candidate, failures, schema):
@@ -368,7 +368,7 @@ def _kept_sentences_before(
 
 
 def _restorable_cut(failure: Failure, candidate: Candidate, places: Mapping[str, Mapping[str, int]]) -> Cut | None:
-    # Orders to the reader are never restored, and code describes a stretch whose text was cut.
+    # Orders to the reader are never restored, and code describes a segment whose text was cut.
     if failure.reason != "novel_value" or failure.field == SEGMENTS_FIELD:
         return None
     if failure.index is not None:
@@ -398,7 +398,7 @@ def _edited_candidate(
     """The candidate with edited statements: ``edit`` gives the new text, empty to remove it, ``None`` to leave it.
 
     ``previous`` is given if edited statements lose a part. Then an item surely replaces only those of these entries
-    that it still tells, and a digest that lost a part is dropped.
+    that it still covers, and a digest that lost a part is dropped.
     """
     items = []
     for index, item in enumerate(candidate.items):

@@ -308,7 +308,7 @@ _MANY_NEW_WORDS: Final = 40
 """Different content words that the state lacks: about ten messages that are more than small talk."""
 _CHARACTER_PAIR: Final = compiled(f"[{CHINESE_JAPANESE}]{{1,2}}")
 _PAIRS_PER_WORD: Final = 3  # pairs of Chinese characters that correspond to one content word of English or Russian
-_LEAST_CONTENT_WORDS: Final = 8  # different content words: with fewer, a text tells nothing
+_LEAST_CONTENT_WORDS: Final = 8  # different content words: with fewer, a text says nothing
 _MOST_SEARCHED_CHARACTERS: Final = 100_000  # the most characters of the span that are searched
 _STATEMENT: Final = compiled(alternatives("claims", "stated"), re.IGNORECASE)
 

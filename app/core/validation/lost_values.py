@@ -62,7 +62,7 @@ def lost_sentences(
 
     Args:
         span: The folded messages; held ones are served anyway.
-        served_texts: What is served in their place: entries, narratives, descriptions of stretches.
+        served_texts: What is served in their place: entries, narratives, descriptions of segments.
         served_anchors: Anchors that are served.
         unserved_anchors: Anchors of the span for which there is no room.
         stale_values: Finds values that no longer hold: they are not lost, and "…" replaces them in a sentence that is
@@ -123,7 +123,7 @@ def _lost(
 
 
 class ServedValues:
-    """What is served. A value counts as told in any of its forms, a path or a URL only as a whole."""
+    """What is served. A value counts as served in any of its forms, a path or a URL only as a whole."""
 
     def __init__(self) -> None:
         self._values: Final = Given()

@@ -67,7 +67,7 @@ def with_restored_cuts(
 
     Args:
         entries: The entries of the current version, pruned ones included.
-        supported: Claims about what code cut, each supported with a quotation that stands in a message.
+        supported: Claims about what code cut, each supported with a quotation that is in a message.
         restoration: The version that is being written; ``None``: nothing is put back.
         replacement_verdicts: The verdicts on entries that cut items were to replace.
     """

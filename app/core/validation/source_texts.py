@@ -32,9 +32,9 @@ _NEIGHBOURS: Final = 2
 """How many messages before and after a source are near it: an answer is understood from its question."""
 _MOST_HINTS: Final = 6
 _MOST_HINTED_VALUES: Final = 5
-"""The most values of a statement for which hints are given: the model that is asked again is told of as many."""
+"""The most values of a statement for which hints are given: the model that is asked again is shown as many."""
 _MOST_TELLING_SOURCES: Final = 4
-"""The most sources of a value that still tells where a statement comes from."""
+"""The most sources of a value that still shows where a statement comes from."""
 _MOST_ASSUMED_SOURCES: Final = 3
 _MOST_SIMILAR_SOURCES: Final = 2
 """The most sources that are assumed for a statement that names none and has no known value."""
@@ -42,7 +42,7 @@ _SCALES: Final = (1_000.0, 10_000.0, 1_000_000.0)
 _LEAST_UNSCALED: Final = 10
 """The least whole number that is looked for without its scale: smaller ones are everywhere."""
 _LEAST_TELLING_NUMBER: Final = 100
-"""The least number without a unit that tells where a statement comes from: smaller ones are everywhere by chance."""
+"""The least number without a unit that shows where a statement comes from: smaller ones are everywhere by chance."""
 _MOST_SIZE_RATIO: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _LIST: Final = compiled(r"(?<![\d.])\d++(?:,\d++)++")

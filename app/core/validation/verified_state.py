@@ -1,7 +1,7 @@
 """Applies a verifier's verdicts to a state.
 
 The verifier is a model, and may be wrong, careless or hostile. So its word alone removes nothing that the summarizer
-wrote: a contradiction counts only with a quotation that stands in the messages it was shown. An entry that the
+wrote: a contradiction counts only with a quotation that is in the messages it was shown. An entry that the
 summarizer itself gave up is removed when the verifier agrees. If the verifier disagrees, the entry stays, or comes back
 if it was already replaced.
 """

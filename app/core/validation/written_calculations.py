@@ -91,7 +91,7 @@ class WrittenCalculation:
         )
 
     def belongs_to(self, value: Value) -> bool:
-        """Whether it stands in brackets after the value, or before the value with an equals sign between."""
+        """Whether it is in brackets after the value, or before the value with an equals sign between."""
         return (self.joined_by == "brackets" and value.end <= self.start) or (
             self.joined_by == "equals" and value.start >= self.end
         )
@@ -121,7 +121,7 @@ class WrittenCalculations:
         )
 
     def denies(self, text: str, value: Value) -> bool:
-        """Whether the value's own calculation, the one directly beside it, has another result."""
+        """Whether the value's own calculation, the one directly next to it, has another result."""
         return any(
             one.belongs_to(value) and _is_adjacent(text, one, value) and not one.results_in(value)
             for one in self.calculations

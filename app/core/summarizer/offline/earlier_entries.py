@@ -38,7 +38,7 @@ _ROLE_FACTORS: Final[Mapping[str, float]] = {"assistant": 0.6, "tool": 0.4}
 
 
 class EarlierEntries:
-    """The facts and open entries of the state so far, as options beside new ones."""
+    """The facts and open entries of the state so far, as options in addition to new ones."""
 
     def __init__(self, earlier: Sequence[StateEntry]) -> None:
         self._earlier = earlier

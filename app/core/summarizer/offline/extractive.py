@@ -1,6 +1,6 @@
 """The offline summarizer: deterministic, without a vocabulary or a network. It only repeats what it was given.
 
-``compress`` proposes a state, ``digest`` tells in a few lines what truncation leaves out, ``respond`` answers from the
+``compress`` proposes a state, ``digest`` says in a few lines what truncation leaves out, ``respond`` answers from the
 context. All three take time linear in the number of messages.
 """
 
