@@ -1,4 +1,4 @@
-"""The segments of a chunk that a summarizer describes in addition to the state: which ones, how, and in how many tokens."""
+"""The segments of a chunk that a summarizer describes with the state: which ones, how, and in how many tokens."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _REQUESTED_SHARE: Final = 0.6
 _REPORTED_SHARE: Final = 0.7
 """The same share for an entry that reports what people said: such an entry has many words about the people it names."""
 _LEAST_OWN_SHARE: Final = 0.4
-"""The share of an order's words that a person must have said, so that the assistant's words next to theirs count too."""
+"""The share of an order's words that a person must have said for the assistant's words next to theirs to count too."""
 _FEW_WORDS: Final = 4
 """An order with at least so many words need not be said in full: a part may be in other words, or in a second text."""
 _SHORT_ANSWER: Final = 6
