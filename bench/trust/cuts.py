@@ -24,7 +24,7 @@ from app.core.model.claims import Claim
 from app.core.model.conversation import Message
 from app.core.model.model_io import VerificationRequest
 from app.core.validation.evidence import evidence_messages
-from app.core.validation.exact_checks import examine
+from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verified_state import apply_verdicts
@@ -128,7 +128,7 @@ def _of_values() -> Iterator[_Found]:
                 for (text, seqs), kind in zip(
                     (one[:2] for one in row["text"]["statements"]), row["expected"], strict=True
                 )
-                if examine(Candidate(narrative={}, items=(item := _item(text, seqs),)), shown).failures
+                if examine_candidate(Candidate(narrative={}, items=(item := _item(text, seqs),)), shown).failures
             ]
             if any(is_honest for _, is_honest in told):
                 yield name, messages, told
@@ -137,7 +137,9 @@ def _of_values() -> Iterator[_Found]:
 def _of_talks(name: str, dice: random.Random) -> Iterator[_Found]:
     """Failing statements of honest answers about ordinary talks, each with another that has a random value."""
     for answer in answers(name):
-        failing = {one.key for one in examine(answer.candidate, answer.shown).failures if one.field != "segments"}
+        failing = {
+            one.key for one in examine_candidate(answer.candidate, answer.shown).failures if one.field != "segments"
+        }
         told = [(item, (item.field, index, item.text) in failing) for index, item in enumerate(answer.candidate.items)]
         honest = [(item, True) for item, fails in told if fails]
         others = [item for item, fails in told if not fails]
@@ -150,7 +152,7 @@ def _of_talks(name: str, dice: random.Random) -> Iterator[_Found]:
 def _with_wrong_value(item: CandidateItem, answer: Answer, dice: random.Random) -> CandidateItem | None:
     text, value = changed_value(item.text, answer.shown, dice)
     changed = _item(text, item.from_seqs, item.field)
-    fails = value is not None and examine(Candidate(narrative={}, items=(changed,)), answer.shown).failures
+    fails = value is not None and examine_candidate(Candidate(narrative={}, items=(changed,)), answer.shown).failures
     return changed if fails else None
 
 

@@ -28,7 +28,7 @@ from typing import Final
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.state import StateEntry
 from app.core.text.sentences import closed
-from app.core.validation.exact_checks import examine
+from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.orders import orders_in
 from app.core.validation.source_texts import SourceTexts
 from bench.report import print_table
@@ -80,7 +80,7 @@ def item(text: str, seqs: Sequence[int]) -> Candidate:
 
 
 def _fails(told: Candidate, shown: SourceTexts) -> bool:
-    return any(failure.reason == "order" for failure in examine(told, shown).failures)
+    return any(failure.reason == "order" for failure in examine_candidate(told, shown).failures)
 
 
 def main() -> int:

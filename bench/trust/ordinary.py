@@ -37,7 +37,7 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import attribute_sources, parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
-from app.core.validation.exact_checks import SEGMENTS_FIELD, Failure, examine, without_failures
+from app.core.validation.exact_checks import SEGMENTS_FIELD, Failure, examine_candidate, without_failures
 from app.core.validation.source_texts import SourceTexts
 from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
@@ -94,7 +94,7 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
         dice = random.Random(f"{seed} {number}")
         for kind, _ in answer.statements():
             found[kind, "all"] += 1
-        examined = examine(answer.candidate, answer.shown)  # as a whole: narratives may use values of items
+        examined = examine_candidate(answer.candidate, answer.shown)  # as a whole: narratives may use values of items
         for kind in map(_kind, _one_each(examined.failures)):
             found[kind, "failing"] += 1
         left = without_failures(examined, answer.schema, answer.previous)
@@ -105,7 +105,7 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
             if value:
                 found[kind, "changed"] += 1
                 one = CandidateItem(field=item.field, text=changed, from_seqs=item.from_seqs)
-                examined = examine(Candidate(items=(one,), narrative={}), answer.shown)
+                examined = examine_candidate(Candidate(items=(one,), narrative={}), answer.shown)
                 found[kind, "changed, failing"] += bool(examined.failures)
                 _count_left(found, without_failures(examined, answer.schema).repairs, wrong=1)
                 for hint in (one.hints for one in examined.failures if one.hints):
@@ -217,7 +217,7 @@ def main() -> int:
     print_table(["set", "language", "answers", "items gone", *heads], rows)
     if asked.show:
         for answer in [*given["open"], *given["work-open"]]:
-            for failure in examine(answer.candidate, answer.shown).failures:
+            for failure in examine_candidate(answer.candidate, answer.shown).failures:
                 print(f"\n{answer.talk}: {', '.join(value.text for value in failure.values)}: {failure.statement}")
     write_json("trust-ordinary", figures)
     return 0

@@ -27,7 +27,7 @@ from uuid import UUID
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.text.values import Value, values
-from app.core.validation.exact_checks import examine
+from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.source_texts import SourceTexts
 from bench.report import print_table, write_json
 
@@ -96,7 +96,7 @@ def message(seq: int, role: Any, at: str, content: str, parts: Sequence[Any] = (
 def failing(block: Block, text: str, seqs: tuple[int, ...]) -> set[int]:
     """The positions of the values of an item that fail."""
     item = CandidateItem(field="facts", text=text, from_seqs=seqs)
-    failures = examine(Candidate(narrative={}, items=(item,)), block.shown).failures
+    failures = examine_candidate(Candidate(narrative={}, items=(item,)), block.shown).failures
     return {value.start for failure in failures for value in failure.values}
 
 

@@ -153,8 +153,10 @@ def without_finish(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "REFUSED_FINISHES", {})
-    whole = gate.judge
-    monkeypatch.setattr(ladder, "judge", lambda given, request: whole(replace(given, called_tool=False), request))
+    whole = gate.check_proposal
+    monkeypatch.setattr(
+        ladder, "check_proposal", lambda given, request: whole(replace(given, called_tool=False), request)
+    )
 
 
 def without_check(name: str) -> Break:
@@ -175,7 +177,7 @@ def with_anything(monkeypatch: pytest.MonkeyPatch) -> None:
         except CandidateError:
             return GateReport(candidate=Candidate(items=(), narrative={"conversation_summary": given.text}, dropped=()))
 
-    monkeypatch.setattr(ladder, "judge", lenient)
+    monkeypatch.setattr(ladder, "check_proposal", lenient)
 
 
 def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +212,7 @@ def without_language(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "examine", lambda candidate, *_: ExaminedCandidate(candidate=candidate))
+    monkeypatch.setattr(gate, "examine_candidate", lambda candidate, *_: ExaminedCandidate(candidate=candidate))
 
 
 def without_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "examine", lambda candidate, *_: ExaminedCandidate(candidate=candidate))
+    monkeypatch.setattr(gate, "examine_candidate", lambda candidate, *_: ExaminedCandidate(candidate=candidate))
 
 
 # --- case 23: a fact of turn 1

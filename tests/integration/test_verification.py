@@ -552,7 +552,7 @@ class TestCalls:
     async def test_no_more_than_four_calls_are_made(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(judging, "batches", lambda claims: tuple((claim,) for claim in (*claims, *claims)))
+        monkeypatch.setattr(judging, "claim_batches", lambda claims: tuple((claim,) for claim in (*claims, *claims)))
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         await work(service, conversation_id)
         assert len(service.summarizer.verification_requests) == VERIFIER_CALLS

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.text.values import values
 from app.core.validation import exact_checks
-from app.core.validation.exact_checks import examine
+from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.source_texts import SourceTexts
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import candidate, item, request, talk
@@ -34,7 +34,7 @@ INVENTED = ("我们的总预算是6000元，不能再多了。", "总预算是90
 def test_an_invented_amount_between_chinese_signs_is_found(said: str, told: str, repaired: int) -> None:
     span = talk("你好，我们来谈谈这件事情。", "好的。", said, "明白了。")
     asked = request(span)
-    assert len(examine(candidate(item(told, 3)), SourceTexts.of(asked)).failures) == repaired
+    assert len(examine_candidate(candidate(item(told, 3)), SourceTexts.of(asked)).failures) == repaired
 
 
 @pytest.mark.control("8", "28")

@@ -18,7 +18,7 @@ from app.core.text.values import Value, values
 from app.core.validation import cutting
 from app.core.validation.claims import claims_of
 from app.core.validation.cutting import without_values
-from app.core.validation.exact_checks import examine, without_failures
+from app.core.validation.exact_checks import examine_candidate, without_failures
 from app.core.validation.restoring import Restoration
 from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict
@@ -198,7 +198,7 @@ def test_what_was_cut_off_comes_back_where_a_verifier_supports_it(field: str) ->
     is_item = field == "logos"
     whole = f"{other} {text}"
     written = candidate(item(text, 1)) if is_item else candidate(item(other, 2, 3), narrative=whole)
-    made = without_failures(examine(written, SourceTexts(said)), SESSION)
+    made = without_failures(examine_candidate(written, SourceTexts(said)), SESSION)
     (repair,) = made.repairs
     assert (repair.field, repair.before, repair.after) == (field, text, short)
     served = entry("F1", short) if is_item else entry("N1", made.candidate.narrative[field], field)

@@ -26,11 +26,11 @@ from app.core.validation.exact_checks import (
     SEGMENTS_FIELD,
     ExaminedCandidate,
     RepairedCandidate,
-    examine,
-    with_answers,
+    examine_candidate,
+    with_second_answers,
     without_failures,
 )
-from app.core.validation.gate import GateReport, judge, judge_again
+from app.core.validation.gate import GateReport, check_proposal, check_second_answer
 from app.core.validation.second_answers import doubts_of, parse_second_answer
 from app.core.validation.source_texts import SourceTexts
 from tests.profiles import examples
@@ -49,7 +49,7 @@ TALE = "Clara rents a cabin in Porto for 900 euros.  The train leaves at 18:34 !
 
 
 def examined(*items: CandidateItem, narrative: str = "") -> ExaminedCandidate:
-    return examine(candidate(*items, narrative=narrative), SHOWN)
+    return examine_candidate(candidate(*items, narrative=narrative), SHOWN)
 
 
 def left(*items: CandidateItem, narrative: str = "", schema: StateSchema = SESSION) -> RepairedCandidate:
@@ -67,7 +67,7 @@ def novel(text: str, *seqs: int) -> list[str]:
 
 def told(*sentences: str, schema: StateSchema, field: str) -> RepairedCandidate:
     whole = Candidate(narrative={field: " ".join(sentences)})
-    return without_failures(examine(whole, SHOWN), schema)
+    return without_failures(examine_candidate(whole, SHOWN), schema)
 
 
 # --- what was shown
@@ -114,7 +114,7 @@ def test_a_value_that_nobody_stated_fails(text: str, value: str) -> None:
 
 def test_control_with_the_value_in_a_message_it_holds() -> None:
     for text in ("Clara pays 950 euros for the cabin", "The ticket is BK-2292", "Write to clara@example.org"):
-        assert examine(candidate(item(text, 1)), SourceTexts((*TRIP, *talk(text, start=6)))).failures == ()
+        assert examine_candidate(candidate(item(text, 1)), SourceTexts((*TRIP, *talk(text, start=6)))).failures == ()
 
 
 def test_the_hint_says_what_may_be_meant() -> None:
@@ -131,7 +131,7 @@ def test_the_hint_says_what_may_be_meant() -> None:
     )
 
     def hint(text: str) -> str:
-        return "".join(one.hints for one in examine(candidate(item(text, 1)), known).failures)
+        return "".join(one.hints for one in examine_candidate(candidate(item(text, 1)), known).failures)
 
     assert hint("The band costs 350 euros a night") == "#1: 280 euros"
     assert hint("The band costs 350 euros") == "#1: 280 euros; #2: 410 euros", "both say as much of it"
@@ -153,7 +153,7 @@ def test_the_hint_says_what_may_be_meant() -> None:
 )
 def test_control_what_can_hardly_be_meant_is_no_hint(text: str, why: str) -> None:
     known = SourceTexts(talk("The band, no. HX-4040, costs 280 euros.", "Fine, 24 February."))
-    (failure,) = examine(candidate(item(text, 1)), known).failures
+    (failure,) = examine_candidate(candidate(item(text, 1)), known).failures
     assert (failure.hints, len(failure.values)) == ("", 1), why
 
 
@@ -161,7 +161,7 @@ def test_a_value_of_the_state_the_anchors_or_the_system_prompt_was_shown() -> No
     assert novel("The deposit is 250 euros", 1) == ["250 euros"]
     previous = entry("F1", "The deposit was fixed", superseded=["The deposit is 250 euros"])
     for shown in (SourceTexts(TRIP, [previous]), SourceTexts(TRIP, system_prompt="A deposit is always 250 euros.")):
-        assert examine(candidate(item("The deposit is 250 euros", 1)), shown).failures == ()
+        assert examine_candidate(candidate(item("The deposit is 250 euros", 1)), shown).failures == ()
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_names_and_parts_that_the_prompt_shows_are_shown(told: str, other: str) 
             {"type": "place", "lat": 52.5163, "lon": 13.3777},
         ),
     )
-    assert examine(candidate(item(told, 1), narrative=told), SourceTexts([asked, said])).failures == ()
-    assert len(examine(candidate(item(other, 1), narrative=other), SourceTexts([asked, said])).failures) > 1, (
-        "control: another"
-    )
+    assert examine_candidate(candidate(item(told, 1), narrative=told), SourceTexts([asked, said])).failures == ()
+    assert (
+        len(examine_candidate(candidate(item(other, 1), narrative=other), SourceTexts([asked, said])).failures) > 1
+    ), "control: another"
 
 
 @pytest.mark.parametrize(
@@ -203,9 +203,11 @@ def test_numbers_that_a_tool_lists_without_blanks_are_found_one_by_one(record: s
     of_tool = replace(result, role="tool")
     called = replace(said, parts=({"type": "tool_call", "id": "c1", "name": "shell", "arguments": record},))
     for shown in ([asked, said, of_tool], [asked, called]):
-        assert examine(candidate(item(told, 2)), SourceTexts(shown)).failures == ()
-    assert examine(candidate(item(told, 3)), SourceTexts([asked, said, result])).failures, "a person writes 1,200 so"
-    assert examine(candidate(item("It printed 77 and 678.", 2)), SourceTexts([asked, called])).failures, (
+        assert examine_candidate(candidate(item(told, 2)), SourceTexts(shown)).failures == ()
+    assert examine_candidate(candidate(item(told, 3)), SourceTexts([asked, said, result])).failures, (
+        "a person writes 1,200 so"
+    )
+    assert examine_candidate(candidate(item("It printed 77 and 678.", 2)), SourceTexts([asked, called])).failures, (
         "control: no part"
     )
 
@@ -221,7 +223,7 @@ def test_a_value_from_elsewhere_is_recorded_and_changes_nothing() -> None:
 def test_control_a_value_from_its_own_sources_is_not_recorded() -> None:
     assert left(item("The lawyer wants 1,250 euros", 5)).repairs == ()
     assert left(item("The lawyer wants 1,250 euros", 4)).repairs == (), "an answer is understood from its question"
-    replacing = examine(
+    replacing = examine_candidate(
         candidate(item("It costs 777 euros", 1, replaces=["F7"])),
         SourceTexts(TRIP, [entry("F7", "It costs 777 euros")]),
     )
@@ -244,7 +246,7 @@ SUMS = talk("The bill says 700 euros for the room and 250 euros for meals.", "Fi
     ],
 )
 def test_sums_differences_and_thousands_left_unsaid_count_as_shown(text: str, seqs: tuple[int, ...]) -> None:
-    assert examine(candidate(item(text, *seqs)), SourceTexts(SUMS)).failures == ()
+    assert examine_candidate(candidate(item(text, *seqs)), SourceTexts(SUMS)).failures == ()
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ def test_sums_differences_and_thousands_left_unsaid_count_as_shown(text: str, se
     ],
 )
 def test_control_a_number_that_is_no_sum_does_not(text: str, seqs: tuple[int, ...]) -> None:
-    assert len(examine(candidate(item(text, *seqs)), SourceTexts(SUMS)).failures) == 1
+    assert len(examine_candidate(candidate(item(text, *seqs)), SourceTexts(SUMS)).failures) == 1
 
 
 @pytest.mark.parametrize(("told", "failing"), [("5,800", 0), ("5,900", 1), ("58", 1)])
@@ -265,20 +267,23 @@ def test_a_round_sum_from_a_thousand_on_of_two_values_beside_it_holds(told: str,
     counts = ", ".join(f"{1_000 * number + 300} to {700 * number + 100}" for number in range(1, 12))
     chapters = talk("Chapter 1 has 3,100 words.", "And chapter 2?", f"It has 2,700, of {counts} in all.")
     text = f"Chapter 1 has 3,100 words, chapter 2 has 2,700, together {told}"
-    assert len(examine(candidate(item(text, 1, 3)), SourceTexts(chapters)).failures) == failing
+    assert len(examine_candidate(candidate(item(text, 1, 3)), SourceTexts(chapters)).failures) == failing
 
 
 @pytest.mark.parametrize(("told", "failing"), [("20.40", 0), ("20", 0), ("20.00", 1)])
 def test_a_sum_is_as_exact_as_it_is_written(told: str, failing: int) -> None:
     bill = talk("The soup was 12.30 euros, the coffee 8.10 euros.")
-    assert len(examine(candidate(item(f"Soup and coffee cost {told} euros", 1)), SourceTexts(bill)).failures) == failing
+    assert (
+        len(examine_candidate(candidate(item(f"Soup and coffee cost {told} euros", 1)), SourceTexts(bill)).failures)
+        == failing
+    )
 
 
 def test_thousands_are_left_unsaid_in_the_own_source_only() -> None:
     far = talk("A house there is sold for 620.", *["Fine."] * 6, "And the boat?")
     text = "The boat is 620000 euros"
-    assert examine(candidate(item(text, 1)), SourceTexts(far)).failures == ()
-    assert len(examine(candidate(item(text, 8)), SourceTexts(far)).failures) == 1
+    assert examine_candidate(candidate(item(text, 1)), SourceTexts(far)).failures == ()
+    assert len(examine_candidate(candidate(item(text, 8)), SourceTexts(far)).failures) == 1
 
 
 FACTORS = (*expected_amounts._USUAL_FACTORS, *expected_amounts._RARE_FACTORS)
@@ -289,7 +294,7 @@ FACTORS = (*expected_amounts._USUAL_FACTORS, *expected_amounts._RARE_FACTORS)
 @example(700, 250, 950)
 def test_exactly_sums_and_differences_follow(one: int, other: int, said: int) -> None:
     span = talk(f"The room costs {one} euros and the meals {other} euros.")
-    found = examine(candidate(item(f"It comes to {said} euros", 1)), SourceTexts(span)).failures
+    found = examine_candidate(candidate(item(f"It comes to {said} euros", 1)), SourceTexts(span)).failures
     follows = said in {one, other, one + other, abs(one - other)}
     scaled = [number * factor**sign for number in (one, other) for factor in FACTORS for sign in (1, -1)]
     is_scaled = any(abs(said - number) <= max(1, said / 50) for number in scaled)
@@ -308,17 +313,17 @@ def test_what_an_item_takes_the_place_of_is_calculated_from_too() -> None:
         talk("Boxes cost 108 euros, so 848 euros are left.", start=9), [entry("F1", "Budget: 1,500 euros.")]
     )
     spent = "Of the budget 652 euros are spent and 848 euros are left."
-    assert not examine(candidate(item(spent, 9, replaces=["F1"])), shown).failures
-    assert examine(candidate(item(spent, 9)), shown).failures, "control"
+    assert not examine_candidate(candidate(item(spent, 9, replaces=["F1"])), shown).failures
+    assert examine_candidate(candidate(item(spent, 9)), shown).failures, "control"
     wrong = spent.replace("652", "637")
-    assert examine(candidate(item(wrong, 9, replaces=["F1"])), shown).failures
+    assert examine_candidate(candidate(item(wrong, 9, replaces=["F1"])), shown).failures
 
 
 @pytest.mark.parametrize("told", ["They begin with 1,335.", "They begin with about 1,340."])
 def test_what_an_item_calculated_a_narrative_and_a_digest_may_tell_too(told: str) -> None:
     papers = "The papers will be in order."
     made = candidate(item("Rent and lawyer: 1,335 in the first month.", 5), narrative=f"{papers} {told}")
-    assert not examine(replace(made, digests=described(brief=told).digests), SHOWN).failures
+    assert not examine_candidate(replace(made, digests=described(brief=told).digests), SHOWN).failures
 
 
 def test_control_an_item_that_fails_lends_its_value_to_nothing() -> None:
@@ -331,16 +336,16 @@ def test_a_narrative_counts_the_days_from_the_newest_message(days: int, failing:
     said, thanks = talk("My exam is on 21 January 2027.", "Good.")
     known = SourceTexts([said, replace(thanks, created_at=datetime(2027, 1, 1, 9, tzinfo=UTC))])
     told = f"The exam of 21 January 2027 is {days} days away."
-    assert len(examine(candidate(narrative=told), known).failures) == failing
+    assert len(examine_candidate(candidate(narrative=told), known).failures) == failing
     digest = replace(candidate(), digests=described(brief=told).digests)
-    assert examine(digest, known).failures, "control: a digest tells of its own stretch"
+    assert examine_candidate(digest, known).failures, "control: a digest tells of its own stretch"
 
 
 def test_sources_are_completed_with_the_message_that_alone_holds_a_value() -> None:
     made = examined(item("Clara pays 900 euros; the permit takes 45 days", 1)).candidate
     assert made.items[0].from_seqs == (1, 3)
     known = SourceTexts(TRIP, [entry("F1", "The deposit is 250 euros", seqs=(41, 42))])
-    (of_entry,) = examine(candidate(item("Clara paid a deposit of 250 euros", 1)), known).candidate.items
+    (of_entry,) = examine_candidate(candidate(item("Clara paid a deposit of 250 euros", 1)), known).candidate.items
     assert of_entry.from_seqs == (1, 41, 42), "what only an entry holds has that entry's sources"
 
 
@@ -355,7 +360,7 @@ def test_control_what_several_may_have_told_names_none_of_them() -> None:
     )
 
     def sources(text: str, *seqs: int, replaces: Sequence[str] = ()) -> tuple[int, ...]:
-        return examine(candidate(item(text, *seqs, replaces=replaces)), known).candidate.items[0].from_seqs
+        return examine_candidate(candidate(item(text, *seqs, replaces=replaces)), known).candidate.items[0].from_seqs
 
     assert sources("The cabin is 900 euros, the ferry 40 francs", 4) == (4, 3)
     assert sources("The cabin is 900 euros", 3) == (3,)
@@ -371,10 +376,10 @@ def test_control_what_several_may_have_told_names_none_of_them() -> None:
 
 def test_an_earlier_message_is_known_by_the_entries_that_rest_on_it() -> None:
     known = SourceTexts(TRIP, [entry("F1", "The boat is 70 pounds, the deposit 12", seqs=(41, 42))])
-    by_entry = examine(candidate(item("The boat without the deposit is 58 pounds", 42)), known)
+    by_entry = examine_candidate(candidate(item("The boat without the deposit is 58 pounds", 42)), known)
     assert by_entry.failures == (), "it is calculated from"
-    assert examine(candidate(item("The boat is 70 pounds", 41)), known).borrowed_values == ()
-    assert len(examine(candidate(item("The ticket is BK-2291", 41)), known).borrowed_values) == 1
+    assert examine_candidate(candidate(item("The boat is 70 pounds", 41)), known).borrowed_values == ()
+    assert len(examine_candidate(candidate(item("The ticket is BK-2291", 41)), known).borrowed_values) == 1
 
 
 PRICES = talk(
@@ -397,7 +402,7 @@ PRICES = talk(
 def test_a_number_without_its_scale_is_found_beside_amounts_of_its_size(text: str) -> None:
     (value,) = values(text)
     assert SourceTexts(PRICES).sources_of(value)
-    assert examine(candidate(narrative=f"{text}."), SourceTexts(PRICES)).failures == ()
+    assert examine_candidate(candidate(narrative=f"{text}."), SourceTexts(PRICES)).failures == ()
 
 
 @pytest.mark.parametrize("text", ["The roof may cost 65,000 euros", "35k seats", "Предел 1,76 млн рублей"])
@@ -437,7 +442,7 @@ DAYS = talk(
 )
 def test_a_day_is_found_whose_month_stands_elsewhere(text: str, seqs: tuple[int, ...], failing: int) -> None:
     months = [replace(one, created_at=one.created_at.replace(month=2)) for one in DAYS]
-    assert len(examine(candidate(item(text, *seqs)), SourceTexts(months)).failures) == failing
+    assert len(examine_candidate(candidate(item(text, *seqs)), SourceTexts(months)).failures) == failing
 
 
 WEEK = talk("Dinner is on Friday.", *["Nice."] * 4, "We stay for a while.", "Lunch next week.")
@@ -456,7 +461,7 @@ WEEK = talk("Dinner is on Friday.", *["Nice."] * 4, "We stay for a while.", "Lun
     ],
 )
 def test_a_day_that_only_a_weekday_may_mean_counts_beside_it(text: str, seqs: tuple[int, ...], failing: int) -> None:
-    assert len(examine(candidate(item(text, *seqs)), SourceTexts(WEEK)).failures) == failing
+    assert len(examine_candidate(candidate(item(text, *seqs)), SourceTexts(WEEK)).failures) == failing
 
 
 EVENING = [replace(one, created_at=START.replace(day=16 + one.seq, hour=22)) for one in talk(*["Nice."] * 8)]
@@ -474,7 +479,9 @@ EVENING = [replace(one, created_at=START.replace(day=16 + one.seq, hour=22)) for
     ],
 )
 def test_the_day_that_it_is_elsewhere_counts_beside_its_message(day: str, seqs: tuple[int, ...], failing: int) -> None:
-    assert len(examine(candidate(item(f"Ruth came on {day}", *seqs)), SourceTexts(EVENING)).failures) == failing
+    assert (
+        len(examine_candidate(candidate(item(f"Ruth came on {day}", *seqs)), SourceTexts(EVENING)).failures) == failing
+    )
 
 
 # --- what goes
@@ -527,7 +534,7 @@ def test_of_several_sentences_or_clauses_those_that_hold_the_value_go(text: str,
 def test_a_cut_item_is_sure_to_replace_only_what_it_still_tells(text: str, unproven: tuple[str, ...]) -> None:
     before = entry("F7", "The cabin in the mountains costs Clara 800 euros")
     told = candidate(item(text, 1, replaces=["F7", "F8"]))
-    (made,) = without_failures(examine(told, SourceTexts(TRIP, [before])), SESSION, [before]).candidate.items
+    (made,) = without_failures(examine_candidate(told, SourceTexts(TRIP, [before])), SESSION, [before]).candidate.items
     assert (made.text, made.unproven) == (text.split(". ", maxsplit=1)[0] + ".", unproven)
 
 
@@ -612,11 +619,11 @@ def asked_again(
 ) -> tuple[GateReport, GateReport]:
     """The reports on an answer, and on the model's answer when it was asked again."""
     first_request = request(span, **others)
-    first = judge(proposal(written), first_request)
+    first = check_proposal(proposal(written), first_request)
     assert first.examined is not None
     second_request = replace(first_request, doubts=doubts_of(first.examined.failures))
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-    return first, judge_again(first, proposal(text), second_request)
+    return first, check_second_answer(first, proposal(text), second_request)
 
 
 def statements(*told: str) -> Mapping[str, Any]:
@@ -787,15 +794,15 @@ def test_the_reason_of_that_refusal_is_unfounded_and_asking_again_can_lift_it() 
     field = SUMMARY.fields[0].name
     written = json.dumps({field: " ".join([*HELD, *MADE_UP])})
     asked = SummaryRequest(schema=SUMMARY, messages=TRIP)
-    first = judge(proposal(written), asked)
+    first = check_proposal(proposal(written), asked)
     assert (first.reason, first.candidate) == ("unfounded", None)
     assert first.examined is not None
     again = replace(asked, doubts=doubts_of(first.examined.failures))
-    mended = judge_again(first, proposal(json.dumps(statements("It is small.", "", "")), "stop"), again)
+    mended = check_second_answer(first, proposal(json.dumps(statements("It is small.", "", "")), "stop"), again)
     assert mended.reason is None
     assert mended.candidate is not None
     assert mended.candidate.narrative == {field: " ".join([*HELD, "It is small."])}
-    stubborn = judge_again(first, proposal(json.dumps(statements(*MADE_UP))), again)
+    stubborn = check_second_answer(first, proposal(json.dumps(statements(*MADE_UP))), again)
     assert stubborn.reason == "unfounded"
 
 
@@ -827,7 +834,7 @@ def described(topic: str = "The cabin", brief: str = "", tags: Sequence[str] = (
 def test_a_failing_sentence_of_a_digest_goes_and_tags_with_values_from_nowhere() -> None:
     brief = "Clara rents the cabin for 900 euros. It has 17 rooms."
     made = without_failures(
-        examine(described(brief=brief, tags=["Porto", "BK-2291", "BK-9999", "777 euros"]), SHOWN), SESSION
+        examine_candidate(described(brief=brief, tags=["Porto", "BK-2291", "BK-9999", "777 euros"]), SHOWN), SESSION
     )
     (digest,) = made.candidate.digests
     assert (digest.topic, digest.brief) == ("The cabin", "Clara rents the cabin for 900 euros.")
@@ -837,25 +844,25 @@ def test_a_failing_sentence_of_a_digest_goes_and_tags_with_values_from_nowhere()
 
 def test_a_digest_that_holds_stays_and_a_topic_from_nowhere_goes() -> None:
     held = described(topic="Ticket BK-2291", brief="Clara  pays 900 euros.", tags=["45 days"])
-    assert without_failures(examine(held, SHOWN), SESSION).candidate == held
+    assert without_failures(examine_candidate(held, SHOWN), SESSION).candidate == held
     (digest,) = without_failures(
-        examine(described(topic="Ticket BK-9999", brief="A ticket."), SHOWN), SESSION
+        examine_candidate(described(topic="Ticket BK-9999", brief="A ticket."), SHOWN), SESSION
     ).candidate.digests
     assert (digest.topic, digest.brief) == ("", "A ticket.")
 
 
 def test_a_sentence_of_a_brief_loses_what_a_sentence_of_a_narrative_does() -> None:
-    found = examine(described(brief="Clara rents the cabin for 900 euros (17 rooms)."), SHOWN)
+    found = examine_candidate(described(brief="Clara rents the cabin for 900 euros (17 rooms)."), SHOWN)
     (digest,) = without_failures(found, SESSION).candidate.digests
     assert digest.brief == "Clara rents the cabin for 900 euros."
 
 
 def test_less_than_half_of_a_brief_is_none_unless_the_model_said_so_itself() -> None:
     brief = "A cabin. It has 17 rooms and 23 beds, and the boat that goes there is 41 metres long."
-    found = examine(described(brief=brief), SHOWN)
+    found = examine_candidate(described(brief=brief), SHOWN)
     (digest,) = without_failures(found, SESSION).candidate.digests
     assert digest.brief == ""
-    mended, _ = with_answers(found, {1: "It is big."}, SHOWN)
+    mended, _ = with_second_answers(found, {1: "It is big."}, SHOWN)
     assert mended.digests[0].brief == "A cabin. It is big."
 
 
@@ -909,7 +916,7 @@ def test_what_only_repeats_its_messages_comes_through_unchanged(
     shuffled = list(whole.items)
     shuffling.shuffle(shuffled)
     whole = replace(whole, items=tuple(shuffled))
-    made = without_failures(examine(whole, SourceTexts(span)), schema)
+    made = without_failures(examine_candidate(whole, SourceTexts(span)), schema)
     assert (made.candidate, made.repairs, made.is_refused) == (whole, (), False)
 
 
@@ -917,7 +924,7 @@ def test_what_only_repeats_its_messages_comes_through_unchanged(
 def test_control_one_made_up_number_is_seen(said: list[str]) -> None:
     whole = made_of(SESSION, said)
     wrong = replace(whole, items=(*whole.items, item("Clara pays 777001 euros and 13 cents for nothing.", 1)))
-    assert texts(without_failures(examine(wrong, SourceTexts(talk(*said))), SESSION)) == [
+    assert texts(without_failures(examine_candidate(wrong, SourceTexts(talk(*said))), SESSION)) == [
         one.text for one in whole.items
     ]
 
@@ -1004,10 +1011,10 @@ def one_statement(text: str) -> str:
 @example(json.dumps({"added": [{"field": SUMMARY.fields[0].name, "text": "It has 99 rooms. " * 40, "from": []}]}))
 def test_whatever_is_answered_again_nothing_that_held_is_changed(schema: StateSchema, said: str) -> None:
     asked = SummaryRequest(schema=schema, messages=TRIP, previous=PREVIOUS)
-    first = judge(proposal(mixed(schema)), asked)
+    first = check_proposal(proposal(mixed(schema)), asked)
     assert first.candidate is not None
     assert first.examined is not None
-    again = judge_again(first, proposal(said), replace(asked, doubts=doubts_of(first.examined.failures)))
+    again = check_second_answer(first, proposal(said), replace(asked, doubts=doubts_of(first.examined.failures)))
     assert again.candidate is not None, again.reason
     for field in schema.fields:
         if field.is_list:
@@ -1016,7 +1023,7 @@ def test_whatever_is_answered_again_nothing_that_held_is_changed(schema: StateSc
         else:
             assert " ".join(HOLDING) in again.candidate.narrative[field.name]
     assert again.candidate.dropped == first.candidate.dropped
-    assert not examine(again.candidate, SourceTexts(TRIP, PREVIOUS)).failures
+    assert not examine_candidate(again.candidate, SourceTexts(TRIP, PREVIOUS)).failures
 
 
 def test_control_with_answers_that_do_not_hold_a_narrative_would_suffer(monkeypatch: pytest.MonkeyPatch) -> None:

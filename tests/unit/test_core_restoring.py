@@ -17,9 +17,9 @@ from app.core.model.repairs import Cut, Repair
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
-from app.core.validation.claims import claims_of, older_sources
+from app.core.validation.claims import claims_of, unshown_sources
 from app.core.validation.evidence import background_entries
-from app.core.validation.exact_checks import examine, without_failures
+from app.core.validation.exact_checks import examine_candidate, without_failures
 from app.core.validation.restoring import Restoration
 from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict
@@ -153,7 +153,7 @@ def test_the_verifier_is_shown_what_it_was_to_replace_and_where_that_is_from() -
     previous = [OPEN, entry("F2", "Rosa sings.")]
     claims = claims_of(previous, previous, repairs=[REPLACING])
     assert [one.id for one in background_entries(claims, talk(), previous)] == ["F1"]
-    assert older_sources(claims, [3, 4]) == (1,)
+    assert unshown_sources(claims, [3, 4]) == (1,)
     asked = VerificationRequest(messages=tuple(talk()), claims=claims, previous=(OPEN,))
     assert '<claim n="2">F1 may go, as claim 1 takes its place</claim>' in render_verification(asked).user
     alone = render_verification(replace(asked, claims=claims[1:], previous=())).user
@@ -269,7 +269,7 @@ def test_only_such_claims_ask_for_a_quote() -> None:
 
 
 def settled(candidate: Candidate) -> tuple[Repair, ...]:
-    return without_failures(examine(candidate, SourceTexts(talk())), SCHEMA).repairs
+    return without_failures(examine_candidate(candidate, SourceTexts(talk())), SCHEMA).repairs
 
 
 def item(text: str) -> CandidateItem:
@@ -305,7 +305,10 @@ def test_sentences_stand_again_where_they_stood(order: list[int], back: set[int]
     written = [[*TRUE, *FALSE[:3]][number] for number in order]
     text = " ".join(written)
     told = without_failures(
-        examine(Candidate(items=(item(SAID),), narrative={"conversation_summary": text}), SourceTexts(talk())), SCHEMA
+        examine_candidate(
+            Candidate(items=(item(SAID),), narrative={"conversation_summary": text}), SourceTexts(talk())
+        ),
+        SCHEMA,
     )
     left = told.candidate.narrative["conversation_summary"]
     assert list(sentences(left)) == [one for one in written if one in TRUE]

@@ -153,7 +153,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
         _tokens_without_days(merged.entries, context),
     ):
         return "not_smaller"
-    counts = replace(merged.counts, ungrounded=report.ungrounded)
+    counts = replace(merged.counts, ungrounded=report.ungrounded_count)
     merged = replace(merged, counts=counts)
     quotes = report.candidate.anchors
     proposed = accept(quotes, [one for one in context.span if not one.is_protected], context.anchors) if quotes else ()

@@ -15,7 +15,7 @@ from app.core.text.values import Value
 from app.core.validation.expected_amounts import expected_amount
 from app.core.validation.expected_days import expected_date, expected_time, expected_year
 from app.core.validation.expected_values import DAY_SECONDS, CalculationBasis, ExpectedValue
-from app.core.validation.odds import WEIGHTS
+from app.core.validation.odds import FEATURE_WEIGHTS
 
 MOST_MATCHING_SHARE: Final = 0.035
 """The largest share of the values similar to a value that may follow by calculations that are as likely."""
@@ -39,7 +39,7 @@ def follows_by_calculation(value: Value, basis: CalculationBasis) -> bool:
     known = {expected.position_of(result) for result in expected.known_operands(basis)}
     best_odds: dict[int, float] = {}
     for features, results in expected.derivations(basis):
-        odds = sum(map(WEIGHTS.get, features, repeat(0.0)))
+        odds = sum(map(FEATURE_WEIGHTS.get, features, repeat(0.0)))
         for result in results:
             position = expected.position_of(result)
             if position is not None and expected.first <= position <= expected.last and position not in known:

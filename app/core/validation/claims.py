@@ -39,8 +39,8 @@ class DigestText:
 
 
 def claims_of(
-    before: Sequence[StateEntry],
-    after: Sequence[StateEntry],
+    verified_entries: Sequence[StateEntry],
+    new_entries: Sequence[StateEntry],
     *,
     digests: Iterable[DigestText] = (),
     repairs: Iterable[Repair] = (),
@@ -55,17 +55,17 @@ def claims_of(
     An item is repeated if a summarizer stated it again from later messages: these may say that it no longer holds.
 
     Args:
-        before: Entries of the version that was verified last, or of the parent.
-        after: Entries of the version that is to be verified, pruned entries included.
-        digests: A model's descriptions of segments that this version covers and ``before`` does not.
-        repairs: The repairs of all versions since ``before``. They say which values were borrowed, what was cut, and
-            which entries were set aside or kept. (An entry may also be in doubt because an earlier verification found
-            nothing that states it.)
+        verified_entries: Entries of the version that was verified last, or of the parent.
+        new_entries: Entries of the version that is to be verified, pruned entries included.
+        digests: A model's descriptions of segments that this version covers and ``verified_entries`` does not.
+        repairs: The repairs of all versions since ``verified_entries``. They say which values were borrowed, what was
+            cut, and which entries were set aside or kept. (An entry may also be in doubt because an earlier
+            verification found nothing that states it.)
         anchors: The anchors about which the summarizer claims something.
     """
     repairs = tuple(repairs)
-    earlier = {entry.id: entry for entry in before if not entry.pruned}
-    served = [entry for entry in after if not entry.pruned]
+    earlier = {entry.id: entry for entry in verified_entries if not entry.pruned}
+    served = [entry for entry in new_entries if not entry.pruned]
     new_or_changed = [entry for entry in served if entry.id not in earlier or _is_restated(entry, earlier[entry.id])]
     items = [entry for entry in new_or_changed if entry.role != "narrative"]
     remaining_ids = {
@@ -73,7 +73,9 @@ def claims_of(
     }
     ordered = (
         *(_item_claim(entry) for entry in sorted(items, key=lambda entry: not _has_borrowed_value(entry, repairs))),
-        *_given_up_claims(earlier, after, set_aside_ids=remaining_ids["set_aside"], kept_ids=remaining_ids["kept"]),
+        *_given_up_claims(
+            earlier, new_entries, set_aside_ids=remaining_ids["set_aside"], kept_ids=remaining_ids["kept"]
+        ),
         *(_anchor_claim(anchor, anchor.claimed_status) for anchor in anchors if anchor.claimed_status),
         *(claim for entry in new_or_changed if entry.role == "narrative" for claim in _sentence_claims(entry)),
         *_cut_claims(repairs, served),
@@ -82,7 +84,7 @@ def claims_of(
     return tuple(replace(claim, n=n) for n, claim in enumerate(ordered, start=1))
 
 
-def batches(claims: Sequence[Claim]) -> tuple[tuple[Claim, ...], ...]:
+def claim_batches(claims: Sequence[Claim]) -> tuple[tuple[Claim, ...], ...]:
     """The claims divided into as few calls as possible, of about the same size; the most doubtful come first."""
     calls = -(-len(claims) // MOST_CLAIMS)
     size = -(-len(claims) // calls) if calls else 1
@@ -111,7 +113,7 @@ def verbatim_sentences(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text[start:end] for start, end in sentence_spans(text)))
 
 
-def older_sources(claims: Iterable[Claim], shown_seqs: Collection[int]) -> tuple[int, ...]:
+def unshown_sources(claims: Iterable[Claim], shown_seqs: Collection[int]) -> tuple[int, ...]:
     """The source messages of claims that are not among those shown anyway: the verifier needs them too."""
     source_seqs = {seq for claim in claims if claim.kind != "digest" for seq in claim.seqs}
     return tuple(sorted(source_seqs.difference(shown_seqs)))

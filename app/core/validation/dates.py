@@ -51,7 +51,7 @@ def candidate_with_dates(
     span = list(messages)
     items = items_with_dates(candidate.items, span)
     narrative = {
-        field: _sentences_with_dates(text, span, is_narrative_only=is_narrative_only)
+        field: _narrative_with_dates(text, span, is_narrative_only=is_narrative_only)
         for field, text in candidate.narrative.items()
     }
     pairs = [(old.field, old.text, new.text) for old, new in zip(candidate.items, items, strict=True)]
@@ -107,7 +107,7 @@ def _is_day(value: Value, text: str) -> bool:
     return value.kind == "date" or (is_apart and any(form[:2] == "d:" for form in value.forms))
 
 
-def _sentences_with_dates(text: str, span: Sequence[Message], *, is_narrative_only: bool) -> str:
+def _narrative_with_dates(text: str, span: Sequence[Message], *, is_narrative_only: bool) -> str:
     pieces: list[str] = []
     end, search_budget = 0, Budget(_MOST_SENTENCES)
     for start, stop in sentence_spans(text):

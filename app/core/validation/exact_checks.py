@@ -98,7 +98,7 @@ class RepairedCandidate:
     main field of a handover, and more than one sentence if it has several."""
 
 
-def examine(candidate: Candidate, source_texts: SourceTexts) -> ExaminedCandidate:
+def examine_candidate(candidate: Candidate, source_texts: SourceTexts) -> ExaminedCandidate:
     """Check every statement of a candidate."""
     return _Examination(source_texts).examined(candidate)
 
@@ -284,7 +284,7 @@ class _Examination:
         )
 
 
-def with_answers(
+def with_second_answers(
     examined: ExaminedCandidate, answers: Mapping[int, str], source_texts: SourceTexts
 ) -> tuple[Candidate, tuple[Repair, ...]]:
     """The candidate with the model's answers to what it was asked again.

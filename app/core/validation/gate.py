@@ -43,7 +43,13 @@ from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
 from app.core.validation.dates import candidate_with_dates
 from app.core.validation.digest_checks import checked_digests
-from app.core.validation.exact_checks import SEGMENTS_FIELD, ExaminedCandidate, examine, with_answers, without_failures
+from app.core.validation.exact_checks import (
+    SEGMENTS_FIELD,
+    ExaminedCandidate,
+    examine_candidate,
+    with_second_answers,
+    without_failures,
+)
 from app.core.validation.excuses import is_excuse
 from app.core.validation.health import is_cut_off
 from app.core.validation.orders import orders_in
@@ -76,7 +82,7 @@ class GateReport:
     source_texts: SourceTexts | None = None
 
     @property
-    def ungrounded(self) -> int:
+    def ungrounded_count(self) -> int:
         """How many texts were changed or removed because they said what nobody had said."""
         return sum(repair.reason in _UNGROUNDED_REASONS for repair in self.repairs)
 
@@ -89,7 +95,7 @@ class GateReport:
 _UNGROUNDED_REASONS: Final = frozenset({"novel_value", "order", "narrative_line"})
 
 
-def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
+def check_proposal(proposal: Proposal, request: SummaryRequest) -> GateReport:
     """Check a summarizer's answer.
 
     Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable``, ``skeleton``,
@@ -123,19 +129,21 @@ def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     )
 
 
-def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
+def check_second_answer(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
     """The report with the model's answers to what it was asked again; answers that cannot be used are ignored."""
     if report.examined is None or REFUSED_FINISHES.get(proposal.finish):
         return report
     answer = parse_second_answer(proposal.text, request.schema, request)
     source_texts = report.source_texts or SourceTexts.of(request)
-    candidate, repairs = with_answers(report.examined, answer.statements, source_texts)
+    candidate, repairs = with_second_answers(report.examined, answer.statements, source_texts)
     candidate = replace(candidate, digests=checked_digests(candidate.digests, request))
     restored_items = attribute_sources(
         Candidate(items=answer.added, narrative={}), request.messages, request.previous
     ).items
     sound_items = [
-        item for item in restored_items if not examine(Candidate(items=(item,), narrative={}), source_texts).failures
+        item
+        for item in restored_items
+        if not examine_candidate(Candidate(items=(item,), narrative={}), source_texts).failures
     ]
     added = [item for item in sound_items if request.schema.field(item.field).is_list]
     narrative_items = [item for item in sound_items if not request.schema.field(item.field).is_list]
@@ -154,7 +162,7 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
 def _exactly_checked(candidate: Candidate, request: SummaryRequest, report_so_far: GateReport) -> GateReport:
     """The report after the exact checks. It is a refusal if nothing is left, or no item though the span has facts."""
     source_texts = report_so_far.source_texts or SourceTexts.of(request)
-    examined = examine(candidate, source_texts)
+    examined = examine_candidate(candidate, source_texts)
     repaired = without_failures(examined, request.schema, request.previous)
     report = replace(
         report_so_far, examined=examined, repairs=(*report_so_far.repairs, *repaired.repairs), source_texts=source_texts

@@ -10,7 +10,7 @@ from app.core.validation.verified_state import VerifiedState
 
 
 def lost_entries(
-    present: Sequence[StateEntry], earlier: Iterable[Sequence[StateEntry]], judged: Iterable[StateEntry] = ()
+    present: Sequence[StateEntry], earlier: Iterable[Sequence[StateEntry]], newest_judged: Iterable[StateEntry] = ()
 ) -> tuple[StateEntry, ...]:
     """The entries that were served earlier and are neither served nor on record in the present version.
 
@@ -20,7 +20,7 @@ def lost_entries(
     Args:
         present: Entries of the version that is judged, pruned ones included.
         earlier: Entries of the versions that are judged with it, the newest version first.
-        judged: Entries of the newest of these versions, if the present version is a later one.
+        newest_judged: Entries of the newest of these versions, if the present version is a later one.
     """
     known = {entry.id for entry in present}
     lost: dict[str, StateEntry] = {}
@@ -29,7 +29,9 @@ def lost_entries(
             if entry.pruned and entry.id not in known:
                 lost.setdefault(entry.id, entry)
     known |= lost.keys()
-    served_at_judgement = [one for one in judged if not (one.role == "narrative" or one.pruned or one.id in known)]
+    served_at_judgement = [
+        one for one in newest_judged if not (one.role == "narrative" or one.pruned or one.id in known)
+    ]
     return (
         *(replace(entry, replaced_by=_final_successors(entry.replaced_by, lost)) for entry in lost.values()),
         *(replace(entry, pruned=True, replaced_by=()) for entry in served_at_judgement),

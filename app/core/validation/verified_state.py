@@ -90,11 +90,11 @@ def apply_verdicts(
         entries, [one for one in supported_cuts if one.names_no_sources], restoration
     )
     state = _State(entries_with_sentences, before, restoration)
-    refuted = state.judge_items(
+    refuted = state.apply_item_verdicts(
         _without_parts_of_restored(judged, supported_cuts), {claim.target for claim in claims if claim.gives_up}
     )
-    state.judge_sentences(judged)
-    state.judge_given_up(
+    state.apply_sentence_verdicts(judged)
+    state.apply_given_up_verdicts(
         [claim for claim in claims if claim.gives_up and not claim.waits_for_cut], verdict_words, refuted
     )
     digests = [claim for claim, word in judged if claim.kind == "digest" and word == "contradicted"]
@@ -172,7 +172,7 @@ class _State:
         self._before: Final = {entry.id: entry for entry in before if not entry.pruned}
         self.repairs: list[Repair] = []
 
-    def judge_items(self, judged: Iterable[tuple[Claim, VerdictWord]], given_up: Collection[str]) -> set[str]:
+    def apply_item_verdicts(self, judged: Iterable[tuple[Claim, VerdictWord]], given_up: Collection[str]) -> set[str]:
         """Apply the verdicts on items, and return the ids of the contradicted ones.
 
         Args:
@@ -202,7 +202,7 @@ class _State:
                 self._store(replace(entry, in_doubt=False))
         return refuted
 
-    def judge_sentences(self, judged: Iterable[tuple[Claim, VerdictWord]]) -> None:
+    def apply_sentence_verdicts(self, judged: Iterable[tuple[Claim, VerdictWord]]) -> None:
         """Take contradicted sentences out of their narratives. Other verdicts on sentences change nothing."""
         contradicted: defaultdict[str, set[str]] = defaultdict(set)
         for claim, word in judged:
@@ -220,7 +220,7 @@ class _State:
                 for sentence in removed
             ]
 
-    def judge_given_up(
+    def apply_given_up_verdicts(
         self, claims: Sequence[Claim], verdict_words: Mapping[int, VerdictWord], refuted: Iterable[str]
     ) -> None:
         """Decide on each entry that the summarizer gave up, by the verdicts on it and on what took its place.

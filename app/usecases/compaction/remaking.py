@@ -166,7 +166,7 @@ def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], Appl
             entries=(*kept, *pushed_out, *(entry for entry in staying if entry.pruned)),
             next_entry=version.next_entry + len(told),
             layout=layout,
-            counts=EntryCounts(added=len(told), kept=len(kept) - len(told), ungrounded=report.ungrounded),
+            counts=EntryCounts(added=len(told), kept=len(kept) - len(told), ungrounded=report.ungrounded_count),
             tokens_after=resolved.breakdown.total - resolved.breakdown.state + layout.tokens,
             repairs=report.repairs,
         )

@@ -25,7 +25,7 @@ from app.core.model.timings import VERIFIER_CALLS
 from app.core.state.apply import served
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
-from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources, part_claims
+from app.core.validation.claims import MOST_CLAIMS, DigestText, claim_batches, claims_of, part_claims, unshown_sources
 from app.core.validation.evidence import background_entries, evidence_messages
 from app.core.validation.lost_entries import lost_entries
 from app.core.validation.narrative_sources import narrative_sources
@@ -90,7 +90,7 @@ class Subject:
         """
         if not self.messages:
             return []
-        return [self._request(claims, profile) for claims in batches(self.claims)[:VERIFIER_CALLS]]
+        return [self._request(claims, profile) for claims in claim_batches(self.claims)[:VERIFIER_CALLS]]
 
     def with_parts(self, judgement: Judgement, profile: ModelProfile) -> tuple[Subject, list[VerificationRequest]]:
         """The subject with the single sentences of unsupported items as claims, and the call that asks about them."""
@@ -115,7 +115,7 @@ class Subject:
 
     def _seqs_rested_on(self, claims: Sequence[Claim]) -> list[int]:
         tells = any(claim.names_no_sources for claim in claims)
-        named = older_sources(claims, [message.seq for message in self.messages])
+        named = unshown_sources(claims, [message.seq for message in self.messages])
         return sorted({*named, *(self.retold if tells else ())})
 
 
@@ -219,7 +219,7 @@ def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) 
 
     First come the sources that entries name, then what narratives retell; of both the newest first.
     """
-    named = older_sources(subject.claims, [message.seq for message in subject.messages])
+    named = unshown_sources(subject.claims, [message.seq for message in subject.messages])
     retold = narrative_sources(subject.claims, subject.messages, messages)
     wanted = [message for message in messages if message.seq in {*named, *retold}]
     excerpts = (

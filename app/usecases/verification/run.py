@@ -29,7 +29,7 @@ from app.core.segments.describing import describe
 from app.core.state.schema_change import next_after
 from app.core.state.survival import with_replaced_sentences
 from app.core.text.token_counts import Estimator
-from app.core.validation.claims import older_sources
+from app.core.validation.claims import unshown_sources
 from app.core.validation.lost_entries import without_lost_entries
 from app.core.validation.narrative_sources import search_words
 from app.core.validation.restoring import Restoration
@@ -317,7 +317,7 @@ class VerificationService:
         async with self._shell.uow(tenant_id) as uow:
             told = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
             seqs = {source.seq for source in told.sources if source.seq < first} if told else set[int]()
-            rested = older_sources(subject.claims, [message.seq for message in subject.messages])
+            rested = unshown_sources(subject.claims, [message.seq for message in subject.messages])
             earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
         return await off_loop(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))
 

@@ -45,27 +45,29 @@ class EarlierEntries:
         self._options = [entry_option(entry, -len(earlier) + number) for number, entry in enumerate(earlier)]
 
     def chosen_and_given_up(
-        self, news: Sequence[Option], *, total: int, new: int, least: int, kept_texts: Told
+        self, new_options: Sequence[Option], *, total: int, most_new: int, least_new: int, kept_texts: Told
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The new options to take, and the ids of the entries to give up for them.
 
         Args:
-            news: Options of the span; their keys are not negative.
+            new_options: Options of the span; their keys are not negative.
             total: The tokens for earlier and new options together.
-            new: The most tokens for new options.
-            least: The least tokens for new options.
+            most_new: The most tokens for new options.
+            least_new: The least tokens for new options.
             kept_texts: What is already said elsewhere.
         """
         free = total - sum(map(_tokens_of, self._options))
         all_kept_texts = kept_texts.with_all(self._options)
-        news = [option for option in news if not all_kept_texts.repeats(option.stems)]
-        chosen = choose(news, room=min(new, max(free, least)), told=all_kept_texts, at_least_one=True)
+        new_options = [option for option in new_options if not all_kept_texts.repeats(option.stems)]
+        chosen = choose(new_options, room=min(most_new, max(free, least_new)), told=all_kept_texts, at_least_one=True)
         if sum(map(_tokens_of, chosen)) <= free:
             return chosen, ()
-        return self._chosen_with_replacements(news, chosen, total=total, new=new, kept_texts=kept_texts)
+        return self._chosen_with_replacements(
+            new_options, chosen, total=total, most_new=most_new, kept_texts=kept_texts
+        )
 
     def _chosen_with_replacements(
-        self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, kept_texts: Told
+        self, new_options: Sequence[Option], first: Sequence[Option], *, total: int, most_new: int, kept_texts: Told
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The best of both kinds, always including ``first`` and the exact values of the opening messages."""
         spent = sum(map(_tokens_of, first))
@@ -73,10 +75,10 @@ class EarlierEntries:
         remaining_tokens = total - spent - sum(map(_tokens_of, reserved))
         kept_texts = kept_texts.with_all([*reserved, *first])
         taken = {option.key for option in [*reserved, *first]}
-        rest = [option for option in [*self._options, *news] if option.key not in taken]
+        rest = [option for option in [*self._options, *new_options] if option.key not in taken]
         more = choose(rest, room=remaining_tokens, told=kept_texts)
         fresh = [option for option in more if option.key >= 0]
-        fresh = without_last(fresh, spent + sum(map(_tokens_of, fresh)) - new, _tokens_of)
+        fresh = without_last(fresh, spent + sum(map(_tokens_of, fresh)) - most_new, _tokens_of)
         kept = {option.key for option in [*reserved, *more]}
         others = [option for option in self._options if option.key not in kept]
         others.sort(key=lambda option: (-option.worth.total, option.key))

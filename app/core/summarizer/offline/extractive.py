@@ -130,9 +130,9 @@ class _Limits:
 
     target: int
     """The tokens of the whole state, without its frame."""
-    new: int
+    most_new: int
     """The most tokens of everything new: with more, nothing would be saved."""
-    least: int
+    least_new: int
     """The least room in tokens for everything new, however full the state is."""
 
     @classmethod
@@ -145,7 +145,7 @@ class _Limits:
         if not is_narrative_only(request.schema):  # entries may stay, while one text is written anew within its target
             grown = max(grown, min(before + frame, int(_GROWTH_FACTOR * request.target_tokens)))
         target, new = max(grown - frame, request.target_tokens // 2), int(SAVING_SHARE * own)
-        return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
+        return cls(target=target, most_new=new, least_new=int(min(max(_NEW_SHARE * target, target - before), new)))
 
 
 class _CandidateContent:
@@ -160,7 +160,7 @@ class _CandidateContent:
         self._previous = previous
         self._objective = objective(passages) if not previous and _wants_objective(request.schema) else None
         self._roles = {field.role for field in request.schema.fields}
-        new_tokens = limits.least
+        new_tokens = limits.least_new
         style = style_items(request.messages, passages, previous, language)
         if _is_brief(request):
             style = [item for item in style if item.passages]
@@ -192,8 +192,8 @@ class _CandidateContent:
             request=request,
             limits=FactLimits(
                 total=limits.target - staying_tokens - sum(other_tokens),
-                new=limits.new - sum(other_tokens),
-                least=max(new_tokens - sum(other_tokens), 0),
+                most_new=limits.most_new - sum(other_tokens),
+                least_new=max(new_tokens - sum(other_tokens), 0),
             ),
         )
         self.facts, self.given_up = self._with_objective(facts.items), facts.given_up
@@ -278,7 +278,7 @@ class _CandidateContent:
         # A record must not be empty, even if anchors say everything: find one fact.
         single_fact = find(
             kept_texts=_kept_texts(objective_texts),
-            limits=FactLimits(total=_ONE_FACT_TOKENS, new=_ONE_FACT_TOKENS, least=_ONE_FACT_TOKENS),
+            limits=FactLimits(total=_ONE_FACT_TOKENS, most_new=_ONE_FACT_TOKENS, least_new=_ONE_FACT_TOKENS),
         )
         return Facts(items=single_fact.items[:1] or self._beginning_of_long_passage(passages), given_up=())
 

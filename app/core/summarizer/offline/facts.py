@@ -34,9 +34,9 @@ class FactLimits:
 
     total: int
     """The most for the facts of the state so far and the new ones together."""
-    new: int
+    most_new: int
     """The most for the new ones."""
-    least: int
+    least_new: int
     """The least for the new ones, even if weaker earlier ones have to be given up."""
 
 
@@ -77,7 +77,7 @@ def facts_of(
         worth.plus(_worth_of_correction(passage, corrections))
         for passage, worth in zip(passages, score_all(passages, focus, ratings), strict=True)
     ]
-    news = [
+    new_options = [
         _option(passage, worth, phrasing)
         for passage, worth in zip(passages, worths, strict=True)
         if may_be_chosen(worth)
@@ -87,7 +87,7 @@ def facts_of(
     ]
     earlier_entries = EarlierEntries(earlier)
     chosen, given_up = earlier_entries.chosen_and_given_up(
-        news, total=limits.total, new=limits.new, least=limits.least, kept_texts=kept_texts
+        new_options, total=limits.total, most_new=limits.most_new, least_new=limits.least_new, kept_texts=kept_texts
     )
     picked = _without_quoted_elsewhere([passages[option.key] for option in chosen], phrasing)
     runs = _passages_by_item(picked, phrasing, corrections)

@@ -45,13 +45,13 @@ def narrative_as_entries(entries: Sequence[StateEntry], schema: StateSchema, lan
         if entry.role != "narrative":
             result.append(entry)
             continue
-        story, texts = ("", statements(entry.text)) if entry.in_doubt else _topic_and_statements(entry.text, language)
-        result += [_entry_of_piece(entry, field, "N", next(numbers), story)] if story else []
+        topic, texts = ("", statements(entry.text)) if entry.in_doubt else _topic_and_statements(entry.text, language)
+        result += [_entry_of_piece(entry, field, "N", next(numbers), topic)] if topic else []
         result += [_entry_of_piece(entry, field, "F", next(numbers), text) for text in texts]
     return tuple(result)
 
 
-def joined_narrative(story: str, texts: Iterable[str]) -> str:
+def joined_narrative(narrative: str, texts: Iterable[str]) -> str:
     """One text: the story, then each text as a sentence of its own, without repetitions.
 
     What the story marks as said last is put at the end, without the words that mark it.
@@ -60,7 +60,7 @@ def joined_narrative(story: str, texts: Iterable[str]) -> str:
     sentences_of_texts = [
         text for text in sentences_of_texts if not any(text in other for other in sentences_of_texts if other != text)
     ]
-    parts = statements(story)
+    parts = statements(narrative)
     opening = [
         part
         for part in parts
