@@ -2,9 +2,8 @@
 
 The checks have an order, and the first that refuses gives the recorded reason:
 
-1. How the provider says that its answer ended (``REFUSED_FINISHES``): a blocked or cut-off answer is refused even if it
-can be
-   read.
+1. How the provider says that its answer ended (``REFUSED_FINISHES``): a blocked or cut-off answer is refused even
+   if it can be read.
 2. Whether it can be read (``parse_candidate``).
 3. What it proposes (``CHECKS``), from "this is no record" to "this is a poor one": first a model's excuses, then empty
    skeletons, then the language, which can only be checked if there are words.
