@@ -31,7 +31,7 @@ class FramedMessage:
 
 
 def unframe(text: str) -> list[FramedMessage]:
-    """The inverse of ``frame``: every message in a text, with its content as it was."""
+    """The inverse of ``frame_messages``: every message in a text, with its content as it was."""
     return [_parsed(found) for found in elements_in(text, _MESSAGE, lambda _: "\n</message>")]
 
 
