@@ -300,7 +300,7 @@ def test_the_gate_hands_on_what_holds_and_counts_what_does_not() -> None:
     report = judged(TRIP_NOTE, {**SERVER_NOTE, "brief": f"{SERVER_NOTE['brief']} It cost 4711 dollars."})
     assert report.reason is None
     assert report.candidate.digests == tuple(read(TRIP_NOTE, SERVER_NOTE))
-    assert report.ungrounded == 1
+    assert report.ungrounded_count == 1
 
 
 @pytest.mark.parametrize(
