@@ -29,7 +29,7 @@ from app.core.planning.compaction import CompactionPlan
 from app.core.state.apply import Applied, ApplyContext, apply_candidate
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.token_counts import weigh
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from bench.report import print_table, write_json
 
 PROMISED_TURNS: Final = 100
@@ -136,7 +136,7 @@ def compact(span: Sequence[Message]) -> Applied | str:
         block_before=0,
         target=budgets.target,
     )
-    return apply_candidate(check_proposal(proposal, request), to)
+    return apply_candidate(judge(proposal, request), to)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from app.core.model.model_io import Proposal
 from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.summarizer.prompts import PromptWords, render_summary
 from app.core.text.token_counts import estimate_text
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from bench.trust.playing import played
 from bench.trust.rounds import Case
 
@@ -85,7 +85,7 @@ class Difference:
 
 def measured(case: Case, words: PromptWords) -> Measures:
     """The results of the checks of a case's answer, and the tokens of answer and prompt."""
-    report = check_proposal(Proposal(text=case.answer, finish="stop", model="recorded"), case.request)
+    report = judge(Proposal(text=case.answer, finish="stop", model="recorded"), case.request)
     failures = report.examined.failures if report.examined else ()
     told = played(case)
     served = set(told.items.values()) if told.applied else set[str]()

@@ -36,7 +36,7 @@ from app.core.state.schema_change import in_schema, next_after, requested_state_
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.parts import Part
 from app.core.text.token_counts import estimate_text, weigh
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 
 CHUNK_TOKENS: Final = 8_000  # tokens that the offline model reads at once
 OUTPUT_LIMIT: Final = 65_536  # tokens that the default summarizer can write
@@ -139,7 +139,7 @@ class Replay:
         """Fold one chunk: propose, judge, apply."""
         span = tuple(redact_message(message) for message in self.messages[planned.from_seq - 1 : planned.to_seq])
         request = self.request(span)
-        applied = apply_candidate(check_proposal(self.answer(request), request), self._applying(planned, span))
+        applied = apply_candidate(judge(self.answer(request), request), self._applying(planned, span))
         if isinstance(applied, str):
             return applied
         self.version += 1

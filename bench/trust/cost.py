@@ -21,8 +21,8 @@ from app.core.model.model_io import Proposal, SummaryRequest, VerificationReques
 from app.core.summarizer.framing import frame_messages
 from app.core.summarizer.prompts import SummaryPrompt, render_summary
 from app.core.text.token_counts import estimate_text
-from app.core.validation.gate import check_proposal
-from app.core.validation.second_answers import doubts_of
+from app.core.validation.asking import doubts_of
+from app.core.validation.gate import judge
 from app.core.validation.verifier_prompts import render_verification
 from app.providers.prices import cost_of
 from app.settings import DEFAULT_GEMINI_MODEL
@@ -168,7 +168,7 @@ HEADERS: Final = (
 
 
 def _again(case: Case) -> Tokens:
-    report = check_proposal(Proposal(text=case.answer, finish="stop", model="recorded"), case.request)
+    report = judge(Proposal(text=case.answer, finish="stop", model="recorded"), case.request)
     failures = report.examined.failures if report.examined else ()
     doubts = doubts_of(failures)
     asked: SummaryRequest = replace(case.request, doubts=doubts)

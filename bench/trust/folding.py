@@ -64,14 +64,14 @@ def _taken(line: Replay, plan: CompactionPlan, answer: str) -> Applied | str:
 
 
 def _judged(said: Proposal, request: SummaryRequest) -> Any:
-    report = gate.check_proposal(said, request)
+    report = gate.judge(said, request)
     examined = getattr(report, "examined", None)
     if examined is None or not examined.failures:
         return report
-    doubts = import_module("app.core.validation.second_answers").doubts_of(examined.failures)
+    doubts = import_module("app.core.validation.asking").doubts_of(examined.failures)
     second = {"statements": [{"n": n, "text": doubt.statement} for n, doubt in enumerate(doubts, start=1)]}
     again = Proposal(text=json.dumps(second, ensure_ascii=False), finish="stop", model="recorded")
-    return gate.check_second_answer(report, again, replace(request, doubts=doubts))
+    return gate.judge_again(report, again, replace(request, doubts=doubts))
 
 
 def _numbered(answer: dict[str, Any], entries: Mapping[str, str]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from app.core.state.schema_change import next_after
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
-from app.core.validation.gate import check_proposal, check_second_answer
-from app.core.validation.second_answers import doubts_of
+from app.core.validation.asking import doubts_of
+from app.core.validation.gate import judge, judge_again
 from bench.replay import OUTPUT_LIMIT
 from bench.trust.rounds import Case
 
@@ -68,14 +68,12 @@ def played(case: Case, answer: str | None = None, *, twin: str | None = None) ->
     """
     request, told = case.request, case.answer if answer is None else answer
     applying = _applying(case, request)
-    report = check_proposal(_proposal(told), request)
+    report = judge(_proposal(told), request)
     if report.examined is not None and report.examined.failures:
         doubts = doubts_of(report.examined.failures)
         texts = [doubt.statement if twin is None else _meant(doubt, told, twin, request) for doubt in doubts]
         second = {"statements": [{"n": number, "text": text} for number, text in enumerate(texts, start=1)]}
-        report = check_second_answer(
-            report, _proposal(json.dumps(second, ensure_ascii=False)), replace(request, doubts=doubts)
-        )
+        report = judge_again(report, _proposal(json.dumps(second, ensure_ascii=False)), replace(request, doubts=doubts))
     if report.reason:
         return Played(reason=report.reason, asked_again=report.examined is not None)
     applied = apply_candidate(report, applying)

@@ -153,10 +153,8 @@ def without_finish(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "REFUSED_FINISHES", {})
-    whole = gate.check_proposal
-    monkeypatch.setattr(
-        ladder, "check_proposal", lambda given, request: whole(replace(given, called_tool=False), request)
-    )
+    whole = gate.judge
+    monkeypatch.setattr(ladder, "judge", lambda given, request: whole(replace(given, called_tool=False), request))
 
 
 def without_check(name: str) -> Break:
@@ -177,7 +175,7 @@ def with_anything(monkeypatch: pytest.MonkeyPatch) -> None:
         except CandidateError:
             return GateReport(candidate=Candidate(items=(), narrative={"conversation_summary": given.text}, dropped=()))
 
-    monkeypatch.setattr(ladder, "check_proposal", lenient)
+    monkeypatch.setattr(ladder, "judge", lenient)
 
 
 def with_errors_as_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ class TestDigests:
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            "app.core.validation.gate.examine", lambda candidate, *_: ExaminedCandidate(candidate=candidate)
+            "app.core.validation.gate.examine_candidate", lambda candidate, *_: ExaminedCandidate(candidate=candidate)
         )
         gemini.script("compaction", "digest_invented")
         conversation_id, _ = await compacted(service)

@@ -32,7 +32,7 @@ from app.core.model.model_io import (
 )
 from app.core.model.schemas.session import SESSION
 from app.core.model.state import StateEntry
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.usecases.ports import ChatModel
@@ -144,7 +144,7 @@ class TestTheWire:
     async def test_an_honest_candidate_passes_the_gate(self, gemini: Gemini, language: str) -> None:
         request = SummaryRequest(schema=SESSION, messages=talk(*TALKS[language]))
         async with models(gemini) as registry:
-            report = check_proposal(await registry.summarizer().ask(request), request)
+            report = judge(await registry.summarizer().ask(request), request)
         assert report.reason is None
         assert report.candidate is not None
         assert report.candidate.items

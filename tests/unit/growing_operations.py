@@ -46,7 +46,7 @@ from app.core.text.token_counts import estimate_text, weigh
 from app.core.validation.damage import RecordedVersion, find_damage, mended_entries
 from app.core.validation.detail_checks import check_detail
 from app.core.validation.excuses import is_excuse
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from app.core.validation.health import is_cut_off
 from app.storage.repositories.term_keys import keys_of
 from app.usecases.compaction.commands import compact_command
@@ -248,7 +248,7 @@ def _replay(text: str) -> None:
 
 def _gate(told: str, span: Sequence[Message]) -> None:
     facts = [fact(told[place : place + _SHORT], 1) for place in range(0, len(told), _SHORT)]
-    check_proposal(proposal(answer(told, facts)), request(span, entry("F1", told[:_SHORT])))
+    judge(proposal(answer(told, facts)), request(span, entry("F1", told[:_SHORT])))
     try:
         parse_candidate(told, SESSION)
     except CandidateError:

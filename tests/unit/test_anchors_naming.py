@@ -7,8 +7,8 @@ from typing import Final
 
 from app.core.anchors.prompt_ids import names_of, without_names
 from app.core.model.anchors import FoundAnchor
-from app.core.validation.gate import check_proposal, check_second_answer
-from app.core.validation.second_answers import doubts_of
+from app.core.validation.asking import doubts_of
+from app.core.validation.gate import judge, judge_again
 from tests.unit.talk import answer, fact, proposal, request, talk
 
 TALK: Final = talk(
@@ -34,7 +34,7 @@ def test_what_only_looks_like_a_name_stays() -> None:
 
 
 def test_an_item_that_names_a_passage_by_its_id_is_kept_and_readable() -> None:
-    report = check_proposal(proposal(answer("Gifts are planned (P1-1).", [fact("Gift limits: P1-1.", 1)])), ASKED)
+    report = judge(proposal(answer("Gifts are planned (P1-1).", [fact("Gift limits: P1-1.", 1)])), ASKED)
     assert report.candidate is not None
     assert [item.text for item in report.candidate.items] == ["Gift limits: #1."]
     assert report.candidate.narrative["conversation_summary"] == "Gifts are planned (#1)."
@@ -45,19 +45,17 @@ def test_an_item_that_names_a_passage_by_its_id_is_kept_and_readable() -> None:
 
 
 def test_an_id_that_was_not_shown_is_a_value_from_nowhere() -> None:
-    report = check_proposal(
-        proposal(answer("They plan gifts.", [fact("Gift limits: P1-1.", 1)])), replace(ASKED, anchors=())
-    )
+    report = judge(proposal(answer("They plan gifts.", [fact("Gift limits: P1-1.", 1)])), replace(ASKED, anchors=()))
     assert [one.reason for one in report.repairs] == ["novel_value"]
 
 
 def test_a_second_answer_names_no_passage_either() -> None:
     texts = [fact("Gift limits: P1-1.", 1), fact("The cake costs 47 euros.", 3)]
-    first = check_proposal(proposal(answer("They plan gifts.", texts)), ASKED)
+    first = judge(proposal(answer("They plan gifts.", texts)), ASKED)
     assert first.examined is not None
     again = replace(ASKED, doubts=doubts_of(first.examined.failures))
     second = '{"statements": [{"n": 1, "text": "Ilse brings the cake, see P1-1."}], "added": []}'
-    report = check_second_answer(first, proposal(second), again)
+    report = judge_again(first, proposal(second), again)
     assert report.candidate is not None
     assert [item.text for item in report.candidate.items] == ["Gift limits: #1.", "Ilse brings the cake, see #1."]
     assert "passage_named" in [one.reason for one in report.repairs]

@@ -26,7 +26,7 @@ from app.core.state.apply import Applied, ApplyContext, apply_candidate
 from app.core.state.layout import state_json
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.token_counts import estimate_text
-from app.core.validation.gate import GateReport, check_proposal
+from app.core.validation.gate import GateReport, judge
 from tests.builders import budgets, message, policy_of
 from tests.profiles import examples
 from tests.unit.talk import answer, fact
@@ -125,7 +125,7 @@ def compacted(
         "anchors": tuple(anchors),
     }
     request = SummaryRequest(schema=SESSION, messages=tuple(span), previous=previous, anchors=tuple(anchors))
-    report = check_proposal(Proposal(text=text, finish="stop", model="scripted"), request)
+    report = judge(Proposal(text=text, finish="stop", model="scripted"), request)
     return apply_candidate(report, ApplyContext(**(values | changes)))
 
 

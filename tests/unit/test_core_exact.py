@@ -21,6 +21,7 @@ from app.core.model.state import StateSchema
 from app.core.text.patterns import compiled
 from app.core.text.values import values
 from app.core.validation import cutting, exact_checks, expected_amounts
+from app.core.validation.asking import doubts_of, parse_second_answer
 from app.core.validation.exact_checks import (
     MOST_DOUBTS,
     SEGMENTS_FIELD,
@@ -30,8 +31,7 @@ from app.core.validation.exact_checks import (
     with_second_answers,
     without_failures,
 )
-from app.core.validation.gate import GateReport, check_proposal, check_second_answer
-from app.core.validation.second_answers import doubts_of, parse_second_answer
+from app.core.validation.gate import GateReport, judge, judge_again
 from app.core.validation.source_texts import SourceTexts
 from tests.profiles import examples
 from tests.unit.talk import START, answer, candidate, entry, fact, item, proposal, request, talk
@@ -619,11 +619,11 @@ def asked_again(
 ) -> tuple[GateReport, GateReport]:
     """The reports on an answer, and on the model's answer when it was asked again."""
     first_request = request(span, **others)
-    first = check_proposal(proposal(written), first_request)
+    first = judge(proposal(written), first_request)
     assert first.examined is not None
     second_request = replace(first_request, doubts=doubts_of(first.examined.failures))
     text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
-    return first, check_second_answer(first, proposal(text), second_request)
+    return first, judge_again(first, proposal(text), second_request)
 
 
 def statements(*told: str) -> Mapping[str, Any]:
@@ -794,15 +794,15 @@ def test_the_reason_of_that_refusal_is_unfounded_and_asking_again_can_lift_it() 
     field = SUMMARY.fields[0].name
     written = json.dumps({field: " ".join([*HELD, *MADE_UP])})
     asked = SummaryRequest(schema=SUMMARY, messages=TRIP)
-    first = check_proposal(proposal(written), asked)
+    first = judge(proposal(written), asked)
     assert (first.reason, first.candidate) == ("unfounded", None)
     assert first.examined is not None
     again = replace(asked, doubts=doubts_of(first.examined.failures))
-    mended = check_second_answer(first, proposal(json.dumps(statements("It is small.", "", "")), "stop"), again)
+    mended = judge_again(first, proposal(json.dumps(statements("It is small.", "", "")), "stop"), again)
     assert mended.reason is None
     assert mended.candidate is not None
     assert mended.candidate.narrative == {field: " ".join([*HELD, "It is small."])}
-    stubborn = check_second_answer(first, proposal(json.dumps(statements(*MADE_UP))), again)
+    stubborn = judge_again(first, proposal(json.dumps(statements(*MADE_UP))), again)
     assert stubborn.reason == "unfounded"
 
 
@@ -1011,10 +1011,10 @@ def one_statement(text: str) -> str:
 @example(json.dumps({"added": [{"field": SUMMARY.fields[0].name, "text": "It has 99 rooms. " * 40, "from": []}]}))
 def test_whatever_is_answered_again_nothing_that_held_is_changed(schema: StateSchema, said: str) -> None:
     asked = SummaryRequest(schema=schema, messages=TRIP, previous=PREVIOUS)
-    first = check_proposal(proposal(mixed(schema)), asked)
+    first = judge(proposal(mixed(schema)), asked)
     assert first.candidate is not None
     assert first.examined is not None
-    again = check_second_answer(first, proposal(said), replace(asked, doubts=doubts_of(first.examined.failures)))
+    again = judge_again(first, proposal(said), replace(asked, doubts=doubts_of(first.examined.failures)))
     assert again.candidate is not None, again.reason
     for field in schema.fields:
         if field.is_list:

@@ -27,7 +27,7 @@ from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text, least_tokens
 from app.core.validation import lost_values
 from app.core.validation.claims import claims_of
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from app.core.validation.lost_values import LostSentence, lost_sentences
 from app.core.validation.verified_state import VerdictCounts, VerifiedState
 from tests.builders import budgets, policy_of
@@ -307,7 +307,7 @@ def applied(
         "target": shares.target,
     }
     request = SummaryRequest(schema=schema, messages=tuple(span), previous=previous)
-    made = apply_candidate(check_proposal(proposal(text), request), ApplyContext(**(values | changes)))
+    made = apply_candidate(judge(proposal(text), request), ApplyContext(**(values | changes)))
     assert isinstance(made, Applied), made
     return made
 

@@ -20,7 +20,7 @@ from app.core.text.relative import is_relative, near_days, said_on, undated
 from app.core.text.sameness import canonical
 from app.core.validation import dates
 from app.core.validation.dates import text_with_dates
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from tests.unit.talk import answer, fact, proposal, request, talk
 
 AT = datetime(2025, 5, 13, 22, 30, tzinfo=UTC)
@@ -109,7 +109,7 @@ def test_what_was_added_is_on_record_whoever_summarizes(model: str) -> None:
     told = answer(
         "Rex the dog was ill yesterday.", [fact("Rex was ill yesterday", 1), fact("The vet took 90 euros", 1)]
     )
-    report = check_proposal(replace(proposal(told), model=model), request(SPAN))
+    report = judge(replace(proposal(told), model=model), request(SPAN))
     assert report.candidate is not None
     texts = [item.text for item in report.candidate.items]
     assert texts == ["Rex was ill yesterday (12 May 2025)", "The vet took 90 euros"]
@@ -123,7 +123,7 @@ def test_what_was_added_is_on_record_whoever_summarizes(model: str) -> None:
 
 def test_control_without_that_step_the_times_stay_relative(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dates, "text_with_dates", lambda text, sources, beside=True: text)
-    report = check_proposal(proposal(answer("", [fact("Rex was ill yesterday", 1)])), request(SPAN))
+    report = judge(proposal(answer("", [fact("Rex was ill yesterday", 1)])), request(SPAN))
     assert report.candidate is not None
     assert report.candidate.items[0].text == "Rex was ill yesterday"
     assert report.repairs == ()

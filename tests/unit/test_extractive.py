@@ -29,7 +29,7 @@ from app.core.text.clauses import begins_unresolved, is_fragment, tight
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import detect
 from app.core.text.token_counts import estimate_text, weigh
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from tests.corpus import assert_values, corpus, holds
 from tests.profiles import examples
 from tests.unit.timing import assert_linear, assert_linear_in
@@ -462,7 +462,7 @@ def test_joy_with_three_exclamation_marks_is_no_anger() -> None:
 def test_the_gate_passes_it_at_first_attempt(text: str) -> None:
     request = SummaryRequest(schema=SESSION, messages=talk(text), target_tokens=367)
     proposed = compress(request)
-    assert check_proposal(Proposal(text=proposed, finish="stop", model="offline"), request).reason is None
+    assert judge(Proposal(text=proposed, finish="stop", model="offline"), request).reason is None
     assert parse_candidate(proposed, SESSION).items
 
 
@@ -480,7 +480,7 @@ def test_of_a_list_in_one_line_its_beginning_is_told(kind: str, schema: StateSch
     request = SummaryRequest(schema=schema, messages=span)
     candidate = compress(request)
     assert LISTS[kind].split()[0] in candidate
-    assert check_proposal(Proposal(text=candidate, finish="stop", model="offline"), request).reason is None
+    assert judge(Proposal(text=candidate, finish="stop", model="offline"), request).reason is None
     assert estimate_text(candidate) < request.target_tokens
 
 

@@ -16,7 +16,7 @@ from app.core.state.pruning import state_of
 from app.core.text.token_counts import estimate_text
 from app.core.validation import gate
 from app.core.validation.excuses import is_excuse
-from app.core.validation.gate import check_proposal, new_word_count, saves_too_little
+from app.core.validation.gate import judge, new_word_count, saves_too_little
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
 TRIP = talk(
@@ -193,7 +193,7 @@ HONEST: list[tuple[str, tuple[Message, ...], str]] = [
 @pytest.mark.case("22b")
 @pytest.mark.parametrize(("span", "text"), [case[1:] for case in HONEST], ids=[case[0] for case in HONEST])
 def test_honest_paraphrases_pass_at_the_first_attempt(span: tuple[Message, ...], text: str) -> None:
-    report = check_proposal(proposal(text), request(span))
+    report = judge(proposal(text), request(span))
     assert report.reason is None
     assert report.candidate is not None
     assert sorted(report.candidate.texts()) == sorted(
@@ -207,7 +207,7 @@ def test_honest_paraphrases_pass_at_the_first_attempt(span: tuple[Message, ...],
 def test_an_update_that_only_adds_what_is_new_passes() -> None:
     earlier = (entry("F1", "Clara marries in Porto"), entry("N2", "A trip is planned."))
     text = answer("The trip is booked.", [fact("Clara marries in Porto on 12 June 2027", 1, replaces=["F1"])])
-    report = check_proposal(proposal(text), request(TRIP, *earlier))
+    report = judge(proposal(text), request(TRIP, *earlier))
     assert report.candidate is not None
     assert report.candidate.items[0].replaces == ("F1",)
 
@@ -216,7 +216,7 @@ GOOD = HONEST[0][2]
 
 
 def reason(text: str, span: tuple[Message, ...] = TRIP, *previous: Any, finish: FinishReason = "stop") -> str | None:
-    report = check_proposal(proposal(text, finish), request(span, *previous))
+    report = judge(proposal(text, finish), request(span, *previous))
     assert (report.reason is None) != (report.candidate is None)
     return report.reason
 
@@ -242,13 +242,13 @@ def test_how_the_call_ended_counts_also_when_the_json_is_good(finish: FinishReas
 def test_how_the_call_ended_is_the_reason_whatever_came() -> None:
     assert reason("", finish="blocked") == "blocked"
     assert reason('{"logos": ["half', finish="length") == "cut_off"
-    assert check_proposal(proposal(GOOD, "blocked", called_tool=True), request(TRIP)).reason == "blocked"
+    assert judge(proposal(GOOD, "blocked", called_tool=True), request(TRIP)).reason == "blocked"
 
 
 @pytest.mark.case("3")
 def test_a_called_tool_is_no_summary() -> None:
-    assert check_proposal(proposal(GOOD, called_tool=True), request(TRIP)).reason == "not_a_summary"
-    assert check_proposal(proposal("", called_tool=True), request(TRIP)).reason == "not_a_summary"
+    assert judge(proposal(GOOD, called_tool=True), request(TRIP)).reason == "not_a_summary"
+    assert judge(proposal("", called_tool=True), request(TRIP)).reason == "not_a_summary"
 
 
 # --- reading
@@ -351,7 +351,7 @@ def test_an_excuse_in_the_right_shape_is_no_summary(excuse: str) -> None:
 )
 def test_a_record_that_tells_of_such_things_is_a_record(told: str) -> None:
     span = CHAT if told.isascii() else talk("Ну что, как у тебя дела сегодня, Олег?", "Хорошо, спасибо, что спросил!")
-    report = check_proposal(proposal(answer(told)), request(span))
+    report = judge(proposal(answer(told)), request(span))
     assert report.reason is None
     assert report.candidate is not None
     assert report.candidate.texts() == [told]
@@ -372,16 +372,14 @@ def test_a_record_in_these_languages_is_no_excuse(told: str) -> None:
 
 
 def test_an_excuse_beside_real_items_only_loses_itself() -> None:
-    report = check_proposal(
-        proposal(answer("I'm sorry, but I can't say more.", ["Clara marries in Porto"])), request(TRIP)
-    )
+    report = judge(proposal(answer("I'm sorry, but I can't say more.", ["Clara marries in Porto"])), request(TRIP))
     assert report.candidate is not None
     assert report.candidate.texts() == ["Clara marries in Porto"]
 
 
 def test_what_a_user_cannot_do_is_no_excuse_of_the_model() -> None:
     said = ["I can't provide the documents before Friday", "I'm sorry, but I cannot come"]
-    report = check_proposal(proposal(answer("Clara plans.", ["Clara marries in Porto", *said])), request(TRIP))
+    report = judge(proposal(answer("Clara plans.", ["Clara marries in Porto", *said])), request(TRIP))
     assert report.candidate is not None
     assert set(said) <= set(report.candidate.texts())
 
@@ -512,7 +510,7 @@ def test_a_secret_that_the_model_put_together_goes(monkeypatch: pytest.MonkeyPat
     text = answer("The wifi password is Kettle_4821.", [], [fact("The password is Kettle_4821, said the user.", 1)])
 
     def told() -> str:
-        return repr(check_proposal(proposal(text), request(span)).candidate)
+        return repr(judge(proposal(text), request(span)).candidate)
 
     assert "Kettle_4821" not in told()
     assert told().count("[REDACTED:password]") == 2
@@ -525,7 +523,7 @@ def test_a_quoted_order_says_once_whose_words_it_is(label: str, kept: str) -> No
     rule = "never speak for me, keep replies under 120 words."
     text = answer("They set rules.", [fact(f"{label}{rule}", 1)])
     span = talk(f"Rules: {rule}", "Understood.")
-    told = check_proposal(Proposal(text=text, finish="stop", model=OFFLINE), request(span)).candidate
+    told = judge(Proposal(text=text, finish="stop", model=OFFLINE), request(span)).candidate
     assert told is not None
     assert [item.text for item in told.items] == [f'The user wrote: "{kept}{rule}"']
 
@@ -534,7 +532,7 @@ def test_sources_are_attributed_and_kept_inside_the_span() -> None:
     text = answer(
         "", [fact("Clara marries in Porto on 12 June 2027", 77), "Stay under 900 francs", fact("TGV 9766", 4)]
     )
-    report = check_proposal(proposal(text), request(TRIP))
+    report = judge(proposal(text), request(TRIP))
     assert report.candidate is not None
     assert [each.from_seqs for each in report.candidate.items] == [(1,), (3,), (4,)]
 
@@ -558,7 +556,7 @@ def test_less_than_a_tenth_saved_is_not_smaller(span: int, before: int, after: i
 
 
 def block_after(text: str, span: tuple[Message, ...]) -> int:
-    report = check_proposal(proposal(text), request(span))
+    report = judge(proposal(text), request(span))
     assert report.candidate is not None
     result = merge(SESSION, (), report.candidate, span, 1, 1)
     return layout_of(SESSION, state_of(SESSION, result.entries), served_as="pair", estimator="script").tokens

@@ -25,10 +25,10 @@ from app.core.summarizer.segment_prompts import (
 from app.core.text.token_counts import estimate_text
 from app.core.validation import digest_checks as gating
 from app.core.validation import gate
+from app.core.validation.asking import doubts_of
 from app.core.validation.digest_checks import MOST_BRIEF, checked_digests, imitates_markup
 from app.core.validation.exact_checks import ExaminedCandidate
-from app.core.validation.gate import check_proposal, check_second_answer
-from app.core.validation.second_answers import doubts_of
+from app.core.validation.gate import judge, judge_again
 from tests.profiles import examples
 from tests.unit.talk import START, answer, fact, proposal, request, talk
 
@@ -123,7 +123,7 @@ def checked(*notes: SegmentDigest, asked: SummaryRequest | None = None) -> tuple
     segments = [
         {"segment": one.number, "topic": one.topic, "brief": one.brief, "tags": list(one.tags)} for one in notes
     ]
-    report = check_proposal(proposal(json.dumps({**told, "segments": segments}, ensure_ascii=False)), asked or asking())
+    report = judge(proposal(json.dumps({**told, "segments": segments}, ensure_ascii=False)), asked or asking())
     assert report.candidate is not None
     return report.candidate.digests
 
@@ -141,10 +141,10 @@ def checked(*notes: SegmentDigest, asked: SummaryRequest | None = None) -> tuple
 def test_what_is_said_of_a_stretch_when_asked_again_is_checked_as_before(text: str, wanted: str | None) -> None:
     told = json.loads(answer("They talked.", [fact("There was a talk", 1)]))
     written = {**TRIP_NOTE, "topic": "Trip for 77123 francs", "brief": "", "tags": []}
-    first = check_proposal(proposal(json.dumps({**told, "segments": [written]})), asking())
+    first = judge(proposal(json.dumps({**told, "segments": [written]})), asking())
     assert first.examined is not None
     asked = replace(asking(), doubts=doubts_of(first.examined.failures))
-    again = check_second_answer(first, proposal(json.dumps({"statements": [{"n": 1, "text": text}]})), asked)
+    again = judge_again(first, proposal(json.dumps({"statements": [{"n": 1, "text": text}]})), asked)
     assert again.candidate is not None
     assert [one.topic for one in again.candidate.digests] == ([] if wanted is None else [wanted])
 
@@ -293,7 +293,7 @@ def test_the_newest_stretches_are_asked_about_and_room_grows_with_them() -> None
 def judged(*notes: Any, **others: Any) -> Any:
     told = json.loads(answer("They talked about Porto.", [fact("The user goes to Porto by train", 1)]))
     text = json.dumps({**told, "segments": list(notes), **others}, ensure_ascii=False)
-    return check_proposal(proposal(text), asking())
+    return judge(proposal(text), asking())
 
 
 def test_the_gate_hands_on_what_holds_and_counts_what_does_not() -> None:

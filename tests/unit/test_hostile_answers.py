@@ -11,7 +11,7 @@ import pytest
 from app.core.model.conversation import Message
 from app.core.text.memo import forget
 from app.core.validation import cutting, dates, exact_checks
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from tests.unit.talk import answer, fact, message, proposal, request
 from tests.unit.timing import assert_linear_in
 
@@ -63,7 +63,7 @@ def work(shape: Shape, count: int) -> Callable[[], object]:
     span: Sequence[Message] = [message(1, "We met Clara in Graz about the order. The room is open.")]
     span = [*span, *(message(2 + n, said[n * _PIECE :][:_PIECE]) for n in range(-(-len(said) // _PIECE)))]
     asked = request(span)
-    return lambda: check_proposal(proposal(text), asked)
+    return lambda: judge(proposal(text), asked)
 
 
 @pytest.mark.parametrize("name", SHAPES)

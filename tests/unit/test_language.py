@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text.language import detect, differs, shares
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from tests.corpus import assert_values, assert_verdicts, corpus, product_of
 from tests.unit.talk import answer, fact, proposal, request, talk
 from tests.unit.timing import assert_linear
@@ -133,16 +133,13 @@ def test_a_pasted_text_is_not_what_a_conversation_speaks(speaks: str, pastes: st
     """Honest answers pass; an answer in the language of the pasted text is refused, although most words are in it."""
     messages = talk(f"{TEXTS[speaks]}\n\n{TEXTS[pastes] * 25}", TEXTS[speaks])
     written = {language: answer(TEXTS[language], [fact(TEXTS[language], 1)]) for language in (speaks, pastes)}
-    reasons = {language: check_proposal(proposal(text), request(messages)).reason for language, text in written.items()}
+    reasons = {language: judge(proposal(text), request(messages)).reason for language, text in written.items()}
     assert reasons == {speaks: None, pastes: "wrong_language"}
 
 
 def test_where_everything_was_pasted_its_language_counts() -> None:
     messages = talk(TEXTS["en"] * 25)
-    assert (
-        check_proposal(proposal(answer(TEXTS["ru"], [fact(TEXTS["ru"], 1)])), request(messages)).reason
-        == "wrong_language"
-    )
+    assert judge(proposal(answer(TEXTS["ru"], [fact(TEXTS["ru"], 1)])), request(messages)).reason == "wrong_language"
 
 
 def test_unknown_never_differs() -> None:

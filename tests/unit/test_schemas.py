@@ -30,7 +30,7 @@ from app.core.summarizer.offline.narrative_states import is_narrative_only, narr
 from app.core.text.language import detect
 from app.core.text.sentences import closed
 from app.core.text.token_counts import estimate_text
-from app.core.validation.gate import check_proposal
+from app.core.validation.gate import judge
 from bench.replay import Replay
 from tests.acceptance.talk import lines
 from tests.corpus import assert_values, corpus
@@ -408,7 +408,7 @@ def test_the_offline_model_is_never_refused_for_its_shape_in_any_schema(lines: l
     request = SummaryRequest(schema=schema, messages=span, target_tokens=800)
     text = compress(request)
     assert set(json.loads(text)) == {*(field.name for field in schema.fields), "dropped"}
-    report = check_proposal(Proposal(text=text, finish="stop", model="offline"), request)
+    report = judge(Proposal(text=text, finish="stop", model="offline"), request)
     assert report.reason in {None, "empty_summary", "skeleton", "not_a_summary", "wrong_language"}
     if report.candidate:
         merged = merge(schema, (), report.candidate, span, 1, 1)
@@ -419,7 +419,7 @@ def test_the_offline_model_is_never_refused_for_its_shape_in_any_schema(lines: l
 @pytest.mark.parametrize("text", [PROJECT, RUSSIAN, GERMAN, WORK])
 def test_what_it_says_of_an_honest_talk_is_accepted(name: str, text: str) -> None:
     request = SummaryRequest(schema=SCHEMAS[name], messages=rows(text), target_tokens=800)
-    report = check_proposal(Proposal(text=compress(request), finish="stop", model="offline"), request)
+    report = judge(Proposal(text=compress(request), finish="stop", model="offline"), request)
     assert report.candidate is not None, report.reason
 
 
@@ -428,7 +428,7 @@ def test_a_summary_that_tells_nothing_is_refused() -> None:
 
     def reason(said: str) -> str | None:
         answer = Proposal(text=json.dumps({"summary": said, "dropped": []}), finish="stop", model="m")
-        return check_proposal(answer, request).reason
+        return judge(answer, request).reason
 
     assert_values(corpus("summaries"), reason)
 

@@ -16,7 +16,7 @@ from app.core.model.conversation import Layout, Message
 from app.core.reading.cues import DELIGHT, DISTRESS, FRUSTRATION, INFORMAL, POLITE
 from app.core.reading.labels import PHRASES
 from app.core.text.language import detect, differs
-from app.core.validation.second_answers import MOST_LOST
+from app.core.validation.asking import MOST_LOST
 
 _FEWEST: Final = 2  # a mood counts if it is recognised in so many messages
 _MOST_CHARACTERS: Final = 6_000

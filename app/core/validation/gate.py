@@ -40,6 +40,7 @@ from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
+from app.core.validation.asking import parse_second_answer
 from app.core.validation.dates import candidate_with_dates
 from app.core.validation.digest_checks import checked_digests
 from app.core.validation.exact_checks import (
@@ -52,7 +53,6 @@ from app.core.validation.exact_checks import (
 from app.core.validation.excuses import is_excuse
 from app.core.validation.health import is_cut_off
 from app.core.validation.orders import orders_in
-from app.core.validation.second_answers import parse_second_answer
 from app.core.validation.source_texts import SourceTexts
 
 LEAST_SAVED: Final = 0.10
@@ -94,7 +94,7 @@ class GateReport:
 _UNGROUNDED_REASONS: Final = frozenset({"novel_value", "order", "narrative_line"})
 
 
-def check_proposal(proposal: Proposal, request: SummaryRequest) -> GateReport:
+def judge(proposal: Proposal, request: SummaryRequest) -> GateReport:
     """Check a summarizer's answer.
 
     Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable``, ``skeleton``,
@@ -128,7 +128,7 @@ def check_proposal(proposal: Proposal, request: SummaryRequest) -> GateReport:
     )
 
 
-def check_second_answer(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
+def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest) -> GateReport:
     """The report with the model's answers to what it was asked again; answers that cannot be used are ignored."""
     if report.examined is None or REFUSED_FINISHES.get(proposal.finish):
         return report

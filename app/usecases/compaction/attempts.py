@@ -22,8 +22,8 @@ from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.withholding import Search
 from app.core.state.apply import Applied, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
-from app.core.validation.gate import GateReport, check_proposal, check_second_answer
-from app.core.validation.second_answers import MOST_LOST, doubts_of
+from app.core.validation.asking import MOST_LOST, doubts_of
+from app.core.validation.gate import GateReport, judge, judge_again
 from app.off_loop import off_loop
 from app.usecases.ports import Clock, Summarizer
 
@@ -147,7 +147,7 @@ class Calls:
         """
         started = self.clock.monotonic()
         answer = await self._recorded(
-            summarizer, lambda: _answer_of(summarizer, request, lambda told: check_proposal(told, request), apply)
+            summarizer, lambda: _answer_of(summarizer, request, lambda told: judge(told, request), apply)
         )
         second_request = _second_request(answer, request) if asks_again else None
         if second_request is None or not self.left or self._would_second_call_be_late(started) or answer.report is None:
@@ -157,7 +157,7 @@ class Calls:
         second = await self._recorded(
             summarizer,
             lambda: _answer_of(
-                summarizer, second_request, lambda told: check_second_answer(report, told, second_request), apply
+                summarizer, second_request, lambda told: judge_again(report, told, second_request), apply
             ),
         )
         return second if second.applied is not None else replace(first, retryable=second.retryable)
