@@ -73,7 +73,7 @@ def written(*candidates: str) -> list[SummaryEntry]:
 
 
 def without_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.state.merge.is_about_same", lambda *_: False)
+    monkeypatch.setattr("app.core.state.merge.has_same_subject", lambda *_: False)
 
 
 def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
