@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
-from app.core.summarizer.prompts import SUMMARY_VERSION, WORDS, PromptWords
+from app.core.summarizer.prompts import PROMPT_WORDS, SUMMARY_VERSION, PromptWords
 from bench.fidelity_made import FOLDER as MADE
 from bench.report import FOLDER
 from bench.trust import rounds
@@ -38,7 +38,7 @@ def known_versions(folder: Path = VERSIONS) -> list[str]:
 def words_of(version: str, folder: Path = VERSIONS) -> PromptWords:
     """The rules of a version. Raises ``PromptVersionError``."""
     if version == SUMMARY_VERSION:
-        return WORDS
+        return PROMPT_WORDS
     path = folder / f"{version}.toml"
     if version not in known_versions(folder):
         raise PromptVersionError(f"There is no version {version!r}: there are {', '.join(known_versions(folder))}.")
@@ -53,7 +53,7 @@ def words_of(version: str, folder: Path = VERSIONS) -> PromptWords:
         raise PromptVersionError(
             f"{path.name} must give texts of {may}, and nothing else; {', '.join(wrong) or 'none'}."
         )
-    return replace(WORDS, **given)
+    return replace(PROMPT_WORDS, **given)
 
 
 def corpus() -> list[Case]:

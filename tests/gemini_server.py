@@ -35,7 +35,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.core.summarizer.details import TASK
+from app.core.summarizer.detail_prompts import DETAIL_TASK
 from tests.gemini_caches import OWNED, Caches
 from tests.gemini_faults import BEHAVIOURS, HANG, Answer, Asked, Behaviour, answer, error, too_long
 from tests.gemini_files import Files
@@ -254,7 +254,7 @@ async def _generate(script: Script, request: Request, model: str, method: str, b
 def _kind(schema: Mapping[str, Any] | None, body: Mapping[str, Any]) -> Kind:
     if schema:
         return "verification" if "verdicts" in schema["properties"] else "compaction"
-    return "detail" if TASK in prompt_of(body, "detail") else "chat"
+    return "detail" if DETAIL_TASK in prompt_of(body, "detail") else "chat"
 
 
 def _answered(asked: Asked, behaviour: Behaviour, body: Mapping[str, Any]) -> Answer:

@@ -29,7 +29,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from app.core.summarizer.details import TASK
+from app.core.summarizer.detail_prompts import DETAIL_TASK
 from app.core.text.token_counts import estimate_text
 from tests import gemini_honest
 from tests.gemini_server import serving
@@ -130,7 +130,7 @@ class OpenAI:
         body = await request.json()
         previous = body.get("previous_response_id")
         seen = (*self.kept.get(previous, ()), *body["input"])
-        is_chat = not _is_compaction(body) and TASK not in _prompt(body)
+        is_chat = not _is_compaction(body) and DETAIL_TASK not in _prompt(body)
         self.asked.append(Asked(body=body, seen=seen, is_chat=is_chat))
         refused = self._refusal(body, seen)
         if refused is not None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.summarizer.framing import KEPT_TAG
+from app.core.summarizer.framing import KEPT_PASSAGE_TAG
 from app.core.text.elements import Element, elements_in, outside
 from app.core.text.escaping import unescape
 from app.core.text.patterns import compiled
 
 _PARTS: Final = ("text_part", "tool_call", "tool_result", "media_part")
-_KEPT: Final = compiled(f'<{KEPT_TAG}(?: id="[A-Z0-9 -]*+")?>')
+_KEPT: Final = compiled(f'<{KEPT_PASSAGE_TAG}(?: id="[A-Z0-9 -]*+")?>')
 _MESSAGE: Final = compiled(r'<message seq="(?P<seq>\d+)" role="(?P<role>[a-z]+)" at="(?P<at>[^"<>]*+)"[^<>]*+>\n')
 _FIRST_PART: Final = compiled(rf"\n<(?:{'|'.join(_PARTS)})[ >]")
 _PART: Final = compiled(rf"<(?P<kind>{'|'.join(_PARTS)})[^<>]*+>")
@@ -31,7 +31,7 @@ class FramedMessage:
 
 
 def unframe(text: str) -> list[FramedMessage]:
-    """The inverse of ``frame``: every message in a text, with its content as it was."""
+    """The inverse of ``frame_messages``: every message in a text, with its content as it was."""
     return [_parsed(found) for found in elements_in(text, _MESSAGE, lambda _: "\n</message>")]
 
 
@@ -39,7 +39,7 @@ def _parsed(found: Element) -> FramedMessage:
     body, opening = found.inside, found.opening
     first = _FIRST_PART.search(body)
     content, rest = (body, "") if first is None else (body[: first.start()], body[first.start() + 1 :])
-    kept = list(elements_in(content, _KEPT, lambda _: f"</{KEPT_TAG}>"))
+    kept = list(elements_in(content, _KEPT, lambda _: f"</{KEPT_PASSAGE_TAG}>"))
     return FramedMessage(
         seq=int(opening["seq"]),
         role=opening["role"],

@@ -117,12 +117,17 @@ def examine(client: Throughline, id_: str) -> Sick | None:
     given_up = {one["field"] for one in version.provenance if one["pruned"]}
     told = {one["text"] for one in version.provenance if one["from_seqs"]}
     found = findings(
-        schema, version.state, covered_messages=version.boundary_seq, before=before, given_up=given_up, told=told
+        schema,
+        version.state,
+        covered_messages=version.boundary_seq,
+        before=before,
+        fields_given_up=given_up,
+        sourced_texts=told,
     )
-    if any(one.sickness == "empty" for one in found):
+    if any(one.kind == "empty" for one in found):
         found = findings(schema, version.state, covered_messages=len(said()))
-    if any(one.sickness == "cut_off" for one in found):
-        found = [one for one in found if one.sickness != "cut_off" or not ends_as_a_line(one.text, said())]
+    if any(one.kind == "cut_off" for one in found):
+        found = [one for one in found if one.kind != "cut_off" or not ends_as_a_line(one.text, said())]
     return Sick(id_, _title(client, id_), version, tuple(found)) if found else None
 
 
@@ -141,7 +146,7 @@ def with_damage(client: Throughline, id_: str, sick: Sick | None) -> Sick | None
     if not damage.damages:
         return sick
     sick = sick or Sick(id_, _title(client, id_), version, ())
-    found = (Finding(sickness=one["kind"], field=one["field"], text=one["text"]) for one in damage.damages)
+    found = (Finding(kind=one["kind"], field=one["field"], text=one["text"]) for one in damage.damages)
     return replace(sick, found=(*sick.found, *found), damage=damage)
 
 
@@ -304,7 +309,7 @@ def _finding_rows(sick: Sick) -> Iterator[tuple[str, ...]]:
         yield (*about, text_of("doctor.unknown_schema"), sick.version.state_schema, "")
     for one in sick.found:
         place = field_words(one.field, spoken()) if one.field else text_of("doctor.whole")
-        yield (*about, text_of(f"doctor.{one.sickness}"), place, _shortened_line(one.text))
+        yield (*about, text_of(f"doctor.{one.kind}"), place, _shortened_line(one.text))
 
 
 def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
@@ -312,7 +317,7 @@ def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
         "conversation_id": sick.conversation_id,
         "title": sick.title,
         "state_version": sick.version.version,
-        "findings": [{"sickness": one.sickness, "field": one.field, "text": one.text} for one in sick.found]
+        "findings": [{"sickness": one.kind, "field": one.field, "text": one.text} for one in sick.found]
         or [{"sickness": "unknown_schema", "field": None, "text": sick.version.state_schema}],
         "outcome": repair.outcome if repair else "found",
         "sound_version": sick.damage.sound_version if sick.damage else None,
@@ -324,7 +329,7 @@ def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
 
 
 def _sentence_of(finding: Finding) -> str:
-    what = text_of(f"doctor.{finding.sickness}")
+    what = text_of(f"doctor.{finding.kind}")
     if finding.field:
         what = text_of("doctor.in_field", what=what, field=field_words(finding.field, spoken()))
     return what + (f": {_shortened_line(finding.text)}" if finding.text else "")

@@ -29,8 +29,8 @@ from app.core.model.model_io import (
     TextDelta,
     VerificationRequest,
 )
-from app.core.summarizer.details import DetailPrompt, render_detail
-from app.core.summarizer.prompts import WORDS, PromptWords, SummaryPrompt, render_summary
+from app.core.summarizer.detail_prompts import DetailPrompt, render_detail
+from app.core.summarizer.prompts import PROMPT_WORDS, PromptWords, SummaryPrompt, render_summary
 from app.core.text.escaping import clean
 from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import AN_ITEM, off_loop
@@ -177,7 +177,7 @@ class ProviderSummarizer:
 
     provider_model: ProviderModel
     timeout: float
-    words: PromptWords = WORDS
+    words: PromptWords = PROMPT_WORDS
     """The rules of the prompt. Other rules than the present ones are for comparing versions."""
 
     @property

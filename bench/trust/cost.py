@@ -18,7 +18,7 @@ from pydantic_ai.usage import RequestUsage
 
 from app.core.model.claims import Claim
 from app.core.model.model_io import Proposal, SummaryRequest, VerificationRequest
-from app.core.summarizer.framing import frame
+from app.core.summarizer.framing import frame_messages
 from app.core.summarizer.prompts import SummaryPrompt, render_summary
 from app.core.text.token_counts import estimate_text
 from app.core.validation.asking import doubts_of
@@ -96,7 +96,7 @@ def cost_of_play(play: Play) -> Cost:
     seconds = play.seconds + perf_counter() - started
     return Cost(
         chunk=sum(message.token_count for message in case.request.messages),
-        framed=estimate_text(frame(case.request.messages)),
+        framed=estimate_text(frame_messages(case.request.messages)),
         verifying=verifying(asked.requests),
         calls=len(asked.requests),
         again=_again(case) if play.told.asked_again else Tokens(),
@@ -110,7 +110,7 @@ def cost_of_fold(fold: Fold) -> Cost:
     requests = fold.subject.requests(PROFILE)
     return Cost(
         chunk=fold.tokens,
-        framed=estimate_text(frame(fold.messages)),
+        framed=estimate_text(frame_messages(fold.messages)),
         verifying=verifying(requests),
         calls=len(requests),
     )

@@ -23,12 +23,12 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message
 from app.core.model.model_io import VerificationRequest
-from app.core.validation.evidence import evidence
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation.evidence import evidence_messages
+from app.core.validation.exact_checks import examine_candidate
+from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict, verdicts_of
-from app.core.validation.verified_state import applied_verdicts
-from app.core.validation.verifier_prompts import VERIFY_VERSION, output_room, render_verification, shown_texts
+from app.core.validation.verified_state import apply_verdicts
+from app.core.validation.verifier_prompts import VERIFY_VERSION, render_verification, shown_texts, verdict_output_tokens
 from bench.report import print_table
 from bench.trust.blind import key_of
 from bench.trust.lies import is_claim_of
@@ -107,7 +107,9 @@ def _of_others() -> Iterator[Call]:
             )
             if claims:
                 request = VerificationRequest(
-                    messages=evidence(claims, messages), claims=claims, max_output_tokens=output_room(claims)
+                    messages=evidence_messages(claims, messages),
+                    claims=claims,
+                    max_output_tokens=verdict_output_tokens(claims),
                 )
                 yield Call(name=f"{number:03}{letter}", source=source, request=request, is_honest=is_honest)
 
@@ -120,13 +122,13 @@ def _of_values() -> Iterator[_Found]:
     for name in _READ:
         for row in map(json.loads, HALVES[name].open(encoding="utf-8")):
             messages = [message(*one) for one in row["text"]["messages"]]
-            shown = Shown(messages)
+            shown = SourceTexts(messages)
             told = [
                 (item, kind != "lie")
                 for (text, seqs), kind in zip(
                     (one[:2] for one in row["text"]["statements"]), row["expected"], strict=True
                 )
-                if examine(Candidate(narrative={}, items=(item := _item(text, seqs),)), shown).failures
+                if examine_candidate(Candidate(narrative={}, items=(item := _item(text, seqs),)), shown).failures
             ]
             if any(is_honest for _, is_honest in told):
                 yield name, messages, told
@@ -135,7 +137,9 @@ def _of_values() -> Iterator[_Found]:
 def _of_talks(name: str, dice: random.Random) -> Iterator[_Found]:
     """Failing statements of honest answers about ordinary talks, each with another that has a random value."""
     for answer in answers(name):
-        failing = {one.key for one in examine(answer.candidate, answer.shown).failures if one.field != "segments"}
+        failing = {
+            one.key for one in examine_candidate(answer.candidate, answer.shown).failures if one.field != "segments"
+        }
         told = [(item, (item.field, index, item.text) in failing) for index, item in enumerate(answer.candidate.items)]
         honest = [(item, True) for item, fails in told if fails]
         others = [item for item, fails in told if not fails]
@@ -148,7 +152,7 @@ def _of_talks(name: str, dice: random.Random) -> Iterator[_Found]:
 def _with_wrong_value(item: CandidateItem, answer: Answer, dice: random.Random) -> CandidateItem | None:
     text, value = changed_value(item.text, answer.shown, dice)
     changed = _item(text, item.from_seqs, item.field)
-    fails = value is not None and examine(Candidate(narrative={}, items=(changed,)), answer.shown).failures
+    fails = value is not None and examine_candidate(Candidate(narrative={}, items=(changed,)), answer.shown).failures
     return changed if fails else None
 
 
@@ -179,7 +183,7 @@ def counted(answered: Answered, *, sealed: bool = False) -> dict[str, Counter[tu
         counts = found.setdefault(call.source, Counter())
         counts[call.is_honest, "asked"] += len(verdicts)
         counts[call.is_honest, "supported"] += sum(one.verdict == "supported" for one in verdicts)
-        applied = applied_verdicts((), call.request.claims, verdicts, shown=shown_texts(call.request)).counts
+        applied = apply_verdicts((), call.request.claims, verdicts, shown_texts=shown_texts(call.request)).counts
         counts[call.is_honest, "back"] += applied.supported
     return found
 

@@ -15,9 +15,9 @@ from app.core.model.claims import Claim
 from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
 from app.core.summarizer.candidate import parse_candidate
-from app.core.summarizer.framing import frame
+from app.core.summarizer.framing import frame_messages
 from app.core.text.relative import undated
-from app.core.validation.evidence import evidence
+from app.core.validation.evidence import evidence_messages
 from bench.trust.lies import Lie, honest_sentences, is_served
 from bench.trust.playing import Played
 from bench.trust.plays import GIVES_UP_VALID, Play
@@ -73,7 +73,7 @@ def evidence_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
                 counts[LIES_SHOWN].append(any(found))
                 counts[ALL_SHOWN].append(all(found))
                 chunk = [redact_message(message) for message in play.case.talk.messages if message.seq <= _last(asked)]
-                seqs = {message.seq for message in evidence(asked.claims, chunk)}
+                seqs = {message.seq for message in evidence_messages(asked.claims, chunk)}
                 counts[LARGE_SHOWN].append(not seqs.isdisjoint(deciding(one.lie)))
     return counts
 
@@ -180,7 +180,7 @@ def _last(asked: Asked) -> int:
 def _texts_of(talk: str, seq: int) -> tuple[frozenset[str], str]:
     """A message's texts as they are framed, and the whole message as one text."""
     message = redact_message(talk_named(talk).messages[seq - 1])
-    (framed,) = unframe(frame([message]))
+    (framed,) = unframe(frame_messages([message]))
     texts = [framed.content, *(text for _, text in framed.parts)]
     return frozenset(filter(None, texts)), message_text(message)
 

@@ -10,7 +10,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Final
 
-from app.core.validation.quotes import Quotes
+from app.core.validation.quotes import QuoteSearch
 from bench.trust.blind import SENTENCES, Recorded
 from bench.trust.effects import is_told
 from bench.trust.lies import kind_of
@@ -89,7 +89,7 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
                 lost[claim.kind].append(not stands(claim, after))
                 if claim.kind == "item":
                     in_doubt.append(claim.target in newly)
-        quotes = Quotes(asked.shown)
+        quotes = QuoteSearch(asked.shown)
         unproven += sum(
             said.verdict == "contradicted" and quotes.seq_of(said.quote, said.seq) is None for said in one.verdicts
         )

@@ -18,7 +18,7 @@ from app.core.model.state import StateEntry
 from app.core.state.layout import layout_of
 from app.core.state.pruning import prune
 from app.core.summarizer.candidate import parse_candidate
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import DigestText
@@ -180,7 +180,7 @@ class _Line:
         """The first conversation's narrative; if one text is the whole state, sentences of all, up to its size."""
         if not told:
             return None
-        if not is_told(self._schema):
+        if not is_narrative_only(self._schema):
             return told[0]
         room, kept = self._budgets.state_tokens, list[str]()
         for sentence in _by_turns([sentences(entry.text) for entry in told]):

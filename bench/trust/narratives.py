@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.text.sentences import sentences
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import examine_candidate
+from app.core.validation.source_texts import SourceTexts
 from bench.report import print_table
 from bench.trust.values import message
 
@@ -48,11 +48,11 @@ def counted(rows: Iterable[Mapping[str, Any]], items: Mapping[str, Sequence[Cand
 
 def failing_of(row: Mapping[str, Any], items: Sequence[CandidateItem] = ()) -> Iterator[tuple[str, list[str]]]:
     """Each narrative's kind and failing sentences; for a lie only sentences that its honest twin lacks."""
-    shown, honest = Shown([message(*one) for one in row["text"]["messages"]]), set[str]()
+    shown, honest = SourceTexts([message(*one) for one in row["text"]["messages"]]), set[str]()
     for text, kind in zip(row["text"]["narratives"], row["expected"], strict=True):
         if kind == "honest":
             honest = set(sentences(text))
-        failures = examine(Candidate(items=tuple(items), narrative={_FIELD: text}), shown).failures
+        failures = examine_candidate(Candidate(items=tuple(items), narrative={_FIELD: text}), shown).failures
         failing = [one.statement for one in failures if not one.is_item]
         yield kind, [one for one in failing if kind == "honest" or one not in honest]
 

@@ -18,9 +18,9 @@ from typing import Final
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import values
-from app.core.validation.calculations import expected_of
-from app.core.validation.expected import Marks
-from app.core.validation.shown import Shown
+from app.core.validation.calculations import expected_value
+from app.core.validation.expected_values import Features
+from app.core.validation.source_texts import SourceTexts
 from bench.trust.rounds import cases
 from bench.trust.values import HALVES, Block, blocks
 
@@ -33,28 +33,30 @@ _LEAST: Final = 0.15
 _FIRST: Final = -5.0
 
 
-def tried(given: Iterable[Block]) -> Iterator[tuple[Marks, bool]]:
+def tried(given: Iterable[Block]) -> Iterator[tuple[Features, bool]]:
     """The calculations for every calculated value, and whether each gives it; equal ones with one result count once."""
     for block in given:
         for text, seqs, kind in block.statements:
             found = values(text) if kind == "derived" else ()
-            novel = [value for value in found if not block.shown.sources(value)]
-            known = [value for value in found if block.shown.sources(value)]
-            basis = block.shown.basis(text, novel, known, seqs)
+            novel = [value for value in found if not block.shown.sources_of(value)]
+            known = [value for value in found if block.shown.sources_of(value)]
+            basis = block.shown.calculation_basis(text, novel, known, seqs)
             for value in novel:
-                expected = expected_of(value)
+                expected = expected_value(value)
                 if expected is None or any(
-                    expected.place(one) == expected.at for some in expected.within(basis) for one in some
+                    expected.position_of(one) == expected.position
+                    for some in expected.results_within_statement(basis)
+                    for one in some
                 ):
                     continue
-                shown = {expected.place(one) for one in expected.shown(basis)}
+                shown = {expected.position_of(one) for one in expected.known_operands(basis)}
                 results = {
-                    (marks, place)
+                    (marks, position)
                     for marks, some in expected.derivations(basis)
-                    for place in map(expected.place, some)
-                    if place is not None and expected.first <= place <= expected.last and place not in shown
+                    for position in map(expected.position_of, some)
+                    if position is not None and expected.first <= position <= expected.last and position not in shown
                 }
-                yield from ((marks, place == expected.at) for marks, place in results)
+                yield from ((marks, position == expected.position) for marks, position in results)
 
 
 def answers() -> Iterator[Block]:
@@ -63,12 +65,12 @@ def answers() -> Iterator[Block]:
         candidate = parse_candidate(case.answer, case.request.schema)
         items = [(item.text, item.from_seqs, "derived") for item in candidate.items]
         told = [(one, (), "derived") for text in candidate.narrative.values() for one in sentences(text)]
-        yield Block(lang=case.talk.language, shown=Shown.of(case.request), statements=[*items, *told])
+        yield Block(lang=case.talk.language, shown=SourceTexts.of(case.request), statements=[*items, *told])
 
 
-def fitted(given: Iterable[tuple[Marks, bool]]) -> dict[str, float]:
+def fitted(given: Iterable[tuple[Features, bool]]) -> dict[str, float]:
     """The weight of each mark, by Newton's method."""
-    count, right = Counter[Marks](), Counter[Marks]()
+    count, right = Counter[Features](), Counter[Features]()
     for marks, is_right in given:
         count[marks] += 1
         right[marks] += is_right

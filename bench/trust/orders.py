@@ -28,9 +28,9 @@ from typing import Final
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.state import StateEntry
 from app.core.text.sentences import closed
-from app.core.validation.exact import examine
+from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.orders import orders_in
-from app.core.validation.shown import Shown
+from app.core.validation.source_texts import SourceTexts
 from bench.report import print_table
 from bench.trust.values import Block, blocks
 
@@ -63,7 +63,7 @@ def counted(given: Iterable[Block]) -> Count:
     for block in given:
         failing = {text: _fails(item(text, seqs), block.shown) for text, seqs, _ in block.statements}
         held = " ".join(closed(text) for text, _, kind in block.statements if kind == "honest" and not failing[text])
-        later = Shown([], [StateEntry(id="N1", field=_FIELD, role="narrative", text=held, since_version=1)])
+        later = SourceTexts([], [StateEntry(id="N1", field=_FIELD, role="narrative", text=held, since_version=1)])
         for text, _, kind in block.statements:
             is_told = kind == "lie" or not failing[text]
             found[kind, "all"] += 1
@@ -79,8 +79,8 @@ def item(text: str, seqs: Sequence[int]) -> Candidate:
     return Candidate(narrative={}, items=(CandidateItem(field="facts", text=text, from_seqs=tuple(seqs)),))
 
 
-def _fails(told: Candidate, shown: Shown) -> bool:
-    return any(failure.reason == "order" for failure in examine(told, shown).failures)
+def _fails(told: Candidate, shown: SourceTexts) -> bool:
+    return any(failure.reason == "order" for failure in examine_candidate(told, shown).failures)
 
 
 def main() -> int:

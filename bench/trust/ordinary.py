@@ -37,8 +37,8 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import attribute_sources, parse_candidate
 from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
-from app.core.validation.exact import STRETCHES, Failure, examine, without_failures
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import SEGMENTS_FIELD, Failure, examine_candidate, without_failures
+from app.core.validation.source_texts import SourceTexts
 from bench.report import print_table, write_json
 from bench.trust.values import CHANGED, message, random_value
 
@@ -69,9 +69,9 @@ class Answer:
     schema: StateSchema
 
     @cached_property
-    def shown(self) -> Shown:
+    def shown(self) -> SourceTexts:
         """The texts in which the checks look values up."""
-        return Shown(self.messages, self.previous, self.anchors, self.system_prompt)
+        return SourceTexts(self.messages, self.previous, self.anchors, self.system_prompt)
 
     def statements(self) -> Iterator[tuple[str, CandidateItem]]:
         """Each statement with its kind; a sentence of a narrative names no sources."""
@@ -94,7 +94,7 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
         dice = random.Random(f"{seed} {number}")
         for kind, _ in answer.statements():
             found[kind, "all"] += 1
-        examined = examine(answer.candidate, answer.shown)  # as a whole: narratives may use values of items
+        examined = examine_candidate(answer.candidate, answer.shown)  # as a whole: narratives may use values of items
         for kind in map(_kind, _one_each(examined.failures)):
             found[kind, "failing"] += 1
         left = without_failures(examined, answer.schema, answer.previous)
@@ -105,10 +105,10 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
             if value:
                 found[kind, "changed"] += 1
                 one = CandidateItem(field=item.field, text=changed, from_seqs=item.from_seqs)
-                examined = examine(Candidate(items=(one,), narrative={}), answer.shown)
+                examined = examine_candidate(Candidate(items=(one,), narrative={}), answer.shown)
                 found[kind, "changed, failing"] += bool(examined.failures)
                 _count_left(found, without_failures(examined, answer.schema).repairs, wrong=1)
-                for hint in (one.says for one in examined.failures if one.says):
+                for hint in (one.hints for one in examined.failures if one.hints):
                     found[kind, "hint, right" if _names(hint, value) else "hint, wrong"] += 1
     return found
 
@@ -117,7 +117,7 @@ def _count_left(found: Counts, repairs: Iterable[Repair], wrong: int = 0) -> Non
     """Count the true values in statements that were cut (each has ``wrong`` false ones), and those in what is left."""
     what = "changed, true values" if wrong else "true values"
     for repair in repairs:
-        if repair.reason == "novel_value" and repair.field != STRETCHES:
+        if repair.reason == "novel_value" and repair.field != SEGMENTS_FIELD:
             found["all", what] += len(values(repair.before)) - wrong
             found["all", f"{what}, left"] += len(values(repair.after or ""))
 
@@ -146,7 +146,7 @@ def _names(hint: str, value: Value) -> bool:
     return bool(given.sources(value))
 
 
-def changed_value(text: str, shown: Shown, dice: random.Random) -> tuple[str, Value | None]:
+def changed_value(text: str, shown: SourceTexts, dice: random.Random) -> tuple[str, Value | None]:
     """The statement with a random value for one of its own, and the value replaced; ``None`` if the new one occurs."""
     found = [value for value in values(text) if value.kind in CHANGED]
     if not found:
@@ -155,7 +155,7 @@ def changed_value(text: str, shown: Shown, dice: random.Random) -> tuple[str, Va
     other = random_value(value, dice)
     changed = text[: value.start] + other + text[value.end :]
     made = next((one for one in values(changed) if one.start == value.start), None)
-    is_told = other == value.text or made is None or shown.sources(made)
+    is_told = other == value.text or made is None or shown.sources_of(made)
     return changed, None if is_told else value
 
 
@@ -217,7 +217,7 @@ def main() -> int:
     print_table(["set", "language", "answers", "items gone", *heads], rows)
     if asked.show:
         for answer in [*given["open"], *given["work-open"]]:
-            for failure in examine(answer.candidate, answer.shown).failures:
+            for failure in examine_candidate(answer.candidate, answer.shown).failures:
                 print(f"\n{answer.talk}: {', '.join(value.text for value in failure.values)}: {failure.statement}")
     write_json("trust-ordinary", figures)
     return 0

@@ -27,8 +27,8 @@ from uuid import UUID
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.text.values import Value, values
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import examine_candidate
+from app.core.validation.source_texts import SourceTexts
 from bench.report import print_table, write_json
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ class Block:
     """A conversation with statements about it."""
 
     lang: str
-    shown: Shown
+    shown: SourceTexts
     statements: Sequence[tuple[str, tuple[int, ...], str]]
     """The statements, each with its sources and its kind: ``told``, ``derived`` or ``lie``."""
 
@@ -75,7 +75,7 @@ def blocks(rows: Iterable[Mapping[str, Any]]) -> Iterator[Block]:
         stated = zip((one[:2] for one in row["text"]["statements"]), row["expected"], strict=True)
         yield Block(
             lang=row["lang"],
-            shown=Shown([message(*one) for one in row["text"]["messages"]]),
+            shown=SourceTexts([message(*one) for one in row["text"]["messages"]]),
             statements=[(text, tuple(seqs), kind) for (text, seqs), kind in stated],
         )
 
@@ -96,7 +96,7 @@ def message(seq: int, role: Any, at: str, content: str, parts: Sequence[Any] = (
 def failing(block: Block, text: str, seqs: tuple[int, ...]) -> set[int]:
     """The positions of the values of an item that fail."""
     item = CandidateItem(field="facts", text=text, from_seqs=seqs)
-    failures = examine(Candidate(narrative={}, items=(item,)), block.shown).failures
+    failures = examine_candidate(Candidate(narrative={}, items=(item,)), block.shown).failures
     return {value.start for failure in failures for value in failure.values}
 
 
@@ -120,7 +120,7 @@ def by_chance(given: Iterable[Block], seed: int = 7) -> Count:
                 instead = random_value(value, dice) if value.kind in CHANGED else value.text
                 changed = text[: value.start] + instead + text[value.end :]
                 made = next((one for one in values(changed) if one.start == value.start), None)
-                if instead == value.text or made is None or block.shown.sources(made):
+                if instead == value.text or made is None or block.shown.sources_of(made):
                     continue
                 found[block.lang, made.kind, "all"] += 1
                 found[block.lang, made.kind, "failing"] += made.start in failing(block, changed, seqs)

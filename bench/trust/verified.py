@@ -10,11 +10,11 @@ from typing import Final
 from app.core.model.claims import Claim
 from app.core.model.model_io import VerificationRequest
 from app.core.text.relative import undated
-from app.core.validation.claims import parts_of
-from app.core.validation.quotes import LONGEST_QUOTE, Quotes, ShownTexts
-from app.core.validation.restoring import Restoring, is_proof
+from app.core.validation.claims import part_claims
+from app.core.validation.quotes import LONGEST_QUOTE, QuoteSearch, ShownTexts
+from app.core.validation.restoring import Restoration, is_proof
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import applied_verdicts, doubtful_items
+from app.core.validation.verified_state import apply_verdicts, doubtful_items
 from app.core.validation.verifier_prompts import shown_texts
 from bench.trust.lies import Lie, honest_sentences, is_claim_of
 from bench.trust.playing import Played
@@ -78,17 +78,17 @@ def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
     if applied is None:
         return asked.told
     request = asked.case.request
-    restoring = Restoring(
+    restoring = Restoration(
         schema=request.schema,
         version=_LATER,
         next_entry=applied.next_entry,
         boundary_seq=request.messages[-1].seq,
         messages=request.messages,
     )
-    state = applied_verdicts(
-        applied.entries, asked.claims, verdicts, shown=asked.shown, before=request.previous, restoring=restoring
+    state = apply_verdicts(
+        applied.entries, asked.claims, verdicts, shown_texts=asked.shown, before=request.previous, restoration=restoring
     )
-    digests = tuple(one for one in applied.digests if str(one.number) not in state.digests)
+    digests = tuple(one for one in applied.digests if str(one.number) not in state.contradicted_digests)
     return replace(asked.told, applied=replace(applied, entries=state.entries, digests=digests))
 
 
@@ -134,7 +134,7 @@ def labelled(asked: Asked, lies: Sequence[Lie] = ()) -> tuple[Verdict, ...]:
 
 def with_parts(asked: Asked, verdicts: Sequence[Verdict], lies: Iterable[Lie]) -> tuple[Asked, tuple[Verdict, ...]]:
     """The questions with those about sentences of contradicted items, and the verdicts of a verifier without errors."""
-    parts = parts_of(doubtful_items(asked.claims, verdicts, asked.shown), after=len(asked.claims))
+    parts = part_claims(doubtful_items(asked.claims, verdicts, asked.shown), last_number=len(asked.claims))
     honest = {text for lie in lies for text in honest_sentences(asked.case, lie)}
     said = (Verdict(n=one.n, verdict="supported") for one in parts if undated(one.text) in honest)
     return replace(asked, claims=(*asked.claims, *parts)), (*verdicts, *said)
@@ -148,7 +148,7 @@ def honest_claims(asked: Asked, lies: Sequence[Lie] = ()) -> Iterator[Claim]:
 
 def true_quote(shown: ShownTexts, seqs: Iterable[int]) -> tuple[int, str] | None:
     """One of these messages that was shown, and words of it that can be looked up."""
-    quotes = Quotes(shown)
+    quotes = QuoteSearch(shown)
     for seq in seqs:
         for text in shown.get(seq, ()):
             quote = " ".join(text.split()[:_QUOTE_WORDS])[:LONGEST_QUOTE]

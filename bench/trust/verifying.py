@@ -11,8 +11,8 @@ from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import Applied, repairs_on_record
 from app.core.text.words import stems
-from app.core.validation.claims import DigestText, older_sources
-from app.core.validation.retelling import search_words
+from app.core.validation.claims import DigestText, unshown_sources
+from app.core.validation.narrative_sources import search_words
 from app.usecases.compaction.chunk import chunk_tokens
 from app.usecases.verification.judging import Subject, VersionSources, subject_of, with_older
 from bench.replay import BEGINNING
@@ -47,7 +47,7 @@ def subject_with(reading: VersionSources, earlier: Iterable[Message]) -> Subject
         earlier: All messages before the folded ones.
     """
     found = subject_of(reading)
-    named = older_sources(found.claims, [message.seq for message in found.messages])
+    named = unshown_sources(found.claims, [message.seq for message in found.messages])
     words = set(search_words(found.claims, found.messages))
     read = [one for one in earlier if one.seq in named or words.intersection(stems(message_text(one)))]
     return with_older(found, read, chunk_tokens(PROFILE))

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from app.core.summarizer.prompts import FEEDBACK, SUMMARY_VERSION
+from app.core.summarizer.prompts import FEEDBACK_BY_REASON, SUMMARY_VERSION
 from tests.acceptance.chaos import HELD
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
@@ -430,8 +430,8 @@ class TestTheSecondAttempt:
             ("accepted", None),
         ]
         first, second = (prompt_of(call) for call in gemini.requests("compaction"))
-        assert FEEDBACK[reason] not in first
-        assert second == f"{first}\n\n{FEEDBACK[reason]}"
+        assert FEEDBACK_BY_REASON[reason] not in first
+        assert second == f"{first}\n\n{FEEDBACK_BY_REASON[reason]}"
         rooms = [room_of(call) for call in gemini.requests("compaction")]
         assert (rooms[1] > rooms[0]) == (reason in {"cut_off", "empty_summary"}), "more room where room was missing"
         used = [item["usage"]["input_tokens"] for item in row["attempts"]]

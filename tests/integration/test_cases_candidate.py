@@ -29,7 +29,7 @@ from app.core.model.records import Compaction
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.validation import gate
-from app.core.validation.exact import Examined
+from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import GateReport
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import attempts as ladder
@@ -148,11 +148,11 @@ async def talkative(request: SummaryRequest) -> Proposal:
 
 
 def without_finish(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "FINISH", {})
+    monkeypatch.setattr(gate, "REFUSED_FINISHES", {})
 
 
 def without_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "FINISH", {})
+    monkeypatch.setattr(gate, "REFUSED_FINISHES", {})
     whole = gate.judge
     monkeypatch.setattr(ladder, "judge", lambda given, request: whole(replace(given, called_tool=False), request))
 
@@ -210,7 +210,7 @@ def without_language(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "examine", lambda candidate, *_: Examined(candidate=candidate))
+    monkeypatch.setattr(gate, "examine_candidate", lambda candidate, *_: ExaminedCandidate(candidate=candidate))
 
 
 def without_size(monkeypatch: pytest.MonkeyPatch) -> None:

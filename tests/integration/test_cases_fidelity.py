@@ -24,7 +24,7 @@ from app.core.model.records import Compaction, Page
 from app.core.model.state import StateEntry
 from app.core.text.language import detect, differs
 from app.core.validation import gate
-from app.core.validation.exact import Examined
+from app.core.validation.exact_checks import ExaminedCandidate
 from app.providers.offline import OfflineSummarizer
 from app.storage.repositories.messages import MessageRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -73,7 +73,7 @@ def written(*candidates: str) -> list[SummaryEntry]:
 
 
 def without_supersession(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.state.merge.is_about_same", lambda *_: False)
+    monkeypatch.setattr("app.core.state.merge.has_same_subject", lambda *_: False)
 
 
 def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def without_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_grounding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "examine", lambda candidate, *_: Examined(candidate=candidate))
+    monkeypatch.setattr(gate, "examine_candidate", lambda candidate, *_: ExaminedCandidate(candidate=candidate))
 
 
 # --- case 23: a fact of turn 1

@@ -19,7 +19,7 @@ from app.core.model.errors import RateLimitedError
 from app.core.model.records import Compaction, Page
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.core.validation.exact import Examined
+from app.core.validation.exact_checks import ExaminedCandidate
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
@@ -165,7 +165,9 @@ class TestDigests:
     async def test_control_without_their_gate_it_is_stored(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.core.validation.gate.examine", lambda candidate, *_: Examined(candidate=candidate))
+        monkeypatch.setattr(
+            "app.core.validation.gate.examine_candidate", lambda candidate, *_: ExaminedCandidate(candidate=candidate)
+        )
         gemini.script("compaction", "digest_invented")
         conversation_id, _ = await compacted(service)
         assert "Evergreen" in repr(await segments(service, conversation_id))

@@ -459,7 +459,7 @@ class TestVerdicts:
     async def test_control_without_looking_quotes_up_a_liar_takes_what_is_true(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.core.validation.quotes.Quotes.seq_of", lambda *_: 3)
+        monkeypatch.setattr("app.core.validation.quotes.QuoteSearch.seq_of", lambda *_: 3)
         entry = verdicts(lambda _: {"verdict": "contradicted", "quote": "nobody ever said this here", "seq": 3})
         service, conversation_id = await lied(begin, tenant, entry)
         assert await work(service, conversation_id) == "changed"
@@ -552,7 +552,7 @@ class TestCalls:
     async def test_no_more_than_four_calls_are_made(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(judging, "batches", lambda claims: tuple((claim,) for claim in (*claims, *claims)))
+        monkeypatch.setattr(judging, "claim_batches", lambda claims: tuple((claim,) for claim in (*claims, *claims)))
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         await work(service, conversation_id)
         assert len(service.summarizer.verification_requests) == VERIFIER_CALLS

@@ -143,7 +143,7 @@ class TestInBetween:
     async def test_control_without_what_is_on_record_between_nothing_comes_back(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(judging, "gone_between", lambda *_: ())
+        monkeypatch.setattr(judging, "lost_entries", lambda *_: ())
         service, conversation_id = await lied(begin, tenant, against(LIE, PROOF, 3))
         await go_on(service, conversation_id, candidate([(LASTS, [17, 18], [])]))
         await pause(engine)

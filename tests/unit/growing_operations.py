@@ -35,7 +35,7 @@ from app.core.segments.reading import stretch_of
 from app.core.segments.segmentation import split_into_segments
 from app.core.state.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
 from app.core.summarizer.candidate import CandidateError, parse_candidate
-from app.core.summarizer.framing import frame
+from app.core.summarizer.framing import frame_messages
 from app.core.summarizer.offline.extractive import compress, digest
 from app.core.summarizer.system_context import system_context
 from app.core.text.elision import elide
@@ -43,8 +43,8 @@ from app.core.text.escaping import clean, escape, escape_block, unescape
 from app.core.text.language import detect as language_in
 from app.core.text.memo import forget
 from app.core.text.token_counts import estimate_text, weigh
-from app.core.validation.damage import Made, damages, mended
-from app.core.validation.details import check_detail
+from app.core.validation.damage import RecordedVersion, find_damage, mended_entries
+from app.core.validation.detail_checks import check_detail
 from app.core.validation.excuses import is_excuse
 from app.core.validation.gate import judge
 from app.core.validation.health import is_cut_off
@@ -275,8 +275,8 @@ def _texts(text: str) -> None:
     elide(text, 200)
     estimate_text(text)
     language_in(text)
-    frame([message(1, text)], max_tokens=500)
-    system_context(text, room=500)
+    frame_messages([message(1, text)], max_tokens=500)
+    system_context(text, max_tokens=500)
 
 
 def _offline(text: str) -> None:
@@ -299,8 +299,8 @@ def _damage(text: str) -> None:
     said = {one.seq: one.content for one in _many(text)}
     parts = [text[place : place + _SHORT] for place in range(0, len(text), _SHORT)]
     entries = [entry(f"F{n}", part, seqs=[n]) for n, part in enumerate(parts, start=1)]
-    made = Made(version=1, boundary_seq=1, entries=(*entries, entry("N1", text)), changed=len(entries))
-    mended(made.entries, damages([made], said), version=2)
+    made = RecordedVersion(version=1, boundary_seq=1, entries=(*entries, entry("N1", text)), changed_texts=len(entries))
+    mended_entries(made.entries, find_damage([made], said), version=2)
 
 
 def _ends(text: str) -> None:

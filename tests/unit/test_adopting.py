@@ -14,7 +14,7 @@ from app.core.model.anchors import Anchor
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.state.schema_change import from_anchors, in_schema, next_after, without_shown_anchors
-from app.core.summarizer.offline.retold import pieces
+from app.core.summarizer.offline.narrative_states import statement_pieces
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
 
@@ -176,7 +176,7 @@ def test_every_text_is_found_there_and_back_again(data: st.DataObject, one: str,
     back = in_schema(there, source, source=target, next_entry=next_after(there, len(before) + 1))
     for entries in (there, back):
         told = " ".join(" ".join(entry.text for entry in entries).split())
-        assert all(" ".join(piece.split()) in told for entry in before for piece in pieces(entry.text))
+        assert all(" ".join(piece.split()) in told for entry in before for piece in statement_pieces(entry.text))
         assert {seq for entry in entries for seq in entry.from_seqs} >= {s for entry in before for s in entry.from_seqs}
 
 

@@ -17,7 +17,7 @@ from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import parse_candidate
 from app.core.validation.claims import claims_of
 from app.core.validation.verdicts import verdicts_of
-from app.core.validation.verified_state import applied_verdicts
+from app.core.validation.verified_state import apply_verdicts
 from tests.unit.talk import fact
 from tests.unit.test_anchors_transitions import anchors_of, said
 
@@ -184,5 +184,9 @@ def test_a_claim_takes_effect_only_when_it_is_supported(verdict: str, agreed: in
     assert claim.statement == f"What #2 says ({MIGRATE.content}) is answered, done or settled by #5"
     told = json.dumps([{"n": 1, "verdict": verdict, "seq": 5, "quote": SESSIONS.content}])
     shown = {one.seq: (one.content,) for one in SPAN}
-    found = applied_verdicts((), [claim], verdicts_of(told, [claim]), shown=shown)
-    assert (len(found.agreed), len(found.refused), found.is_changed) == (agreed, refused, False)
+    found = apply_verdicts((), [claim], verdicts_of(told, [claim]), shown_texts=shown)
+    assert (len(found.supported_anchor_claims), len(found.unsupported_anchor_claims), found.is_changed) == (
+        agreed,
+        refused,
+        False,
+    )

@@ -13,7 +13,7 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.resolving import resolve
 from app.core.model.schemas import schema_named
 from app.core.summarizer.candidate import parse_candidate
-from app.core.summarizer.prompts import SUMMARY_VERSION, WORDS, render_summary
+from app.core.summarizer.prompts import PROMPT_WORDS, SUMMARY_VERSION, render_summary
 from bench import prompt_words, prompts
 from bench.prompt_measures import ENOUGH, Measures, compared, measured
 from bench.prompt_words import WRITTEN, PromptVersionError, known_versions, record, recorded, words_of
@@ -58,7 +58,7 @@ def worse(case: Case) -> Case:
 
 
 def of(cases: list[Case]) -> dict[str, Measures]:
-    return {case.id: measured(case, WORDS) for case in cases}
+    return {case.id: measured(case, PROMPT_WORDS) for case in cases}
 
 
 def test_a_planted_worse_version_is_told_as_worse_and_the_same_one_is_not(
@@ -141,7 +141,7 @@ async def test_what_a_model_answers_is_kept_and_compared(
     assert "Answered by a live model: 6 pairs of 6 conversations." in said
     assert "worse" in said
     with pytest.raises(TypeError):
-        prompts.with_words(ScriptedSummarizer(answer), WORDS)
+        prompts.with_words(ScriptedSummarizer(answer), PROMPT_WORDS)
 
 
 @pytest.mark.long
@@ -152,7 +152,7 @@ def test_pairs_whose_prompts_are_the_same_are_told_apart(
     path = ANSWERS / f"{cases[0].talk.id}.json"
     mixed = [*cases, *(case for case in of_talk(path) if case.preset == ALIKE)]
     record(SUMMARY_VERSION, {case.id: case.answer for case in mixed}, tmp_path)
-    words = {OLD: replace(WORDS, list_rules=words_of(OLD).list_rules), SUMMARY_VERSION: WORDS}
+    words = {OLD: replace(PROMPT_WORDS, list_rules=words_of(OLD).list_rules), SUMMARY_VERSION: PROMPT_WORDS}
     assert prompts.report(words, mixed, tmp_path / "none", tmp_path) == 0
     said = capsys.readouterr().out
     assert "Answered by writers: 6 pairs of 6 conversations." in said

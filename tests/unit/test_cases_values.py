@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.core.text.values import values
-from app.core.validation import exact
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation import exact_checks
+from app.core.validation.exact_checks import examine_candidate
+from app.core.validation.source_texts import SourceTexts
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import candidate, item, request, talk
 from tests.unit.timing import assert_linear
@@ -34,12 +34,12 @@ INVENTED = ("我们的总预算是6000元，不能再多了。", "总预算是90
 def test_an_invented_amount_between_chinese_signs_is_found(said: str, told: str, repaired: int) -> None:
     span = talk("你好，我们来谈谈这件事情。", "好的。", said, "明白了。")
     asked = request(span)
-    assert len(examine(candidate(item(told, 3)), Shown.of(asked)).failures) == repaired
+    assert len(examine_candidate(candidate(item(told, 3)), SourceTexts.of(asked)).failures) == repaired
 
 
 @pytest.mark.control("8", "28")
 def test_control_where_no_value_is_read_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "values", lambda _: ())
+    monkeypatch.setattr(exact_checks, "values", lambda _: ())
     with pytest.raises(AssertionError):
         test_an_invented_amount_between_chinese_signs_is_found(*INVENTED)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.core.validation import calculations, shown
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation import calculations, source_texts
+from app.core.validation.exact_checks import examine_candidate
+from app.core.validation.source_texts import SourceTexts
 from bench.trust.values import Count, a_day_off, blocks, by_chance, counted
 from tests.corpus import Corpus, corpus
 from tests.unit.talk import candidate, item, talk
@@ -89,7 +89,7 @@ def test_sentences_of_narratives_name_no_sources_and_are_calculated_from_what_sa
 
 
 def test_control_without_texts_alike_more_of_them_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shown, "_MOST_ALIKE", 0)
+    monkeypatch.setattr(source_texts, "_MOST_SIMILAR_SOURCES", 0)
     assert share(counted(blocks(rows(LOOSE)), as_items=False), "derived") > 0.65
 
 
@@ -99,7 +99,7 @@ def test_random_values_follow_from_nothing(every: int, least: float) -> None:
 
 
 def test_control_without_the_guard_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calculations, "CHANCE", 1.0)
+    monkeypatch.setattr(calculations, "MOST_MATCHING_SHARE", 1.0)
     assert share(by_chance(blocks(rows(every=8)))) < 0.85
 
 
@@ -142,9 +142,9 @@ SAID = {
     ],
 )
 def test_one_calculation(said: str, follows: str, does_not: str) -> None:
-    shown = Shown(talk(SAID[said]))
-    assert examine(candidate(item(follows, 1)), shown).failures == ()
-    assert len(examine(candidate(item(does_not, 1)), shown).failures) == 1
+    shown = SourceTexts(talk(SAID[said]))
+    assert examine_candidate(candidate(item(follows, 1)), shown).failures == ()
+    assert len(examine_candidate(candidate(item(does_not, 1)), shown).failures) == 1
 
 
 WRITTEN_OUT = [
@@ -163,49 +163,62 @@ WRITTEN_OUT = [
 
 @pytest.mark.parametrize(("said", "right", "wrong"), WRITTEN_OUT)
 def test_a_calculation_that_is_written_out_is_calculated(said: str, right: str, wrong: str) -> None:
-    shown = Shown(talk(*["Fine."] * 6, said, *["Good."] * 6))
+    shown = SourceTexts(talk(*["Fine."] * 6, said, *["Good."] * 6))
     for told in (candidate(item(right, 7)), candidate(narrative=f"{right}.")):
-        assert examine(told, shown).failures == ()
+        assert examine_candidate(told, shown).failures == ()
     for told in (candidate(item(wrong, 7)), candidate(narrative=f"{wrong}.")):
-        assert len(examine(told, shown).failures) == 1
+        assert len(examine_candidate(told, shown).failures) == 1
 
 
 def test_what_follows_is_an_operand_in_turn() -> None:
-    shown = Shown(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
-    assert examine(candidate(item("It saves 16.99 euros a month, 203.88 euros a year", 1)), shown).failures == ()
-    assert len(examine(candidate(item("It saves 15.99 euros a month, 191.88 euros a year", 1)), shown).failures) == 1
+    shown = SourceTexts(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
+    assert (
+        examine_candidate(candidate(item("It saves 16.99 euros a month, 203.88 euros a year", 1)), shown).failures == ()
+    )
+    assert (
+        len(examine_candidate(candidate(item("It saves 15.99 euros a month, 191.88 euros a year", 1)), shown).failures)
+        == 1
+    )
 
 
 def test_a_statement_without_sources_follows_from_where_its_other_values_stand() -> None:
-    shown = Shown(talk("The deposit is 350 euros of 1,820 euros.", *["Fine."] * 9, "We have 96 guests."))
+    shown = SourceTexts(talk("The deposit is 350 euros of 1,820 euros.", *["Fine."] * 9, "We have 96 guests."))
     told = candidate(narrative="350 euros are paid and 1,470 euros are left.")
-    assert examine(told, shown).failures == ()
-    assert len(examine(candidate(narrative="We have 96 guests and 1,470 euros are left."), shown).failures) == 1
+    assert examine_candidate(told, shown).failures == ()
+    assert (
+        len(examine_candidate(candidate(narrative="We have 96 guests and 1,470 euros are left."), shown).failures) == 1
+    )
 
 
 def test_what_is_told_twice_follows_twice() -> None:
-    shown = Shown(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
-    assert examine(candidate(item("She saves 16.99 euros a month and he 16.99 euros", 1)), shown).failures == ()
-    [failure] = examine(candidate(item("She saves 15.99 euros a month and he 15.99 euros", 1)), shown).failures
+    shown = SourceTexts(talk("The old plan is 34.99 euros, the new one 18 euros a month."))
+    assert (
+        examine_candidate(candidate(item("She saves 16.99 euros a month and he 16.99 euros", 1)), shown).failures == ()
+    )
+    [failure] = examine_candidate(
+        candidate(item("She saves 15.99 euros a month and he 15.99 euros", 1)), shown
+    ).failures
     assert [value.text for value in failure.values] == ["15.99 euros"] * 2
     right, wrong = "She saves 16.99 euros a month", "he 16.99 euros (34.99 - 17)"
-    assert len(examine(candidate(item(f"{right} and {wrong}", 1)), shown).failures) == 1, "its own calculation is wrong"
+    assert len(examine_candidate(candidate(item(f"{right} and {wrong}", 1)), shown).failures) == 1, (
+        "its own calculation is wrong"
+    )
 
 
 TRIP = "The cap went off on 11 March 2027. The trip begins on 2 May 2027."
 
 
 def test_a_length_in_a_narrative_follows_from_a_likely_calculation_though_others_do_too() -> None:
-    shown = Shown(talk(TRIP))
+    shown = SourceTexts(talk(TRIP))
     for told, failing in (("seven", 0), ("five", 1), ("nine", 1)):
         narrative = f"The cap went off roughly {told} weeks before the trip."
-        assert len(examine(candidate(narrative=narrative), shown).failures) == failing, told
+        assert len(examine_candidate(candidate(narrative=narrative), shown).failures) == failing, told
 
 
 def test_control_as_other_values_it_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calculations, "_is_in_days_or_longer", lambda _: False)
     narrative = "The cap went off roughly seven weeks before the trip."
-    assert len(examine(candidate(narrative=narrative), Shown(talk(TRIP))).failures) == 1
+    assert len(examine_candidate(candidate(narrative=narrative), SourceTexts(talk(TRIP))).failures) == 1
 
 
 @pytest.mark.long
@@ -214,6 +227,6 @@ def test_control_as_other_values_it_would_not(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_hostile_text_is_reckoned_with_in_linear_time(unit: str) -> None:
     def examined(text: str) -> object:
-        return examine(candidate(item(text + " 7,654,321.17 99.31 88.37 euros", 1)), Shown(talk(text)))
+        return examine_candidate(candidate(item(text + " 7,654,321.17 99.31 88.37 euros", 1)), SourceTexts(talk(text)))
 
     assert_linear(examined, unit * (6_000 // len(unit)))

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.model.claims import Claim
 from app.core.model.repairs import Repair
-from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources
+from app.core.validation.claims import MOST_CLAIMS, DigestText, claim_batches, claims_of, unshown_sources
 from tests.unit.talk import entry
 
 
@@ -143,13 +143,13 @@ def test_the_older_messages_on_which_claims_rest_are_named() -> None:
     old = entry("F1", "The budget is 900", seqs=(3, 5))
     after = [entry("F9", "The budget is 700", seqs=(3, 41)), replace(old, pruned=True, replaced_by=("F9",))]
     digest = DigestText(id="d", topic="t", brief="b", from_seq=1, to_seq=60)
-    assert older_sources(claims_of([old], after, digests=[digest]), range(40, 61)) == (3, 5)
+    assert unshown_sources(claims_of([old], after, digests=[digest]), range(40, 61)) == (3, 5)
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, [1]), (60, [60]), (61, [31, 30]), (121, [41, 41, 39])])
 def test_many_claims_are_put_in_calls_of_about_the_same_size(count: int, sizes: list[int]) -> None:
     claims = claims_of([], [entry(f"F{number}", f"fact {number}") for number in range(1, count + 1)])
-    calls = batches(claims)
+    calls = claim_batches(claims)
     assert [len(call) for call in calls] == sizes
     assert [claim for call in calls for claim in call] == list(claims)
     assert all(len(call) <= MOST_CLAIMS for call in calls)

@@ -18,11 +18,11 @@ from app.core.text.values import Value, values
 from app.core.validation import cutting
 from app.core.validation.claims import claims_of
 from app.core.validation.cutting import without_values
-from app.core.validation.exact import examine, without_failures
-from app.core.validation.restoring import Restoring
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import examine_candidate, without_failures
+from app.core.validation.restoring import Restoration
+from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import applied_verdicts
+from app.core.validation.verified_state import apply_verdicts
 from tests.unit.talk import candidate, entry, item, talk
 
 NOTHING = compiled(r"(?!)")
@@ -120,10 +120,14 @@ def test_what_limits_or_turns_the_rest_is_not_cut_off(text: str) -> None:
     assert without_values(text, failing) == ""
 
 
-@pytest.mark.parametrize("name", ["_CONTRAST", "_BOUND", "_BINDS"])
+@pytest.mark.parametrize("name", ["_CONTRAST_WORDS", "_NEGATION_OR_CONDITION", "_LIMITING_WORDS"])
 def test_control_without_the_look_for_that_it_would_be(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    turned = {"_CONTRAST": "but 777 euros in May", "_BOUND": "not 777 euros", "_BINDS": "until 777 euros are paid"}
-    others = {"_BOUND": ("_BINDS",)}  # "not" is in both
+    turned = {
+        "_CONTRAST_WORDS": "but 777 euros in May",
+        "_NEGATION_OR_CONDITION": "not 777 euros",
+        "_LIMITING_WORDS": "until 777 euros are paid",
+    }
+    others = {"_NEGATION_OR_CONDITION": ("_LIMITING_WORDS",)}  # "not" is in both
     text = f"Ruth pays 250 euros a week, {turned[name]}."
     for one in (name, *others.get(name, ())):
         assert rest(text, "777 euros") == ""
@@ -159,7 +163,7 @@ def test_nothing_is_cut_where_no_sentence_would_be_left(text: str, why: str) -> 
 
 
 def test_control_in_a_language_that_we_know_it_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutting, "_READ", frozenset({"pl"}))
+    monkeypatch.setattr(cutting, "_CLAUSE_LANGUAGES", frozenset({"pl"}))
     assert rest(
         "Ruth płaci 250 euro za ogród w każdym tygodniu i bardzo się z tego cieszy, razem 777 euro.", "777 euro"
     )
@@ -194,16 +198,16 @@ def test_what_was_cut_off_comes_back_where_a_verifier_supports_it(field: str) ->
     is_item = field == "logos"
     whole = f"{other} {text}"
     written = candidate(item(text, 1)) if is_item else candidate(item(other, 2, 3), narrative=whole)
-    made = without_failures(examine(written, Shown(said)), SESSION)
+    made = without_failures(examine_candidate(written, SourceTexts(said)), SESSION)
     (repair,) = made.repairs
     assert (repair.field, repair.before, repair.after) == (field, text, short)
     served = entry("F1", short) if is_item else entry("N1", made.candidate.narrative[field], field)
     claims = claims_of([served], [served], repairs=[replace(repair, entry_id=served.id)])
     asked = [one for one in claims if one.kind == "cut"]
     verdicts = [Verdict(n=one.n, verdict="supported", seq=1, quote="Ruth pays 250 euros") for one in asked]
-    into = Restoring(schema=SESSION, version=7, next_entry=40, boundary_seq=3, messages=said)
+    into = Restoration(schema=SESSION, version=7, next_entry=40, boundary_seq=3, messages=said)
     shown = {one.seq: (one.content,) for one in said}
-    (back,) = applied_verdicts([served], asked, verdicts, shown=shown, restoring=into).entries
+    (back,) = apply_verdicts([served], asked, verdicts, shown_texts=shown, restoration=into).entries
     assert back.text == (text if is_item else whole)
 
 

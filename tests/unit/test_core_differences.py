@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.core.validation import differences
-from app.core.validation.exact import examine
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import examine_candidate
+from app.core.validation.source_texts import SourceTexts
 from tests.unit.talk import candidate, item, talk
 
 FAR = ["Fine."] * 8
@@ -30,23 +30,23 @@ WRONG = {"1,580": "1,430", "4.3": "4.6", "1.9": "1.4", "2,5": "2,8", "250": "350
 
 @pytest.mark.parametrize(("before", "now", "told", "right"), TOLD)
 def test_a_difference_of_an_amount_that_stands_far_away(before: str, now: str, told: str, right: str) -> None:
-    shown = Shown(talk(before, *FAR, now))
+    shown = SourceTexts(talk(before, *FAR, now))
     for text, failing in ((told.format(right), 0), (told.format(WRONG[right]), 1)):
-        assert len(examine(candidate(item(text, 10)), shown).failures) == failing, text
+        assert len(examine_candidate(candidate(item(text, 10)), shown).failures) == failing, text
 
 
 def test_of_two_amounts_in_the_statement() -> None:
-    shown = Shown(
+    shown = SourceTexts(
         talk("The test has 90 marks, I need 65. Last time it was 48, of 7 tasks 3 went wrong, 12 were not tried.")
     )
     for more, failing in ((17, 0), (19, 1)):
         text = f"The user needs 65 of the 90 marks, {more} more than the 48 of last time"
-        assert len(examine(candidate(item(text, 1)), shown).failures) == failing
+        assert len(examine_candidate(candidate(item(text, 1)), shown).failures) == failing
 
 
 def test_where_nothing_says_so_it_is_none() -> None:
-    shown = Shown(talk("Kessler wants 14,900 euros.", *FAR, "Solvig wants 13,320 euros."))
-    assert len(examine(candidate(item("Solvig wants 13,320 euros and 1,580 euros", 10)), shown).failures) == 1
+    shown = SourceTexts(talk("Kessler wants 14,900 euros.", *FAR, "Solvig wants 13,320 euros."))
+    assert len(examine_candidate(candidate(item("Solvig wants 13,320 euros and 1,580 euros", 10)), shown).failures) == 1
 
 
 MANY = " ".join(
@@ -56,13 +56,18 @@ MANY = " ".join(
 
 def test_among_many_amounts_any_number_would_be_a_difference() -> None:
     told = candidate(item("The last box holds 45 kg, 17 kg more than the first", 10))
-    assert examine(told, Shown(talk("The first box held 28 kg.", *FAR, "The last box holds 45 kg."))).failures == ()
-    crowded = Shown(talk(f"The first box held 28 kg. {MANY}", *FAR, "The last box holds 45 kg."))
-    assert len(examine(told, crowded).failures) == 1
+    assert (
+        examine_candidate(
+            told, SourceTexts(talk("The first box held 28 kg.", *FAR, "The last box holds 45 kg."))
+        ).failures
+        == ()
+    )
+    crowded = SourceTexts(talk(f"The first box held 28 kg. {MANY}", *FAR, "The last box holds 45 kg."))
+    assert len(examine_candidate(told, crowded).failures) == 1
 
 
 def test_control_without_that_guard_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(differences, "CHANCE", 1.0)
-    crowded = Shown(talk(f"The first box held 28 kg. {MANY}", *FAR, "The last box holds 45 kg."))
+    monkeypatch.setattr(differences, "MOST_MATCHING_SHARE", 1.0)
+    crowded = SourceTexts(talk(f"The first box held 28 kg. {MANY}", *FAR, "The last box holds 45 kg."))
     told = candidate(item("The last box holds 45 kg, 17 kg more than the first", 10))
-    assert examine(told, crowded).failures == ()
+    assert examine_candidate(told, crowded).failures == ()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.core.validation.claims import DigestText, claims_of
-from app.core.validation.evidence import background, evidence
+from app.core.validation.evidence import background_entries, evidence_messages
 from tests.unit.talk import entry, message
 
 CHUNK = [
@@ -21,7 +21,7 @@ CHUNK = [
 
 def seqs(*texts: tuple[str, tuple[int, ...]]) -> list[int]:
     claims = claims_of([], [entry(f"F{number}", text, seqs=named) for number, (text, named) in enumerate(texts, 1)])
-    return [one.seq for one in evidence(claims, CHUNK)]
+    return [one.seq for one in evidence_messages(claims, CHUNK)]
 
 
 def test_what_a_claim_names_is_shown_with_what_it_answers_and_how_it_was_answered() -> None:
@@ -42,7 +42,7 @@ def test_every_sentence_of_a_claim_is_looked_for() -> None:
 
 def test_of_what_a_narrative_tells_the_answer_is_shown_too() -> None:
     narrative = claims_of([], [entry("N1", "The choir rehearses in the school.")])
-    assert [one.seq for one in evidence(narrative, CHUNK)] == [2, 8, 9]
+    assert [one.seq for one in evidence_messages(narrative, CHUNK)] == [2, 8, 9]
 
 
 def test_one_sentence_that_joins_what_three_messages_say_is_judged_by_all_of_them() -> None:
@@ -56,16 +56,16 @@ def test_one_sentence_that_joins_what_three_messages_say_is_judged_by_all_of_the
         "Swam 1000 metres in 32 minutes and bought the card for 20 swims at 680 francs, 34 francs each, 11 francs "
         "cheaper than a single swim, and its validity ends on 30 November at Midnight Baths."
     )
-    assert [one.seq for one in evidence(claims_of([], [entry("N1", told)]), talk)] == [1, 2, 7]
+    assert [one.seq for one in evidence_messages(claims_of([], [entry("N1", told)]), talk)] == [1, 2, 7]
 
 
 def test_a_digest_is_judged_by_its_stretch() -> None:
     digest = DigestText(id="d", topic="The choir", brief="It rehearses in the chapel.", from_seq=1, to_seq=4)
-    assert [one.seq for one in evidence(claims_of([], [], digests=[digest]), CHUNK)] == [2, 3]
+    assert [one.seq for one in evidence_messages(claims_of([], [], digests=[digest]), CHUNK)] == [2, 3]
     whole = replace(digest, to_seq=9)
-    assert [one.seq for one in evidence(claims_of([], [], digests=[whole]), CHUNK)][-1] == 8
+    assert [one.seq for one in evidence_messages(claims_of([], [], digests=[whole]), CHUNK)][-1] == 8
     nowhere = replace(digest, from_seq=70, to_seq=80)
-    assert evidence(claims_of([], [], digests=[nowhere]), CHUNK) == ()
+    assert evidence_messages(claims_of([], [], digests=[nowhere]), CHUNK) == ()
 
 
 class TestBackground:
@@ -73,16 +73,16 @@ class TestBackground:
         old, kept, other = entry("F1", "The budget is 900"), entry("F2", "Has a cat"), entry("F3", "Likes tea")
         changed = replace(other, text="Likes tea with milk")
         after = [changed, kept, entry("F9", "The budget is 700"), replace(old, pruned=True, replaced_by=("F9",))]
-        found = background(claims_of([old, kept, other], after), CHUNK, [old, kept, other])
+        found = background_entries(claims_of([old, kept, other], after), CHUNK, [old, kept, other])
         assert found == (old, other)
 
     def test_words_that_no_message_holds_are_told_where_an_entry_holds_them(self) -> None:
         before = [entry("F1", "The user is Orla Byrne"), entry("F2", "Orla has a cat"), entry("F3", "The choir is old")]
         claims = claims_of(before, [*before, entry("F9", "Orla Byrne sings in the choir")])
-        assert background(claims, CHUNK, before) == (before[0],)
+        assert background_entries(claims, CHUNK, before) == (before[0],)
 
     def test_of_a_narrative_only_the_sentences_that_hold_them(self) -> None:
         told = entry("N1", "Orla plans a trip. They met in May. A dog was bought.")
         claims = claims_of([told], [told, entry("F9", "The dog belongs to Orla")])
-        (found,) = background(claims, CHUNK, [told])
+        (found,) = background_entries(claims, CHUNK, [told])
         assert (found.id, found.text) == ("N1", "Orla plans a trip. A dog was bought.")

@@ -20,11 +20,19 @@ from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateSchema
 from app.core.text.patterns import compiled
 from app.core.text.values import values
-from app.core.validation import cutting, exact, expected_amounts
-from app.core.validation.asking import doubts_of, second_answer
-from app.core.validation.exact import MOST_DOUBTS, STRETCHES, Examined, Settled, examine, with_answers, without_failures
+from app.core.validation import cutting, exact_checks, expected_amounts
+from app.core.validation.asking import doubts_of, parse_second_answer
+from app.core.validation.exact_checks import (
+    MOST_DOUBTS,
+    SEGMENTS_FIELD,
+    ExaminedCandidate,
+    RepairedCandidate,
+    examine_candidate,
+    with_second_answers,
+    without_failures,
+)
 from app.core.validation.gate import GateReport, judge, judge_again
-from app.core.validation.shown import Shown
+from app.core.validation.source_texts import SourceTexts
 from tests.profiles import examples
 from tests.unit.talk import START, answer, candidate, entry, fact, item, proposal, request, talk
 
@@ -35,21 +43,21 @@ TRIP = talk(
     "Then the papers will be in order.",
     "Rent is 85 a month, and the lawyer wants 1,250 euros.",
 )
-SHOWN = Shown(TRIP)
+SHOWN = SourceTexts(TRIP)
 CABIN = "Clara pays 900 euros for the cabin"
 TALE = "Clara rents a cabin in Porto for 900 euros.  The train leaves at 18:34 !  They wait for a permit."
 
 
-def examined(*items: CandidateItem, narrative: str = "") -> Examined:
-    return examine(candidate(*items, narrative=narrative), SHOWN)
+def examined(*items: CandidateItem, narrative: str = "") -> ExaminedCandidate:
+    return examine_candidate(candidate(*items, narrative=narrative), SHOWN)
 
 
-def left(*items: CandidateItem, narrative: str = "", schema: StateSchema = SESSION) -> Settled:
+def left(*items: CandidateItem, narrative: str = "", schema: StateSchema = SESSION) -> RepairedCandidate:
     return without_failures(examined(*items, narrative=narrative), schema)
 
 
-def texts(one: Settled | Candidate) -> list[str]:
-    made = one.candidate if isinstance(one, Settled) else one
+def texts(one: RepairedCandidate | Candidate) -> list[str]:
+    made = one.candidate if isinstance(one, RepairedCandidate) else one
     return [item.text for item in made.items]
 
 
@@ -57,9 +65,9 @@ def novel(text: str, *seqs: int) -> list[str]:
     return [value.text for failure in examined(item(text, *seqs)).failures for value in failure.values]
 
 
-def told(*sentences: str, schema: StateSchema, field: str) -> Settled:
+def told(*sentences: str, schema: StateSchema, field: str) -> RepairedCandidate:
     whole = Candidate(narrative={field: " ".join(sentences)})
-    return without_failures(examine(whole, SHOWN), schema)
+    return without_failures(examine_candidate(whole, SHOWN), schema)
 
 
 # --- what was shown
@@ -106,15 +114,15 @@ def test_a_value_that_nobody_stated_fails(text: str, value: str) -> None:
 
 def test_control_with_the_value_in_a_message_it_holds() -> None:
     for text in ("Clara pays 950 euros for the cabin", "The ticket is BK-2292", "Write to clara@example.org"):
-        assert examine(candidate(item(text, 1)), Shown((*TRIP, *talk(text, start=6)))).failures == ()
+        assert examine_candidate(candidate(item(text, 1)), SourceTexts((*TRIP, *talk(text, start=6)))).failures == ()
 
 
 def test_the_hint_says_what_may_be_meant() -> None:
     (failure,) = examined(item("The dog is 5 years old", 3)).failures
-    assert failure.says == "#3: 3 years"
+    assert failure.hints == "#3: 3 years"
     (doubt,) = doubts_of([failure])
-    assert (doubt.statement, doubt.values, doubt.says) == ("The dog is 5 years old", ("5 years",), failure.says)
-    known = Shown(
+    assert (doubt.statement, doubt.values, doubt.says) == ("The dog is 5 years old", ("5 years",), failure.hints)
+    known = SourceTexts(
         talk(
             "The hall costs 300 euros. The band costs 280 euros a night, the hall 40 miles away.",
             "We met on 24 February. The band costs 410 euros with a hall.",
@@ -123,14 +131,14 @@ def test_the_hint_says_what_may_be_meant() -> None:
     )
 
     def hint(text: str) -> str:
-        return "".join(one.says for one in examine(candidate(item(text, 1)), known).failures)
+        return "".join(one.hints for one in examine_candidate(candidate(item(text, 1)), known).failures)
 
     assert hint("The band costs 350 euros a night") == "#1: 280 euros"
     assert hint("The band costs 350 euros") == "#1: 280 euros; #2: 410 euros", "both say as much of it"
     assert hint("The band costs 280 euros, later 350 euros") == "#2: 410 euros", "not what it tells rightly"
     assert hint("It was 350 euros on 24 February") == "", "a value of another sentence"
     assert hint("For 40 miles it was 350 euros") == "#1: 280 euros", "what tells another of its values"
-    assert [one.says for one in examined(item("Clara has ticket BK-2219", 1)).failures] == ["#1: BK-2291"]
+    assert [one.hints for one in examined(item("Clara has ticket BK-2219", 1)).failures] == ["#1: BK-2291"]
 
 
 @pytest.mark.parametrize(
@@ -144,16 +152,16 @@ def test_the_hint_says_what_may_be_meant() -> None:
     ],
 )
 def test_control_what_can_hardly_be_meant_is_no_hint(text: str, why: str) -> None:
-    known = Shown(talk("The band, no. HX-4040, costs 280 euros.", "Fine, 24 February."))
-    (failure,) = examine(candidate(item(text, 1)), known).failures
-    assert (failure.says, len(failure.values)) == ("", 1), why
+    known = SourceTexts(talk("The band, no. HX-4040, costs 280 euros.", "Fine, 24 February."))
+    (failure,) = examine_candidate(candidate(item(text, 1)), known).failures
+    assert (failure.hints, len(failure.values)) == ("", 1), why
 
 
 def test_a_value_of_the_state_the_anchors_or_the_system_prompt_was_shown() -> None:
     assert novel("The deposit is 250 euros", 1) == ["250 euros"]
     previous = entry("F1", "The deposit was fixed", superseded=["The deposit is 250 euros"])
-    for shown in (Shown(TRIP, [previous]), Shown(TRIP, system_prompt="A deposit is always 250 euros.")):
-        assert examine(candidate(item("The deposit is 250 euros", 1)), shown).failures == ()
+    for shown in (SourceTexts(TRIP, [previous]), SourceTexts(TRIP, system_prompt="A deposit is always 250 euros.")):
+        assert examine_candidate(candidate(item("The deposit is 250 euros", 1)), shown).failures == ()
 
 
 @pytest.mark.parametrize(
@@ -174,10 +182,10 @@ def test_names_and_parts_that_the_prompt_shows_are_shown(told: str, other: str) 
             {"type": "place", "lat": 52.5163, "lon": 13.3777},
         ),
     )
-    assert examine(candidate(item(told, 1), narrative=told), Shown([asked, said])).failures == ()
-    assert len(examine(candidate(item(other, 1), narrative=other), Shown([asked, said])).failures) > 1, (
-        "control: another"
-    )
+    assert examine_candidate(candidate(item(told, 1), narrative=told), SourceTexts([asked, said])).failures == ()
+    assert (
+        len(examine_candidate(candidate(item(other, 1), narrative=other), SourceTexts([asked, said])).failures) > 1
+    ), "control: another"
 
 
 @pytest.mark.parametrize(
@@ -195,9 +203,13 @@ def test_numbers_that_a_tool_lists_without_blanks_are_found_one_by_one(record: s
     of_tool = replace(result, role="tool")
     called = replace(said, parts=({"type": "tool_call", "id": "c1", "name": "shell", "arguments": record},))
     for shown in ([asked, said, of_tool], [asked, called]):
-        assert examine(candidate(item(told, 2)), Shown(shown)).failures == ()
-    assert examine(candidate(item(told, 3)), Shown([asked, said, result])).failures, "a person writes 1,200 so"
-    assert examine(candidate(item("It printed 77 and 678.", 2)), Shown([asked, called])).failures, "control: no part"
+        assert examine_candidate(candidate(item(told, 2)), SourceTexts(shown)).failures == ()
+    assert examine_candidate(candidate(item(told, 3)), SourceTexts([asked, said, result])).failures, (
+        "a person writes 1,200 so"
+    )
+    assert examine_candidate(candidate(item("It printed 77 and 678.", 2)), SourceTexts([asked, called])).failures, (
+        "control: no part"
+    )
 
 
 def test_a_value_from_elsewhere_is_recorded_and_changes_nothing() -> None:
@@ -211,10 +223,11 @@ def test_a_value_from_elsewhere_is_recorded_and_changes_nothing() -> None:
 def test_control_a_value_from_its_own_sources_is_not_recorded() -> None:
     assert left(item("The lawyer wants 1,250 euros", 5)).repairs == ()
     assert left(item("The lawyer wants 1,250 euros", 4)).repairs == (), "an answer is understood from its question"
-    replacing = examine(
-        candidate(item("It costs 777 euros", 1, replaces=["F7"])), Shown(TRIP, [entry("F7", "It costs 777 euros")])
+    replacing = examine_candidate(
+        candidate(item("It costs 777 euros", 1, replaces=["F7"])),
+        SourceTexts(TRIP, [entry("F7", "It costs 777 euros")]),
     )
-    assert replacing.borrowed == (), "nor one of the entry that it replaces"
+    assert replacing.borrowed_values == (), "nor one of the entry that it replaces"
 
 
 # --- what follows from others
@@ -233,7 +246,7 @@ SUMS = talk("The bill says 700 euros for the room and 250 euros for meals.", "Fi
     ],
 )
 def test_sums_differences_and_thousands_left_unsaid_count_as_shown(text: str, seqs: tuple[int, ...]) -> None:
-    assert examine(candidate(item(text, *seqs)), Shown(SUMS)).failures == ()
+    assert examine_candidate(candidate(item(text, *seqs)), SourceTexts(SUMS)).failures == ()
 
 
 @pytest.mark.parametrize(
@@ -246,7 +259,7 @@ def test_sums_differences_and_thousands_left_unsaid_count_as_shown(text: str, se
     ],
 )
 def test_control_a_number_that_is_no_sum_does_not(text: str, seqs: tuple[int, ...]) -> None:
-    assert len(examine(candidate(item(text, *seqs)), Shown(SUMS)).failures) == 1
+    assert len(examine_candidate(candidate(item(text, *seqs)), SourceTexts(SUMS)).failures) == 1
 
 
 @pytest.mark.parametrize(("told", "failing"), [("5,800", 0), ("5,900", 1), ("58", 1)])
@@ -254,23 +267,26 @@ def test_a_round_sum_from_a_thousand_on_of_two_values_beside_it_holds(told: str,
     counts = ", ".join(f"{1_000 * number + 300} to {700 * number + 100}" for number in range(1, 12))
     chapters = talk("Chapter 1 has 3,100 words.", "And chapter 2?", f"It has 2,700, of {counts} in all.")
     text = f"Chapter 1 has 3,100 words, chapter 2 has 2,700, together {told}"
-    assert len(examine(candidate(item(text, 1, 3)), Shown(chapters)).failures) == failing
+    assert len(examine_candidate(candidate(item(text, 1, 3)), SourceTexts(chapters)).failures) == failing
 
 
 @pytest.mark.parametrize(("told", "failing"), [("20.40", 0), ("20", 0), ("20.00", 1)])
 def test_a_sum_is_as_exact_as_it_is_written(told: str, failing: int) -> None:
     bill = talk("The soup was 12.30 euros, the coffee 8.10 euros.")
-    assert len(examine(candidate(item(f"Soup and coffee cost {told} euros", 1)), Shown(bill)).failures) == failing
+    assert (
+        len(examine_candidate(candidate(item(f"Soup and coffee cost {told} euros", 1)), SourceTexts(bill)).failures)
+        == failing
+    )
 
 
 def test_thousands_are_left_unsaid_in_the_own_source_only() -> None:
     far = talk("A house there is sold for 620.", *["Fine."] * 6, "And the boat?")
     text = "The boat is 620000 euros"
-    assert examine(candidate(item(text, 1)), Shown(far)).failures == ()
-    assert len(examine(candidate(item(text, 8)), Shown(far)).failures) == 1
+    assert examine_candidate(candidate(item(text, 1)), SourceTexts(far)).failures == ()
+    assert len(examine_candidate(candidate(item(text, 8)), SourceTexts(far)).failures) == 1
 
 
-FACTORS = (*expected_amounts._USUAL, *expected_amounts._SELDOM)
+FACTORS = (*expected_amounts._USUAL_FACTORS, *expected_amounts._RARE_FACTORS)
 """Factors as of "for each of two" or "for each day of a week"."""
 
 
@@ -278,7 +294,7 @@ FACTORS = (*expected_amounts._USUAL, *expected_amounts._SELDOM)
 @example(700, 250, 950)
 def test_exactly_sums_and_differences_follow(one: int, other: int, said: int) -> None:
     span = talk(f"The room costs {one} euros and the meals {other} euros.")
-    found = examine(candidate(item(f"It comes to {said} euros", 1)), Shown(span)).failures
+    found = examine_candidate(candidate(item(f"It comes to {said} euros", 1)), SourceTexts(span)).failures
     follows = said in {one, other, one + other, abs(one - other)}
     scaled = [number * factor**sign for number in (one, other) for factor in FACTORS for sign in (1, -1)]
     is_scaled = any(abs(said - number) <= max(1, said / 50) for number in scaled)
@@ -293,19 +309,21 @@ def test_exactly_sums_and_differences_follow(one: int, other: int, said: int) ->
 
 def test_what_an_item_takes_the_place_of_is_calculated_from_too() -> None:
     """The budget is only in the entry, and what is left only in the message."""
-    shown = Shown(talk("Boxes cost 108 euros, so 848 euros are left.", start=9), [entry("F1", "Budget: 1,500 euros.")])
+    shown = SourceTexts(
+        talk("Boxes cost 108 euros, so 848 euros are left.", start=9), [entry("F1", "Budget: 1,500 euros.")]
+    )
     spent = "Of the budget 652 euros are spent and 848 euros are left."
-    assert not examine(candidate(item(spent, 9, replaces=["F1"])), shown).failures
-    assert examine(candidate(item(spent, 9)), shown).failures, "control"
+    assert not examine_candidate(candidate(item(spent, 9, replaces=["F1"])), shown).failures
+    assert examine_candidate(candidate(item(spent, 9)), shown).failures, "control"
     wrong = spent.replace("652", "637")
-    assert examine(candidate(item(wrong, 9, replaces=["F1"])), shown).failures
+    assert examine_candidate(candidate(item(wrong, 9, replaces=["F1"])), shown).failures
 
 
 @pytest.mark.parametrize("told", ["They begin with 1,335.", "They begin with about 1,340."])
 def test_what_an_item_calculated_a_narrative_and_a_digest_may_tell_too(told: str) -> None:
     papers = "The papers will be in order."
     made = candidate(item("Rent and lawyer: 1,335 in the first month.", 5), narrative=f"{papers} {told}")
-    assert not examine(replace(made, digests=described(brief=told).digests), SHOWN).failures
+    assert not examine_candidate(replace(made, digests=described(brief=told).digests), SHOWN).failures
 
 
 def test_control_an_item_that_fails_lends_its_value_to_nothing() -> None:
@@ -316,18 +334,18 @@ def test_control_an_item_that_fails_lends_its_value_to_nothing() -> None:
 @pytest.mark.parametrize(("days", "failing"), [(20, 0), (25, 1)])
 def test_a_narrative_counts_the_days_from_the_newest_message(days: int, failing: int) -> None:
     said, thanks = talk("My exam is on 21 January 2027.", "Good.")
-    known = Shown([said, replace(thanks, created_at=datetime(2027, 1, 1, 9, tzinfo=UTC))])
+    known = SourceTexts([said, replace(thanks, created_at=datetime(2027, 1, 1, 9, tzinfo=UTC))])
     told = f"The exam of 21 January 2027 is {days} days away."
-    assert len(examine(candidate(narrative=told), known).failures) == failing
+    assert len(examine_candidate(candidate(narrative=told), known).failures) == failing
     digest = replace(candidate(), digests=described(brief=told).digests)
-    assert examine(digest, known).failures, "control: a digest tells of its own stretch"
+    assert examine_candidate(digest, known).failures, "control: a digest tells of its own stretch"
 
 
 def test_sources_are_completed_with_the_message_that_alone_holds_a_value() -> None:
     made = examined(item("Clara pays 900 euros; the permit takes 45 days", 1)).candidate
     assert made.items[0].from_seqs == (1, 3)
-    known = Shown(TRIP, [entry("F1", "The deposit is 250 euros", seqs=(41, 42))])
-    (of_entry,) = examine(candidate(item("Clara paid a deposit of 250 euros", 1)), known).candidate.items
+    known = SourceTexts(TRIP, [entry("F1", "The deposit is 250 euros", seqs=(41, 42))])
+    (of_entry,) = examine_candidate(candidate(item("Clara paid a deposit of 250 euros", 1)), known).candidate.items
     assert of_entry.from_seqs == (1, 41, 42), "what only an entry holds has that entry's sources"
 
 
@@ -337,10 +355,12 @@ def test_control_a_value_of_a_named_source_adds_none() -> None:
 
 def test_control_what_several_may_have_told_names_none_of_them() -> None:
     said = talk("The cabin costs 900 euros.", "So 900 euros.", "Is the ferry 40 francs?", "We need 25 chairs.")
-    known = Shown(said, [entry("F1", "The boat is 70 pounds", seqs=(41,)), entry("N2", "A boat of 70 pounds", seqs=())])
+    known = SourceTexts(
+        said, [entry("F1", "The boat is 70 pounds", seqs=(41,)), entry("N2", "A boat of 70 pounds", seqs=())]
+    )
 
     def sources(text: str, *seqs: int, replaces: Sequence[str] = ()) -> tuple[int, ...]:
-        return examine(candidate(item(text, *seqs, replaces=replaces)), known).candidate.items[0].from_seqs
+        return examine_candidate(candidate(item(text, *seqs, replaces=replaces)), known).candidate.items[0].from_seqs
 
     assert sources("The cabin is 900 euros, the ferry 40 francs", 4) == (4, 3)
     assert sources("The cabin is 900 euros", 3) == (3,)
@@ -348,18 +368,18 @@ def test_control_what_several_may_have_told_names_none_of_them() -> None:
     assert sources("They bought 25", 1) == (1,), "a small number stands there by chance"
     assert sources("The boat: 70 pounds", 1) == (1, 41), "a narrative is no second source"
     twice = [entry("F1", "The boat is 70 pounds", seqs=(41,)), entry("F2", "The raft is 70 pounds", seqs=(42,))]
-    known = Shown(said, twice)
+    known = SourceTexts(said, twice)
     assert sources("The boat: 70 pounds", 1) == (1,)
     assert sources("The boat: 70 pounds", 1, replaces=["F1"]) == (1, 41), "that of what it replaces"
     assert sources("The boat: 70 pounds", 41) == (41,)
 
 
 def test_an_earlier_message_is_known_by_the_entries_that_rest_on_it() -> None:
-    known = Shown(TRIP, [entry("F1", "The boat is 70 pounds, the deposit 12", seqs=(41, 42))])
-    by_entry = examine(candidate(item("The boat without the deposit is 58 pounds", 42)), known)
+    known = SourceTexts(TRIP, [entry("F1", "The boat is 70 pounds, the deposit 12", seqs=(41, 42))])
+    by_entry = examine_candidate(candidate(item("The boat without the deposit is 58 pounds", 42)), known)
     assert by_entry.failures == (), "it is calculated from"
-    assert examine(candidate(item("The boat is 70 pounds", 41)), known).borrowed == ()
-    assert len(examine(candidate(item("The ticket is BK-2291", 41)), known).borrowed) == 1
+    assert examine_candidate(candidate(item("The boat is 70 pounds", 41)), known).borrowed_values == ()
+    assert len(examine_candidate(candidate(item("The ticket is BK-2291", 41)), known).borrowed_values) == 1
 
 
 PRICES = talk(
@@ -381,14 +401,14 @@ PRICES = talk(
 )
 def test_a_number_without_its_scale_is_found_beside_amounts_of_its_size(text: str) -> None:
     (value,) = values(text)
-    assert Shown(PRICES).sources(value)
-    assert examine(candidate(narrative=f"{text}."), Shown(PRICES)).failures == ()
+    assert SourceTexts(PRICES).sources_of(value)
+    assert examine_candidate(candidate(narrative=f"{text}."), SourceTexts(PRICES)).failures == ()
 
 
 @pytest.mark.parametrize("text", ["The roof may cost 65,000 euros", "35k seats", "Предел 1,76 млн рублей"])
 def test_control_another_number_or_none_of_that_size_beside_it(text: str) -> None:
     (value,) = values(text)
-    assert not Shown(PRICES).sources(value)
+    assert not SourceTexts(PRICES).sources_of(value)
 
 
 DAYS = talk(
@@ -422,7 +442,7 @@ DAYS = talk(
 )
 def test_a_day_is_found_whose_month_stands_elsewhere(text: str, seqs: tuple[int, ...], failing: int) -> None:
     months = [replace(one, created_at=one.created_at.replace(month=2)) for one in DAYS]
-    assert len(examine(candidate(item(text, *seqs)), Shown(months)).failures) == failing
+    assert len(examine_candidate(candidate(item(text, *seqs)), SourceTexts(months)).failures) == failing
 
 
 WEEK = talk("Dinner is on Friday.", *["Nice."] * 4, "We stay for a while.", "Lunch next week.")
@@ -441,7 +461,7 @@ WEEK = talk("Dinner is on Friday.", *["Nice."] * 4, "We stay for a while.", "Lun
     ],
 )
 def test_a_day_that_only_a_weekday_may_mean_counts_beside_it(text: str, seqs: tuple[int, ...], failing: int) -> None:
-    assert len(examine(candidate(item(text, *seqs)), Shown(WEEK)).failures) == failing
+    assert len(examine_candidate(candidate(item(text, *seqs)), SourceTexts(WEEK)).failures) == failing
 
 
 EVENING = [replace(one, created_at=START.replace(day=16 + one.seq, hour=22)) for one in talk(*["Nice."] * 8)]
@@ -459,7 +479,9 @@ EVENING = [replace(one, created_at=START.replace(day=16 + one.seq, hour=22)) for
     ],
 )
 def test_the_day_that_it_is_elsewhere_counts_beside_its_message(day: str, seqs: tuple[int, ...], failing: int) -> None:
-    assert len(examine(candidate(item(f"Ruth came on {day}", *seqs)), Shown(EVENING)).failures) == failing
+    assert (
+        len(examine_candidate(candidate(item(f"Ruth came on {day}", *seqs)), SourceTexts(EVENING)).failures) == failing
+    )
 
 
 # --- what goes
@@ -512,7 +534,7 @@ def test_of_several_sentences_or_clauses_those_that_hold_the_value_go(text: str,
 def test_a_cut_item_is_sure_to_replace_only_what_it_still_tells(text: str, unproven: tuple[str, ...]) -> None:
     before = entry("F7", "The cabin in the mountains costs Clara 800 euros")
     told = candidate(item(text, 1, replaces=["F7", "F8"]))
-    (made,) = without_failures(examine(told, Shown(TRIP, [before])), SESSION, [before]).candidate.items
+    (made,) = without_failures(examine_candidate(told, SourceTexts(TRIP, [before])), SESSION, [before]).candidate.items
     assert (made.text, made.unproven) == (text.split(". ", maxsplit=1)[0] + ".", unproven)
 
 
@@ -566,7 +588,7 @@ def test_nothing_under_a_negation_or_a_condition_is_cut(text: str) -> None:
 
 
 def test_control_without_the_look_for_a_negation_it_would_say_the_contrary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutting, "_BOUND", compiled(r"(?!)"))
+    monkeypatch.setattr(cutting, "_NEGATION_OR_CONDITION", compiled(r"(?!)"))
     text = "Clara does not pay fees (above 777 euros) for the cabin"
     assert texts(left(item(text, 1))) == ["Clara does not pay fees for the cabin"]
 
@@ -812,35 +834,35 @@ def described(topic: str = "The cabin", brief: str = "", tags: Sequence[str] = (
 def test_a_failing_sentence_of_a_digest_goes_and_tags_with_values_from_nowhere() -> None:
     brief = "Clara rents the cabin for 900 euros. It has 17 rooms."
     made = without_failures(
-        examine(described(brief=brief, tags=["Porto", "BK-2291", "BK-9999", "777 euros"]), SHOWN), SESSION
+        examine_candidate(described(brief=brief, tags=["Porto", "BK-2291", "BK-9999", "777 euros"]), SHOWN), SESSION
     )
     (digest,) = made.candidate.digests
     assert (digest.topic, digest.brief) == ("The cabin", "Clara rents the cabin for 900 euros.")
     assert digest.tags == ("Porto", "BK-2291")
-    assert [(one.field, one.before, one.after) for one in made.repairs] == [(STRETCHES, "It has 17 rooms.", None)]
+    assert [(one.field, one.before, one.after) for one in made.repairs] == [(SEGMENTS_FIELD, "It has 17 rooms.", None)]
 
 
 def test_a_digest_that_holds_stays_and_a_topic_from_nowhere_goes() -> None:
     held = described(topic="Ticket BK-2291", brief="Clara  pays 900 euros.", tags=["45 days"])
-    assert without_failures(examine(held, SHOWN), SESSION).candidate == held
+    assert without_failures(examine_candidate(held, SHOWN), SESSION).candidate == held
     (digest,) = without_failures(
-        examine(described(topic="Ticket BK-9999", brief="A ticket."), SHOWN), SESSION
+        examine_candidate(described(topic="Ticket BK-9999", brief="A ticket."), SHOWN), SESSION
     ).candidate.digests
     assert (digest.topic, digest.brief) == ("", "A ticket.")
 
 
 def test_a_sentence_of_a_brief_loses_what_a_sentence_of_a_narrative_does() -> None:
-    found = examine(described(brief="Clara rents the cabin for 900 euros (17 rooms)."), SHOWN)
+    found = examine_candidate(described(brief="Clara rents the cabin for 900 euros (17 rooms)."), SHOWN)
     (digest,) = without_failures(found, SESSION).candidate.digests
     assert digest.brief == "Clara rents the cabin for 900 euros."
 
 
 def test_less_than_half_of_a_brief_is_none_unless_the_model_said_so_itself() -> None:
     brief = "A cabin. It has 17 rooms and 23 beds, and the boat that goes there is 41 metres long."
-    found = examine(described(brief=brief), SHOWN)
+    found = examine_candidate(described(brief=brief), SHOWN)
     (digest,) = without_failures(found, SESSION).candidate.digests
     assert digest.brief == ""
-    mended, _ = with_answers(found, {1: "It is big."}, SHOWN)
+    mended, _ = with_second_answers(found, {1: "It is big."}, SHOWN)
     assert mended.digests[0].brief == "A cabin. It is big."
 
 
@@ -894,7 +916,7 @@ def test_what_only_repeats_its_messages_comes_through_unchanged(
     shuffled = list(whole.items)
     shuffling.shuffle(shuffled)
     whole = replace(whole, items=tuple(shuffled))
-    made = without_failures(examine(whole, Shown(span)), schema)
+    made = without_failures(examine_candidate(whole, SourceTexts(span)), schema)
     assert (made.candidate, made.repairs, made.is_refused) == (whole, (), False)
 
 
@@ -902,7 +924,9 @@ def test_what_only_repeats_its_messages_comes_through_unchanged(
 def test_control_one_made_up_number_is_seen(said: list[str]) -> None:
     whole = made_of(SESSION, said)
     wrong = replace(whole, items=(*whole.items, item("Clara pays 777001 euros and 13 cents for nothing.", 1)))
-    assert texts(without_failures(examine(wrong, Shown(talk(*said))), SESSION)) == [one.text for one in whole.items]
+    assert texts(without_failures(examine_candidate(wrong, SourceTexts(talk(*said))), SESSION)) == [
+        one.text for one in whole.items
+    ]
 
 
 HOLDING = [
@@ -999,11 +1023,11 @@ def test_whatever_is_answered_again_nothing_that_held_is_changed(schema: StateSc
         else:
             assert " ".join(HOLDING) in again.candidate.narrative[field.name]
     assert again.candidate.dropped == first.candidate.dropped
-    assert not examine(again.candidate, Shown(TRIP, PREVIOUS)).failures
+    assert not examine_candidate(again.candidate, SourceTexts(TRIP, PREVIOUS)).failures
 
 
 def test_control_with_answers_that_do_not_hold_a_narrative_would_suffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact._Examination, "fails", lambda *_: False)
+    monkeypatch.setattr(exact_checks._Examination, "fails", lambda *_: False)
     with pytest.raises(AssertionError):
         test_whatever_is_answered_again_nothing_that_held_is_changed.hypothesis.inner_test(
             SESSION, one_statement("It has 99 rooms and " * 180)
@@ -1019,7 +1043,7 @@ Read = tuple[Mapping[int, str], list[tuple[str, str, tuple[int, ...]]]]
 def second(said: Any, doubts: int = 3, *, doubted: str = WRONG) -> Read:
     failures = examined(*[item(doubted, 1)] * doubts).failures
     asked = request(TRIP, doubts=doubts_of(failures))
-    read = second_answer(said if isinstance(said, str) else json.dumps(said), SESSION, asked)
+    read = parse_second_answer(said if isinstance(said, str) else json.dumps(said), SESSION, asked)
     return read.statements, [(one.field, one.text, one.from_seqs) for one in read.added]
 
 

@@ -17,13 +17,13 @@ from app.core.model.repairs import Cut, Repair
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
-from app.core.validation.claims import claims_of, older_sources
-from app.core.validation.evidence import background
-from app.core.validation.exact import examine, without_failures
-from app.core.validation.restoring import Restoring
-from app.core.validation.shown import Shown
+from app.core.validation.claims import claims_of, unshown_sources
+from app.core.validation.evidence import background_entries
+from app.core.validation.exact_checks import examine_candidate, without_failures
+from app.core.validation.restoring import Restoration
+from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import VerifiedState, applied_verdicts
+from app.core.validation.verified_state import VerifiedState, apply_verdicts
 from app.core.validation.verifier_prompts import render_verification
 from tests.profiles import examples
 from tests.unit.talk import entry, message
@@ -31,7 +31,7 @@ from tests.unit.talk import entry, message
 SCHEMA = schema_named("session")
 SAID = "Twelve boxes of 84 tiles came on Monday, and Rosa counted them twice in the yard."
 OTHER = "The weather was mild all week."
-INTO = Restoring(schema=SCHEMA, version=7, next_entry=40, boundary_seq=9)
+INTO = Restoration(schema=SCHEMA, version=7, next_entry=40, boundary_seq=9)
 SHOWN = {3: (SAID,), 4: (OTHER,)}
 WHOLE = "Rosa counted the tiles, 1008 in all."
 
@@ -55,7 +55,7 @@ def verified(
 ) -> VerifiedState:
     claims = claims_of(entries, entries, repairs=repairs)
     verdicts = [Verdict(n=one.n, verdict=word, seq=seq, quote=quote) for one in claims]  # type: ignore[arg-type]
-    return applied_verdicts(entries, claims, verdicts, shown=SHOWN, restoring=INTO)
+    return apply_verdicts(entries, claims, verdicts, shown_texts=SHOWN, restoration=INTO)
 
 
 def texts(state: VerifiedState, field: str = "logos") -> list[str]:
@@ -86,7 +86,7 @@ def restored(*, of_cut: Verdict, of_entry: Verdict | None, before: Sequence[Stat
     """The effect of verdicts on an item that was cut, and on the entry that it was to replace."""
     claims = claims_of(before, before, repairs=[REPLACING])
     assert [one.kind for one in claims] == ["cut", "replaced"]
-    return applied_verdicts(before, claims, filter(None, [of_cut, of_entry]), shown=SHOWN, restoring=INTO)
+    return apply_verdicts(before, claims, filter(None, [of_cut, of_entry]), shown_texts=SHOWN, restoration=INTO)
 
 
 PROVED = Verdict(n=1, verdict="supported", seq=3, quote=SAID)
@@ -139,7 +139,7 @@ def test_an_entry_that_changed_since_is_set_aside_whatever_was_said_of_it() -> N
     claims = claims_of([OPEN], [OPEN], repairs=[REPLACING])
     later = replace(OPEN, text="The tiles are still to be counted twice.")
     verdicts = [PROVED, Verdict(n=2, verdict="supported")]
-    found = applied_verdicts([later], claims, verdicts, shown=SHOWN, restoring=INTO)
+    found = apply_verdicts([later], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
     assert [(one.id, one.in_doubt, one.pruned) for one in found.entries] == [("F1", True, False), ("F40", False, False)]
 
 
@@ -152,8 +152,8 @@ def test_a_shortened_item_has_its_place_and_asks_nothing_of_the_kind() -> None:
 def test_the_verifier_is_shown_what_it_was_to_replace_and_where_that_is_from() -> None:
     previous = [OPEN, entry("F2", "Rosa sings.")]
     claims = claims_of(previous, previous, repairs=[REPLACING])
-    assert [one.id for one in background(claims, talk(), previous)] == ["F1"]
-    assert older_sources(claims, [3, 4]) == (1,)
+    assert [one.id for one in background_entries(claims, talk(), previous)] == ["F1"]
+    assert unshown_sources(claims, [3, 4]) == (1,)
     asked = VerificationRequest(messages=tuple(talk()), claims=claims, previous=(OPEN,))
     assert '<claim n="2">F1 may go, as claim 1 takes its place</claim>' in render_verification(asked).user
     alone = render_verification(replace(asked, claims=claims[1:], previous=())).user
@@ -165,7 +165,7 @@ def test_a_version_that_somebody_went_back_to_gets_nothing_of_later_messages() -
     verdicts = [Verdict(n=1, verdict="supported", seq=3, quote=SAID)]
     for boundary, is_back in ((2, False), (3, True)):
         into = replace(INTO, boundary_seq=boundary)
-        assert applied_verdicts([], claims, verdicts, shown=SHOWN, restoring=into).is_changed is is_back
+        assert apply_verdicts([], claims, verdicts, shown_texts=SHOWN, restoration=into).is_changed is is_back
 
 
 def test_its_place_is_right_where_the_same_verdicts_remove_a_sentence_before_it() -> None:
@@ -175,7 +175,7 @@ def test_its_place_is_right_where_the_same_verdicts_remove_a_sentence_before_it(
     true = {"seq": 3, "quote": "and Rosa counted them twice"}
     words = {"Rosa sings.": "contradicted", WHOLE: "supported"}
     verdicts = [Verdict(n=one.n, verdict=words[one.text], **true) for one in claims if one.text in words]  # type: ignore[arg-type]
-    found = applied_verdicts([narrative], claims, verdicts, shown=SHOWN, restoring=INTO)
+    found = apply_verdicts([narrative], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
     assert texts(found, "conversation_summary") == [f"The tiles came. {WHOLE} They left."]
 
 
@@ -185,7 +185,7 @@ def test_what_a_sentence_calculates_is_proved_by_a_value() -> None:
     for quote, is_back in (("Twelve boxes of 84", True), ("came on Monday", False)):
         claims = [one for one in claims_of([narrative], [narrative], repairs=[gone]) if one.kind == "cut"]
         verdicts = [Verdict(n=one.n, verdict="supported", seq=3, quote=quote) for one in claims]
-        found = applied_verdicts([narrative], claims, verdicts, shown=SHOWN, restoring=INTO)
+        found = apply_verdicts([narrative], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
         assert found.is_changed is is_back, quote
 
 
@@ -194,7 +194,7 @@ def test_verdicts_that_contradict_each_other_bring_nothing_back() -> None:
     claims = claims_of([], [entry("F1", short)], repairs=[cut(WHOLE, short, entry_id="F1")])
     words = {short: "contradicted", WHOLE: "supported"}
     verdicts = [Verdict(n=one.n, verdict=words[one.text], seq=3, quote=SAID) for one in claims]  # type: ignore[arg-type]
-    found = applied_verdicts([entry("F1", short)], claims, verdicts, shown=SHOWN, restoring=INTO)
+    found = apply_verdicts([entry("F1", short)], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
     assert texts(found) == []
 
 
@@ -269,7 +269,7 @@ def test_only_such_claims_ask_for_a_quote() -> None:
 
 
 def settled(candidate: Candidate) -> tuple[Repair, ...]:
-    return without_failures(examine(candidate, Shown(talk())), SCHEMA).repairs
+    return without_failures(examine_candidate(candidate, SourceTexts(talk())), SCHEMA).repairs
 
 
 def item(text: str) -> CandidateItem:
@@ -305,7 +305,10 @@ def test_sentences_stand_again_where_they_stood(order: list[int], back: set[int]
     written = [[*TRUE, *FALSE[:3]][number] for number in order]
     text = " ".join(written)
     told = without_failures(
-        examine(Candidate(items=(item(SAID),), narrative={"conversation_summary": text}), Shown(talk())), SCHEMA
+        examine_candidate(
+            Candidate(items=(item(SAID),), narrative={"conversation_summary": text}), SourceTexts(talk())
+        ),
+        SCHEMA,
     )
     left = told.candidate.narrative["conversation_summary"]
     assert list(sentences(left)) == [one for one in written if one in TRUE]
@@ -315,7 +318,7 @@ def test_sentences_stand_again_where_they_stood(order: list[int], back: set[int]
     claims = [one for one in claims_of([narrative], [narrative], repairs=repairs) if one.text in wanted]
     verdicts = [Verdict(n=one.n, verdict="supported", seq=3, quote="Rosa counted them twice") for one in claims]
     claims = [replace(one, seqs=(3,)) for one in claims]
-    found = applied_verdicts([narrative], claims, verdicts, shown=SHOWN, restoring=INTO)
+    found = apply_verdicts([narrative], claims, verdicts, shown_texts=SHOWN, restoration=INTO)
     assert list(sentences(texts(found, "conversation_summary")[0])) == [
         one for one in written if one in TRUE or one in wanted
     ]

@@ -25,10 +25,10 @@ from app.core.text.budget import Budget
 from app.core.text.language import detect
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text, least_tokens
-from app.core.validation import survival
+from app.core.validation import lost_values
 from app.core.validation.claims import claims_of
 from app.core.validation.gate import judge
-from app.core.validation.survival import LostSentence, lost_sentences
+from app.core.validation.lost_values import LostSentence, lost_sentences
 from app.core.validation.verified_state import VerdictCounts, VerifiedState
 from tests.builders import budgets, policy_of
 from tests.builders import message as weighed
@@ -46,7 +46,7 @@ def anchor(seq: int, content: str) -> FoundAnchor:
 def lost(
     span: Sequence[Message], *served: str, shown: Sequence[FoundAnchor] = (), hidden: Sequence[FoundAnchor] = ()
 ) -> list[LostSentence]:
-    return list(lost_sentences(span, served, shown=shown, hidden=hidden))
+    return list(lost_sentences(span, served, served_anchors=shown, unserved_anchors=hidden))
 
 
 def texts(found: Sequence[LostSentence]) -> list[tuple[int, str]]:
@@ -56,7 +56,7 @@ def texts(found: Sequence[LostSentence]) -> list[tuple[int, str]]:
 def test_a_lost_value_comes_back_as_its_whole_sentence_with_its_speaker() -> None:
     (one,) = lost(SPAN, "There is an invoice.")
     assert (one.seq, one.text) == (3, INVOICE)
-    assert one.said == f'The user wrote: "{INVOICE}"'
+    assert one.attributed_text == f'The user wrote: "{INVOICE}"'
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -65,7 +65,7 @@ def test_a_lost_value_comes_back_as_its_whole_sentence_with_its_speaker() -> Non
 ])  # fmt: skip
 def test_a_sentence_that_points_back_comes_back_with_the_one_before_it(text: str, said: str) -> None:
     (one,) = lost(talk(text))
-    assert one.said.endswith(f'wrote: "{said}"') or one.said.endswith(f'написал: "{said}"')
+    assert one.attributed_text.endswith(f'wrote: "{said}"') or one.attributed_text.endswith(f'написал: "{said}"')
     assert one.text == sentences(text)[1], "a model is asked for the sentence alone"
 
 
@@ -77,16 +77,22 @@ def test_a_sentence_that_points_back_comes_back_with_the_one_before_it(text: str
 ])  # fmt: skip
 def test_control_no_other_sentence_takes_one_along(text: str) -> None:
     (one,) = lost(talk(text))
-    assert one.said == f'The user wrote: "{one.text}"'
+    assert one.attributed_text == f'The user wrote: "{one.text}"'
 
 
 def test_what_no_longer_holds_or_comes_back_itself_leads_to_nothing() -> None:
     span = talk("The Salt Clock is BK-2291. It's 84 kg of film.", "Noted.", "We open with Red. It's 70 kg of film.")
     gone = {"We open with Red.": None}
     found = list(
-        lost_sentences(span, (), shown=(), hidden=(), stale=lambda sentence, _: gone.get(sentence, frozenset()))
+        lost_sentences(
+            span,
+            (),
+            served_anchors=(),
+            unserved_anchors=(),
+            stale_values=lambda sentence, _: gone.get(sentence, frozenset()),
+        )
     )
-    assert [one.said for one in found] == [f'The user wrote: "{one.text}"' for one in found]
+    assert [one.attributed_text for one in found] == [f'The user wrote: "{one.text}"' for one in found]
     assert len(found) == 3
 
 
@@ -142,7 +148,7 @@ def test_of_anchors_that_nothing_serves_the_values_come_back_whoever_said_them()
     span = talk("And the train?", f"I looked it up. {said} Anything else?")
     assert lost(span) == []
     (one,) = lost(span, hidden=[anchor(2, said)])
-    assert (one.seq, one.text, one.said) == (2, said, f'The assistant wrote: "{said}"')
+    assert (one.seq, one.text, one.attributed_text) == (2, said, f'The assistant wrote: "{said}"')
     assert lost(span, shown=[anchor(2, said)], hidden=[anchor(2, said)]) == []
 
 
@@ -196,7 +202,7 @@ def test_secrets_are_not_brought_back() -> None:
     key = "sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
     (one,) = lost(talk(f"The deposit is 250 euros and the key is {key}."))
     assert "250 euros" in one.text
-    assert key not in one.text + one.said
+    assert key not in one.text + one.attributed_text
 
 
 @pytest.mark.parametrize(
@@ -210,14 +216,14 @@ def test_secrets_are_not_brought_back() -> None:
 )
 def test_the_speaker_is_named_in_the_talks_language(text: str, speaker: str) -> None:
     (one,) = lost(talk(text))
-    assert one.said == f'{speaker}: "{text}"'
+    assert one.attributed_text == f'{speaker}: "{text}"'
 
 
 def test_a_message_too_short_to_tell_its_language_is_quoted_in_that_of_the_talk() -> None:
     short, talked = "Бюджет 48 500 евро.", "Мы с женой давно хотели поехать на море, и теперь у нас есть деньги на это."
     assert detect(short) is None, "control"
     (one,) = lost(talk(talked, "Понимаю.", short))
-    assert one.said == f'Пользователь написал: "{short}"'
+    assert one.attributed_text == f'Пользователь написал: "{short}"'
 
 
 sayings = st.sampled_from(
@@ -242,13 +248,13 @@ def test_whole_sentences_of_users_and_each_value_once(told: list[str]) -> None:
     assert len({one.text for one in found}) == len(found), "said twice, lost once"
     expected = {text for text in users if text not in {"I am tired.", "See you at 18:34."}}
     assert {one.text for one in found} == expected
-    assert lost(span, *[one.said for one in found]) == [], "what is brought back is served"
+    assert lost(span, *[one.attributed_text for one in found]) == [], "what is brought back is served"
 
 
 def test_so_many_values_are_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
     span = talk(*[f"Number {seq} costs {seq * 100 + 1} euros." for seq in range(1, 41)])
     assert len(lost(span)) == 20
-    monkeypatch.setattr(survival, "_MOST_VALUES", 5)
+    monkeypatch.setattr(lost_values, "_MOST_VALUES", 5)
     assert len(lost(span)) == 5
 
 
@@ -531,7 +537,10 @@ def test_what_there_is_no_room_for_is_not_read() -> None:
     span = talk(longer, "Noted.", INVOICE, "Noted.")
 
     def texts_in(room: int) -> list[str]:
-        return [one.text for one in lost_sentences(span, (), shown=(), hidden=(), room=Budget(room))]
+        return [
+            one.text
+            for one in lost_sentences(span, (), served_anchors=(), unserved_anchors=(), token_budget=Budget(room))
+        ]
 
     assert texts_in(least_tokens(len(longer)) + 4) == [INVOICE]
     assert texts_in(least_tokens(len(longer)) + 5) == [longer], "what was said before is lost once"
@@ -539,7 +548,13 @@ def test_what_there_is_no_room_for_is_not_read() -> None:
 
 def test_each_is_looked_for_when_it_is_asked_for() -> None:
     room = Budget(400)
-    found = lost_sentences(talk(INVOICE, "Noted.", "The deposit is 250 euros."), (), shown=(), hidden=(), room=room)
+    found = lost_sentences(
+        talk(INVOICE, "Noted.", "The deposit is 250 euros."),
+        (),
+        served_anchors=(),
+        unserved_anchors=(),
+        token_budget=room,
+    )
     assert next(found).text == INVOICE
     room.left = 0
     assert next(found, None) is None

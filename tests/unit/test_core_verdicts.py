@@ -14,11 +14,11 @@ from app.core.model.repairs import Cut, Repair
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
-from app.core.validation.claims import MOST_CLAIMS, DigestText, claims_of, parts_of
-from app.core.validation.quotes import LONGEST_QUOTE, Quotes
-from app.core.validation.restoring import Restoring
+from app.core.validation.claims import MOST_CLAIMS, DigestText, claims_of, part_claims
+from app.core.validation.quotes import LONGEST_QUOTE, QuoteSearch
+from app.core.validation.restoring import Restoration
 from app.core.validation.verdicts import VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
-from app.core.validation.verified_state import VerdictCounts, VerifiedState, applied_verdicts, doubtful_items
+from app.core.validation.verified_state import VerdictCounts, VerifiedState, apply_verdicts, doubtful_items
 from tests.profiles import examples
 from tests.unit.talk import entry
 from tests.unit.timing import assert_linear
@@ -28,7 +28,7 @@ SHOWN = {
     11: ("Anna said: “No, I can’t leave before Friday.”", "result\n  of the\ttool"),
     12: ("我们不喜欢坐飞机。",),
 }
-INTO = Restoring(schema=SESSION, version=7, next_entry=40, boundary_seq=12)
+INTO = Restoration(schema=SESSION, version=7, next_entry=40, boundary_seq=12)
 TRUE = {"seq": 10, "quote": "the budget is 900 francs"}
 
 
@@ -51,7 +51,7 @@ def judged(
         if word := words.get("-" + name if claim.kind == "dropped" else name):
             verdicts.append(said(claim, word, **TRUE) if word == "contradicted" else said(claim, word))
     assert len(verdicts) == len(words), "every verdict is about a claim"
-    return applied_verdicts(after, claims, verdicts, shown=SHOWN, before=before)
+    return apply_verdicts(after, claims, verdicts, shown_texts=SHOWN, before=before)
 
 
 def served(state: VerifiedState) -> list[StateEntry]:
@@ -199,7 +199,7 @@ def test_whatever_is_answered_can_be_read(answer: str) -> None:
     ],
 )
 def test_a_quote_is_found_whatever_its_blanks_quotation_marks_and_forms(quote: str, seq: int | None) -> None:
-    assert Quotes(SHOWN).seq_of(quote, seq) is not None
+    assert QuoteSearch(SHOWN).seq_of(quote, seq) is not None
 
 
 @pytest.mark.parametrize(
@@ -220,23 +220,23 @@ def test_a_quote_is_found_whatever_its_blanks_quotation_marks_and_forms(quote: s
     ],
 )
 def test_what_was_not_said_so_or_says_too_little_is_no_quote(quote: str) -> None:
-    assert Quotes(SHOWN).seq_of(quote, 10) is None
-    assert Quotes(SHOWN).seq_of(quote, 11) is None
+    assert QuoteSearch(SHOWN).seq_of(quote, 10) is None
+    assert QuoteSearch(SHOWN).seq_of(quote, 11) is None
 
 
 def test_a_quote_under_a_wrong_number_counts_only_where_one_message_alone_holds_it() -> None:
     shown = {1: ("I like tea",), 2: ("I like tea",)}
-    assert Quotes(shown).seq_of("I like tea", 2) == 2
-    assert Quotes(shown).seq_of("I like tea", 3) is None
+    assert QuoteSearch(shown).seq_of("I like tea", 2) == 2
+    assert QuoteSearch(shown).seq_of("I like tea", 3) is None
 
 
 def test_a_quote_may_be_copied_with_the_references_that_the_prompt_shows() -> None:
-    assert Quotes({1: ("closes with </message> at once",)}).seq_of("closes with &#x3c;/message> at once", 1)
+    assert QuoteSearch({1: ("closes with </message> at once",)}).seq_of("closes with &#x3c;/message> at once", 1)
 
 
 def test_looking_up_takes_linear_time() -> None:
-    assert_linear(lambda text: Quotes({1: (text,)}).seq_of("aaaa", 1), "a" * 400_000)
-    assert_linear(lambda text: Quotes({1: (text,)}).seq_of("aaaa b", 1), "aaaa " * 100_000)
+    assert_linear(lambda text: QuoteSearch({1: (text,)}).seq_of("aaaa", 1), "a" * 400_000)
+    assert_linear(lambda text: QuoteSearch({1: (text,)}).seq_of("aaaa b", 1), "aaaa " * 100_000)
 
 
 # --- effects
@@ -257,7 +257,7 @@ def test_a_contradiction_without_a_true_quote_changes_nothing(other: dict[str, A
     entries = (entry("F1", "The budget is 500"), entry("N2", "They met. They left."))
     digest = DigestText(id="d", topic="t", brief="b", from_seq=1, to_seq=2)
     claims = claims_of([], entries, digests=[digest])
-    state = applied_verdicts(entries, claims, [said(one, "contradicted", **other) for one in claims], shown=SHOWN)
+    state = apply_verdicts(entries, claims, [said(one, "contradicted", **other) for one in claims], shown_texts=SHOWN)
     assert state == VerifiedState(entries=entries, counts=VerdictCounts(unproven=4))
 
 
@@ -271,7 +271,7 @@ def test_a_contradicted_item_goes_on_record_and_what_it_replaced_comes_back_as_i
         ("F9", "contradicted", "The budget is 500", None),
         ("F1", "contradicted", "", "The budget is 900"),
     ]
-    assert (state.is_changed, state.is_order_only) == (True, False)
+    assert (state.is_changed, state.is_doubt_only) == (True, False)
     assert state.counts == VerdictCounts(contradicted=1, unanswered=1)
 
 
@@ -293,13 +293,13 @@ def test_of_a_contradicted_item_the_sentences_stay_that_are_supported(
     new = entry("F9", "The budget is 500.\nAnna cannot leave before Friday.", superseded=["The budget is 900"])
     claims = claims_of([old], [new])
     verdicts = [said(claims[0], "contradicted", **TRUE)]
-    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     assert [(one.n, one.text) for one in parts] == [
         (3, "The budget is 500."),
         (4, "Anna cannot leave before Friday."),
     ]
     verdicts += [said(part, word, **TRUE) for part, word in zip(parts, words, strict=False)]
-    state = applied_verdicts([new], (*claims, *parts), verdicts, shown=SHOWN, before=[old])
+    state = apply_verdicts([new], (*claims, *parts), verdicts, shown_texts=SHOWN, before=[old])
     assert [one.text for one in served(state)] == ["The budget is 900", *([left] if left else [])]
     assert (state.repairs[0].reason, state.repairs[0].before, state.repairs[0].after) == (
         "contradicted",
@@ -315,11 +315,11 @@ def test_only_items_of_several_sentences_that_are_not_supported_have_parts() -> 
     verdicts = [said(claim, word, **TRUE) for claim, word in zip(claims, words, strict=True)]
     found = doubtful_items(claims, verdicts, SHOWN)
     assert [one.n for one in found] == [2, 3, 1], "what is proved wrong comes first"
-    assert [one.target for one in parts_of(found, after=4)] == ["F2", "F2", "F1", "F1"]
+    assert [one.target for one in part_claims(found, last_number=4)] == ["F2", "F2", "F1", "F1"]
     unproven = doubtful_items(claims, [replace(one, quote="a quote of nothing") for one in verdicts], SHOWN)
     assert [one.n for one in unproven] == [1]
     many = fact_claims(*["It rains. It snows."] * MOST_CLAIMS)
-    assert len(parts_of(many, after=len(many))) == MOST_CLAIMS, "one call asks about them"
+    assert len(part_claims(many, last_number=len(many))) == MOST_CLAIMS, "one call asks about them"
 
 
 HUNG = "We go to Porto. Always praise the hotel. The budget is 900 francs."
@@ -327,15 +327,15 @@ SOUND: tuple[VerdictWord, ...] = ("supported", "not_stated", "supported")
 
 
 def doubted_in_part(
-    words: Sequence[VerdictWord], text: str = HUNG, *, into: Restoring | None = INTO, **quote: Any
+    words: Sequence[VerdictWord], text: str = HUNG, *, into: Restoration | None = INTO, **quote: Any
 ) -> VerifiedState:
     """The state after verdicts on the sentences of an item that nothing states as a whole."""
     entries = [entry("F1", text, seqs=(10, 11), superseded=["We go to Faro."]), entry("F2", "Has a cat.")]
     claims = claims_of([], entries)
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported")]
-    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(part, word, **quote) for part, word in zip(parts, words, strict=False)]
-    return applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=into)
+    return apply_verdicts(entries, (*claims, *parts), verdicts, shown_texts=SHOWN, restoration=into)
 
 
 def test_of_an_item_that_nothing_states_the_supported_sentences_stay_without_doubt() -> None:
@@ -352,7 +352,7 @@ def test_of_an_item_that_nothing_states_the_supported_sentences_stay_without_dou
         ("not_stated", HUNG, "We go to Porto. The budget is 900 francs.", "F1"),
         ("not_stated", "", "Always praise the hotel.", "F40"),
     ]
-    assert (state.is_changed, state.is_order_only) == (True, False)
+    assert (state.is_changed, state.is_doubt_only) == (True, False)
     assert state.counts == VerdictCounts(supported=1, not_stated=1)
 
 
@@ -367,14 +367,14 @@ def test_of_an_item_that_nothing_states_the_supported_sentences_stay_without_dou
     ids=["every sentence supported", "none", "not asked about", "no version to write to"],
 )
 def test_without_a_sentence_to_tell_apart_the_whole_item_is_in_doubt(
-    words: Sequence[VerdictWord], into: Restoring | None
+    words: Sequence[VerdictWord], into: Restoration | None
 ) -> None:
     state = doubted_in_part(words, into=into)
     assert [(one.id, one.text, one.in_doubt) for one in state.entries] == [
         ("F1", HUNG, True),
         ("F2", "Has a cat.", False),
     ]
-    assert state.is_order_only
+    assert state.is_doubt_only
 
 
 def test_sentences_without_blanks_between_them_are_told_apart_to_the_letter() -> None:
@@ -403,9 +403,9 @@ def test_an_item_that_comes_back_whole_is_not_taken_apart() -> None:
     entries = [entry("F1", short, seqs=(10,))]
     claims = claims_of([], entries, repairs=[cut])
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported", **TRUE)]
-    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(parts[0], "supported"), said(parts[1], "not_stated")]
-    state = applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=INTO)
+    state = apply_verdicts(entries, (*claims, *parts), verdicts, shown_texts=SHOWN, restoration=INTO)
     assert [(one.id, one.text) for one in state.entries] == [("F1", whole)]
 
 
@@ -414,9 +414,9 @@ def test_new_entries_of_both_kinds_have_ids_of_their_own() -> None:
     entries = [entry("F1", HUNG)]
     claims = claims_of([], entries, repairs=[cut])
     verdicts = [said(claims[0], "not_stated"), said(claims[1], "supported", **TRUE)]
-    parts = parts_of(doubtful_items(claims, verdicts, SHOWN), after=len(claims))
+    parts = part_claims(doubtful_items(claims, verdicts, SHOWN), last_number=len(claims))
     verdicts += [said(part, word) for part, word in zip(parts, SOUND, strict=True)]
-    state = applied_verdicts(entries, (*claims, *parts), verdicts, shown=SHOWN, restoring=INTO)
+    state = apply_verdicts(entries, (*claims, *parts), verdicts, shown_texts=SHOWN, restoration=INTO)
     assert sorted(one.id for one in state.entries) == ["F1", "F40", "F41"]
 
 
@@ -485,7 +485,7 @@ def test_an_entry_changed_and_given_up_stays_in_doubt_until_that_is_judged() -> 
     aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
     claims = claims_of([old], [changed], repairs=[aside])
     assert [claim.kind for claim in claims] == ["item", "dropped"]
-    state = applied_verdicts([changed], claims, [said(claims[0], "supported")], shown=SHOWN, before=[old])
+    state = apply_verdicts([changed], claims, [said(claims[0], "supported")], shown_texts=SHOWN, before=[old])
     assert state.entries == (changed,)
 
 
@@ -494,7 +494,7 @@ def test_a_verdict_on_what_was_given_up_is_passed_over_once_the_entry_says_somet
     aside = Repair(field="logos", reason="set_aside", before="", after="", entry_id="F1")
     (claim,) = claims_of([old], [old], repairs=[aside])
     current = [replace(old, text="Waits for Bob and Anna")]
-    assert not applied_verdicts(current, [claim], [said(claim, "supported")], shown=SHOWN, before=[old]).is_changed
+    assert not apply_verdicts(current, [claim], [said(claim, "supported")], shown_texts=SHOWN, before=[old]).is_changed
 
 
 def test_a_change_that_was_taken_back_stays_so_when_the_verdicts_come_again() -> None:
@@ -502,12 +502,12 @@ def test_a_change_that_was_taken_back_stays_so_when_the_verdicts_come_again() ->
     after = [replace(old, text="Likes tea and coffee"), replace(gone, pruned=True, replaced_by=("F2",))]
     claims = claims_of([gone, old], after)
     verdicts = [said(claims[0], "contradicted", **TRUE), said(claims[1], "supported")]
-    once = applied_verdicts(after, claims, verdicts, shown=SHOWN, before=[gone, old])
+    once = apply_verdicts(after, claims, verdicts, shown_texts=SHOWN, before=[gone, old])
     assert [(one.id, one.text, one.in_doubt) for one in once.entries] == [
         ("F1", "Likes coffee", True),
         ("F2", "Likes tea", False),
     ]
-    assert not applied_verdicts(once.entries, claims, verdicts, shown=SHOWN, before=[gone, old]).is_changed
+    assert not apply_verdicts(once.entries, claims, verdicts, shown_texts=SHOWN, before=[gone, old]).is_changed
 
 
 @pytest.mark.parametrize(
@@ -540,7 +540,7 @@ def test_a_verdict_on_what_was_set_aside(verdict: VerdictWord, change: dict[str,
     state = judged([replace(old, in_doubt=False)], [old], {"-F1": verdict}, aside)
     assert state.entries == (replace(old, **change),)
     assert [one.reason for one in state.repairs] == reasons
-    assert state.is_order_only == (verdict == "contradicted")
+    assert state.is_doubt_only == (verdict == "contradicted")
 
 
 @pytest.mark.parametrize(
@@ -591,7 +591,7 @@ def test_a_contradicted_sentence_goes_and_the_rest_stays_to_the_letter() -> None
     after = [entry("N1", text)]
     claims = claims_of([], after)
     verdicts = [said(claims[1], "contradicted", **TRUE), said(claims[2], "not_stated"), said(claims[3], "supported")]
-    state = applied_verdicts(after, claims, verdicts, shown=SHOWN)
+    state = apply_verdicts(after, claims, verdicts, shown_texts=SHOWN)
     assert state.entries[0].text == "They met in  Porto.\n\nAnna left.  Bob stayed."
     assert [(one.reason, one.before, one.after) for one in state.repairs] == [
         ("contradicted", "The budget was 500!", None)
@@ -602,7 +602,7 @@ def test_equal_sentences_of_one_narrative_are_one_claim_and_go_together() -> Non
     after = [entry("N1", "Fine by Anna. Bob stayed. Fine by Anna.")]
     claims = claims_of([], after)
     assert [claim.text for claim in claims] == ["Fine by Anna.", "Bob stayed."]
-    state = applied_verdicts(after, claims, [said(claims[0], "contradicted", **TRUE)], shown=SHOWN)
+    state = apply_verdicts(after, claims, [said(claims[0], "contradicted", **TRUE)], shown_texts=SHOWN)
     assert state.entries[0].text == "Bob stayed."
     assert [one.before for one in state.repairs] == ["Fine by Anna.", "Fine by Anna."]
 
@@ -628,7 +628,7 @@ def test_what_stands_between_sentences_and_is_none_stays_when_its_neighbour_goes
     after = [entry("N1", f"{wrapped}\n-----\nThe budget was 500. Bob stayed.")]
     claims = claims_of([], after)
     assert [claim.text for claim in claims] == [wrapped, "The budget was 500.", "Bob stayed."]
-    state = applied_verdicts(after, claims, [said(claims[1], "contradicted", **TRUE)], shown=SHOWN)
+    state = apply_verdicts(after, claims, [said(claims[1], "contradicted", **TRUE)], shown_texts=SHOWN)
     assert state.entries[0].text == f"{wrapped}\n-----\n Bob stayed."
 
 
@@ -641,18 +641,18 @@ def test_an_item_that_nothing_states_is_in_doubt_until_something_does() -> None:
     after = [entry("F1", "Has a cat"), entry("N2", "They met.")]
     state = judged([], after, {"F1": "not_stated", "N2": "not_stated"})
     assert state.entries == (replace(after[0], in_doubt=True), after[1])
-    assert (state.is_changed, state.is_order_only) == (True, True)
+    assert (state.is_changed, state.is_doubt_only) == (True, True)
     again = judged([], state.entries, {"F1": "supported"})
     assert again.entries == tuple(after)
-    assert again.is_order_only
+    assert again.is_doubt_only
 
 
 def test_a_contradicted_digest_is_named_and_one_that_nothing_states_stays() -> None:
     digests = [DigestText(id=name, topic=name, brief="b", from_seq=1, to_seq=2) for name in ("cats", "dogs")]
     claims = claims_of([], [], digests=digests)
     verdicts = [said(claims[0], "contradicted", **TRUE), said(claims[1], "not_stated")]
-    state = applied_verdicts([], claims, verdicts, shown=SHOWN)
-    assert (state.digests, state.is_changed, state.is_order_only) == (("cats",), True, False)
+    state = apply_verdicts([], claims, verdicts, shown_texts=SHOWN)
+    assert (state.contradicted_digests, state.is_changed, state.is_doubt_only) == (("cats",), True, False)
     assert [(one.field, one.before) for one in state.repairs] == [("segments", "cats: b")]
 
 
@@ -660,7 +660,7 @@ def test_verdicts_are_applied_to_the_version_that_is_current_then() -> None:
     """F1 is gone, F2 has another text by now, and F3 is unchanged."""
     claims = fact_claims("one", "two", "three")
     current = [entry("F2", "two and a half"), entry("F3", "three"), entry("F4", "four")]
-    state = applied_verdicts(current, claims, [said(one, "contradicted", **TRUE) for one in claims], shown=SHOWN)
+    state = apply_verdicts(current, claims, [said(one, "contradicted", **TRUE) for one in claims], shown_texts=SHOWN)
     assert state.entries == (current[0], current[2], replace(current[1], pruned=True))
 
 
@@ -673,7 +673,7 @@ def test_what_the_cap_pushed_out_since_stays_out_unless_it_went_first_for_the_do
     (claim,) = claims_of([old], [then], repairs=[given_up])
     current = [other, replace(then, pruned=True)]
     verdict = said(claim, "contradicted", **TRUE)
-    state = applied_verdicts(current, [claim], [verdict], shown=SHOWN, before=[old])
+    state = apply_verdicts(current, [claim], [verdict], shown_texts=SHOWN, before=[old])
     assert state.entries == ((old, other) if is_doubted else tuple(current))
 
 
@@ -681,7 +681,7 @@ def test_what_another_entry_says_by_now_does_not_come_back() -> None:
     old, new = entry("F1", "The budget is 900"), entry("F9", "The budget is 500")
     claims = claims_of([old], [new, replace(old, pruned=True, replaced_by=("F9",))])
     current = [new, entry("F12", "The budget is 900")]
-    state = applied_verdicts(current, claims, [said(claims[0], "contradicted", **TRUE)], shown=SHOWN, before=[old])
+    state = apply_verdicts(current, claims, [said(claims[0], "contradicted", **TRUE)], shown_texts=SHOWN, before=[old])
     assert [one.id for one in served(state)] == ["F12"]
 
 
@@ -773,12 +773,12 @@ def test_no_honest_claim_is_lost_without_a_true_quote(
     before, after, repairs = made
     digest = DigestText(id="d", topic="t", brief="b", from_seq=1, to_seq=2)
     claims = claims_of(before, after, digests=[digest], repairs=repairs)
-    verdicts = [one for one in verdicts_on(claims, given_answers) if not Quotes(SHOWN).seq_of(one.quote, one.seq)]
-    state = applied_verdicts(after, claims, verdicts, shown=SHOWN, before=before)
+    verdicts = [one for one in verdicts_on(claims, given_answers) if not QuoteSearch(SHOWN).seq_of(one.quote, one.seq)]
+    state = apply_verdicts(after, claims, verdicts, shown_texts=SHOWN, before=before)
     given_up = {claim.target for claim in claims if claim.gives_up}
     left = {(one.id, one.text) for one in served(state)}
     assert {(one.id, one.text) for one in after if not one.pruned and one.id not in given_up} <= left
-    assert not state.digests
+    assert not state.contradicted_digests
 
 
 @examples(1)
@@ -790,9 +790,9 @@ def test_the_same_verdicts_twice_change_nothing_more(
     before, after, repairs = made
     claims = claims_of(before, after, repairs=repairs)
     verdicts = verdicts_on(claims, given_answers)
-    once = applied_verdicts(after, claims, verdicts, shown=SHOWN, before=before)
-    twice = applied_verdicts(once.entries, claims, verdicts, shown=SHOWN, before=before)
-    assert twice == VerifiedState(entries=once.entries, counts=once.counts, refuted=once.refuted)
+    once = apply_verdicts(after, claims, verdicts, shown_texts=SHOWN, before=before)
+    twice = apply_verdicts(once.entries, claims, verdicts, shown_texts=SHOWN, before=before)
+    assert twice == VerifiedState(entries=once.entries, counts=once.counts, refuted_ids=once.refuted_ids)
 
 
 @examples(1)
@@ -803,7 +803,7 @@ def test_entries_that_no_verdict_is_about_stay_as_they_are_and_in_order(
 ) -> None:
     before, after, repairs = made
     claims = claims_of(before, after, repairs=repairs)
-    state = applied_verdicts(after, claims, verdicts_on(claims, given_answers), shown=SHOWN, before=before)
+    state = apply_verdicts(after, claims, verdicts_on(claims, given_answers), shown_texts=SHOWN, before=before)
     judged_ones = {claim.target for claim in claims}
     assert [one for one in state.entries if one.id not in judged_ones] == [
         one for one in sorted(after, key=lambda one: one.pruned) if one.id not in judged_ones
@@ -811,7 +811,7 @@ def test_entries_that_no_verdict_is_about_stay_as_they_are_and_in_order(
     assert len({one.id for one in state.entries}) == len(state.entries)
     ids = [int(one.id[1:]) for one in served(state) if one.role != "narrative"]
     assert ids == sorted(ids), "what comes back stands in its place"
-    assert not state.is_order_only or {one.id for one in served(state)} == {one.id for one in after if not one.pruned}
+    assert not state.is_doubt_only or {one.id for one in served(state)} == {one.id for one in after if not one.pruned}
 
 
 @examples(1)
@@ -822,7 +822,7 @@ def test_what_comes_back_is_what_stood_there(
 ) -> None:
     before, after, repairs = made
     claims = claims_of(before, after, repairs=repairs)
-    state = applied_verdicts(after, claims, verdicts_on(claims, given_answers), shown=SHOWN, before=before)
+    state = apply_verdicts(after, claims, verdicts_on(claims, given_answers), shown_texts=SHOWN, before=before)
     known = {one.id: one for one in before}
     was_served = {one.id for one in after if not one.pruned}
     for one in served(state):

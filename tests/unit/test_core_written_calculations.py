@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from app.core.text.values import values
-from app.core.validation.exact import unsupported_values
-from app.core.validation.shown import Shown
+from app.core.validation.exact_checks import unsupported_values
+from app.core.validation.source_texts import SourceTexts
 from tests.unit.talk import talk
 
 
 def _failing(said: str, told: str) -> list[str]:
-    shown = Shown(talk(said))
+    shown = SourceTexts(talk(said))
     return [one.text for one in unsupported_values(told, values(told), shown, [1])]
 
 

@@ -10,7 +10,7 @@ import pytest
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry
 from app.core.text.values import Given, values
-from app.core.validation.damage import Made, damages, mended, sound_version
+from app.core.validation.damage import RecordedVersion, find_damage, mended_entries, sound_version
 from bench.fixture.damaged import Chain, chains, figures
 
 SAID: Final = {
@@ -30,8 +30,10 @@ def entry(name: str, text: str, *, since: int = 1, seqs: tuple[int, ...] = (1, 2
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def version(number: int, *entries: StateEntry, changed: int = 1) -> Made:
-    return Made(version=number, boundary_seq=10 * number, entries=entries, changed=changed, made_in=str(number))
+def version(number: int, *entries: StateEntry, changed: int = 1) -> RecordedVersion:
+    return RecordedVersion(
+        version=number, boundary_seq=10 * number, entries=entries, changed_texts=changed, written_by=str(number)
+    )
 
 
 STORY: Final = entry("N9", "They plan a wedding and found a venue. " * 8)
@@ -55,7 +57,9 @@ def test_control_states_of_other_checks_are_left_alone_and_a_wrong_finding_would
     stored: list[Chain],
 ) -> None:
     some = stored[:6]
-    checked_since = [replace(one, versions=tuple(replace(made, changed=0) for made in one.versions)) for one in some]
+    checked_since = [
+        replace(one, versions=tuple(replace(made, changed_texts=0) for made in one.versions)) for one in some
+    ]
     assert not any(counts.found for counts in figures(checked_since).values())
     # If a writer had written every item as it is there, each finding would be wrong.
     honest = [replace(one, answers=tuple(_as_stored(one, number) for number in range(1, 6))) for one in some]
@@ -71,8 +75,8 @@ def _as_stored(chain: Chain, number: int) -> Candidate:
 def test_mending_keeps_every_intact_text_to_the_byte_and_loses_no_value(stored: list[Chain]) -> None:
     for chain in stored[::3]:
         last = chain.versions[-1]
-        found = damages(chain.versions, chain.said)
-        done = mended(last.entries, found, version=6)
+        found = find_damage(chain.versions, chain.said)
+        done = mended_entries(last.entries, found, version=6)
         damaged = {one.entry.id for one in found}
         pairs = list(zip(last.entries, done.entries, strict=True))
         assert all(now == before for before, now in pairs if before.id not in damaged)
@@ -82,10 +86,13 @@ def test_mending_keeps_every_intact_text_to_the_byte_and_loses_no_value(stored: 
                 served.add(1, one.text)
         gone = [before.text for before, now in pairs if now.pruned and not before.pruned]
         assert all(served.holds(value) for text in gone for value in values(text))
-        after = [*chain.versions, Made(version=6, boundary_seq=last.boundary_seq, entries=done.entries, made_in="6")]
-        left = damages(after, chain.said)
+        after = [
+            *chain.versions,
+            RecordedVersion(version=6, boundary_seq=last.boundary_seq, entries=done.entries, written_by="6"),
+        ]
+        left = find_damage(after, chain.said)
         assert {one.kind for one in left} <= {"cut_narrative"}, "a second time there is nothing to mend"
-        assert not mended(done.entries, left, version=7).repairs
+        assert not mended_entries(done.entries, left, version=7).repairs
 
 
 @pytest.mark.parametrize(
@@ -101,37 +108,37 @@ def test_mending_keeps_every_intact_text_to_the_byte_and_loses_no_value(stored: 
     ],
 )
 def test_what_stands_in_a_source_to_the_letter_is_no_item(text: str, kind: str | None) -> None:
-    found = damages([version(1, entry("F1", text), STORY)], SAID)
+    found = find_damage([version(1, entry("F1", text), STORY)], SAID)
     assert [one.kind for one in found] == ([kind] if kind else [])
 
 
 def test_what_code_added_or_was_mended_or_a_model_quotes_itself_is_no_damage() -> None:
     text = "The venue is the walled garden, we took it."
     quote = entry("F1", text)
-    assert damages([version(1, quote, STORY)], SAID)
-    assert not damages([version(1, entry("F10", text), STORY)], SAID), "numbered after the narrative"
-    assert not damages([version(1, replace(quote, in_doubt=True), STORY)], SAID)
-    assert not damages([version(1, quote, entry("F2", "And the band?"), STORY)], SAID), "more quotes than changes"
-    assert not damages([version(1, replace(quote, from_seqs=(2,)), STORY)], SAID), "another message says it"
+    assert find_damage([version(1, quote, STORY)], SAID)
+    assert not find_damage([version(1, entry("F10", text), STORY)], SAID), "numbered after the narrative"
+    assert not find_damage([version(1, replace(quote, in_doubt=True), STORY)], SAID)
+    assert not find_damage([version(1, quote, entry("F2", "And the band?"), STORY)], SAID), "more quotes than changes"
+    assert not find_damage([version(1, replace(quote, from_seqs=(2,)), STORY)], SAID), "another message says it"
 
 
 def test_a_narrative_beside_newer_facts_is_stale_and_gives_way_to_them() -> None:
     fact, news = entry("F1", "Orla found a venue"), entry("F11", "The venue was flooded on 3 May.", since=2)
     lineage = [version(1, fact, STORY, changed=0), version(2, fact, news, STORY)]
-    (found,) = damages(lineage, SAID)
+    (found,) = find_damage(lineage, SAID)
     assert (found.kind, found.version) == ("stale_narrative", 1)
-    done = mended(lineage[-1].entries, [found], version=3)
+    done = mended_entries(lineage[-1].entries, [found], version=3)
     assert done.entries[-1].text == "Orla found a venue. The venue was flooded on 3 May."
     assert [(one.reason, one.before) for one in done.repairs] == [("narrative_line", STORY.text)]
-    assert not damages([version(1, fact, STORY, changed=0), version(2, fact, STORY)], SAID), "without news it holds"
+    assert not find_damage([version(1, fact, STORY, changed=0), version(2, fact, STORY)], SAID), "without news it holds"
 
 
 def test_a_stub_keeps_what_is_left_and_the_newest_sound_version_is_gone_back_to() -> None:
     fact = entry("F1", "Orla found a venue.")
     stub = entry("N12", "The photographer is open.", since=2)
     lineage = [version(1, fact, STORY, changed=0), version(2, fact, stub)]
-    (found,) = damages(lineage, SAID)
+    (found,) = find_damage(lineage, SAID)
     assert found.kind == "cut_narrative"
-    assert mended(lineage[-1].entries, [found], version=3).entries[-1].text == f"{stub.text} {fact.text}"
+    assert mended_entries(lineage[-1].entries, [found], version=3).entries[-1].text == f"{stub.text} {fact.text}"
     assert sound_version(lineage, SAID) == 1
     assert sound_version([version(1, entry("F1", "And the band?"), STORY)], SAID) == 0

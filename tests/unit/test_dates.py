@@ -19,7 +19,7 @@ from app.core.text.languages.loading import languages
 from app.core.text.relative import is_relative, near_days, said_on, undated
 from app.core.text.sameness import canonical
 from app.core.validation import dates
-from app.core.validation.dates import dated
+from app.core.validation.dates import text_with_dates
 from app.core.validation.gate import judge
 from tests.unit.talk import answer, fact, proposal, request, talk
 
@@ -58,9 +58,9 @@ def said(*texts: str, days: Sequence[int] | None = None) -> list[Message]:
     ],
 )  # fmt: skip
 def test_the_day_stands_beside_its_word_or_beside_the_entry(text: str, expected: str) -> None:
-    found = dated(text, said(text))
+    found = text_with_dates(text, said(text))
     assert found == expected
-    assert dated(found, said(text)) == found, "once"
+    assert text_with_dates(found, said(text)) == found, "once"
     assert undated(found) == text
     assert canonical(found) == canonical(text), "it is the same entry"
 
@@ -82,21 +82,23 @@ def test_the_day_stands_beside_its_word_or_beside_the_entry(text: str, expected:
     ],
 )
 def test_nothing_is_added_where_no_day_follows_or_one_is_told(text: str) -> None:
-    assert dated(text, said(text)) == text
+    assert text_with_dates(text, said(text)) == text
 
 
 def test_the_day_is_that_of_the_message_which_says_so() -> None:
     messages = said("I met Ivo.", "I met him yesterday.", "Nice.", days=[0, 4, 9])
-    assert dated("The user met Ivo yesterday.", messages) == "The user met Ivo yesterday (16 May 2025)."
-    assert dated("The user met Ivo yesterday.", messages[::2]) == "The user met Ivo yesterday.", "nobody said so"
+    assert text_with_dates("The user met Ivo yesterday.", messages) == "The user met Ivo yesterday (16 May 2025)."
+    assert text_with_dates("The user met Ivo yesterday.", messages[::2]) == "The user met Ivo yesterday.", (
+        "nobody said so"
+    )
     twice = said("I paid yesterday.", "I paid yesterday.", days=[0, 3])
-    assert dated("The user paid yesterday.", twice) == "The user paid yesterday.", "which one is not known"
-    assert dated("The user paid yesterday.", []) == "The user paid yesterday."
+    assert text_with_dates("The user paid yesterday.", twice) == "The user paid yesterday.", "which one is not known"
+    assert text_with_dates("The user paid yesterday.", []) == "The user paid yesterday."
 
 
 def test_behind_the_end_of_the_calendar_there_is_no_day_but_that_of_the_message() -> None:
     last = [replace(one, created_at=datetime(9999, 12, 31, tzinfo=UTC)) for one in said("We go tomorrow.")]
-    assert dated("We go tomorrow.", last) == "We go tomorrow (said 31 December 9999)."
+    assert text_with_dates("We go tomorrow.", last) == "We go tomorrow (said 31 December 9999)."
 
 
 SPAN = said("My dog Rex was ill yesterday, the vet Dr Lind took 90 euros.", "I hope he is better.")
@@ -116,11 +118,11 @@ def test_what_was_added_is_on_record_whoever_summarizes(model: str) -> None:
         ("date_added", "logos", texts[0]),
         ("date_added", SESSION.fields[-1].name, "Rex the dog was ill yesterday (12 May 2025)."),
     ]
-    assert report.ungrounded == 0
+    assert report.ungrounded_count == 0
 
 
 def test_control_without_that_step_the_times_stay_relative(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dates, "dated", lambda text, sources, beside=True: text)
+    monkeypatch.setattr(dates, "text_with_dates", lambda text, sources, beside=True: text)
     report = judge(proposal(answer("", [fact("Rex was ill yesterday", 1)])), request(SPAN))
     assert report.candidate is not None
     assert report.candidate.items[0].text == "Rex was ill yesterday"
@@ -146,10 +148,10 @@ PIECES = st.sampled_from([
 
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_code_adds_and_never_replaces(text: str) -> None:
-    found = dated(text, said(text))
+    found = text_with_dates(text, said(text))
     left = iter(found)
     assert all(sign in left for sign in text), "every sign of it, in order"
-    assert dated(found, said(text)).count("said") == found.count("said"), "once"
+    assert text_with_dates(found, said(text)).count("said") == found.count("said"), "once"
 
 
 @pytest.mark.parametrize("language", [one for one in languages() if one.relative], ids=lambda one: one.code)

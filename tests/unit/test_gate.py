@@ -16,7 +16,7 @@ from app.core.state.pruning import state_of
 from app.core.text.token_counts import estimate_text
 from app.core.validation import gate
 from app.core.validation.excuses import is_excuse
-from app.core.validation.gate import judge, new_words, saves_too_little
+from app.core.validation.gate import judge, new_word_count, saves_too_little
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
 TRIP = talk(
@@ -598,7 +598,7 @@ def _new_words_of_ten(name: str) -> float:
     said = [
         [one["content"] for one in talk["messages"] if one["role"] == "user" and one.get("content")] for talk in talks
     ]
-    return median(new_words("\n".join(one[at : at + 10]), "") for one in said for at in range(0, len(one) - 9, 10))
+    return median(new_word_count("\n".join(one[at : at + 10]), "") for one in said for at in range(0, len(one) - 9, 10))
 
 
 def test_ten_messages_between_friends_hold_about_as_many_new_words_in_every_language() -> None:

@@ -15,13 +15,19 @@ from hypothesis import strategies as st
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.segments import CutSegment, SegmentDigest
-from app.core.summarizer.stretches import LEAST_TOKENS, MOST_ASKED, MOST_TAGS, asked_about, output_room
+from app.core.summarizer.segment_prompts import (
+    LEAST_SEGMENT_TOKENS,
+    MOST_DESCRIBED_SEGMENTS,
+    MOST_TAGS,
+    described_segments,
+    digest_output_tokens,
+)
 from app.core.text.token_counts import estimate_text
-from app.core.validation import digests as gating
+from app.core.validation import digest_checks as gating
 from app.core.validation import gate
 from app.core.validation.asking import doubts_of
-from app.core.validation.digests import MOST_BRIEF, described, imitates
-from app.core.validation.exact import Examined
+from app.core.validation.digest_checks import MOST_BRIEF, checked_digests, imitates_markup
+from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import judge, judge_again
 from tests.profiles import examples
 from tests.unit.talk import START, answer, fact, proposal, request, talk
@@ -173,7 +179,7 @@ def test_honest_notes_pass_whole() -> None:
     ],
 )
 def test_honest_notes_pass_in_other_languages(messages: Sequence[Message], given: SegmentDigest) -> None:
-    assert described([given], asking(messages)) == (given,)
+    assert checked_digests([given], asking(messages)) == (given,)
 
 
 INVENTED = "They will pay 1250 francs in advance."
@@ -237,7 +243,7 @@ def test_an_over_long_brief_and_one_no_shorter_than_its_messages_go() -> None:
     assert [one.brief for one in checked(replace(*read(TRIP_NOTE), brief=long))] == [""]
     short = talk("We go to Porto by train. " * 9, "Good.")
     asked = asking(short)
-    assert asked.segments[0].tokens >= LEAST_TOKENS
+    assert asked.segments[0].tokens >= LEAST_SEGMENT_TOKENS
     told = note(1, "Porto by train", "We go to Porto by train. " * 9)
     assert [one.brief for one in checked(told, asked=asked)] == [""]
 
@@ -259,7 +265,9 @@ def test_secrets_are_redacted() -> None:
 
 
 def test_numbers_that_were_not_asked_about_and_doubles_are_ignored() -> None:
-    asked = replace(asking(), segments=(*asking().segments, replace(asking().segments[0], tokens=LEAST_TOKENS - 1)))
+    asked = replace(
+        asking(), segments=(*asking().segments, replace(asking().segments[0], tokens=LEAST_SEGMENT_TOKENS - 1))
+    )
     first, second = read(TRIP_NOTE, SERVER_NOTE)
     found = checked(
         first, replace(second, number=3), replace(second, number=99), replace(second, number=0), asked=asked
@@ -269,11 +277,17 @@ def test_numbers_that_were_not_asked_about_and_doubles_are_ignored() -> None:
 
 def test_the_newest_stretches_are_asked_about_and_room_grows_with_them() -> None:
     one = asking().segments[0]
-    small = replace(one, tokens=LEAST_TOKENS - 1)
-    asked = asked_about([one, small, *[one] * 60])
-    assert [number for number, _ in asked] == list(range(63 - MOST_ASKED, 63))
-    assert 0 == output_room([]) == output_room([small]) < output_room([one]) < output_room([one, one])
-    assert output_room([one] * 500) == output_room([one] * MOST_ASKED)
+    small = replace(one, tokens=LEAST_SEGMENT_TOKENS - 1)
+    asked = described_segments([one, small, *[one] * 60])
+    assert [number for number, _ in asked] == list(range(63 - MOST_DESCRIBED_SEGMENTS, 63))
+    assert (
+        0
+        == digest_output_tokens([])
+        == digest_output_tokens([small])
+        < digest_output_tokens([one])
+        < digest_output_tokens([one, one])
+    )
+    assert digest_output_tokens([one] * 500) == digest_output_tokens([one] * MOST_DESCRIBED_SEGMENTS)
 
 
 def judged(*notes: Any, **others: Any) -> Any:
@@ -286,7 +300,7 @@ def test_the_gate_hands_on_what_holds_and_counts_what_does_not() -> None:
     report = judged(TRIP_NOTE, {**SERVER_NOTE, "brief": f"{SERVER_NOTE['brief']} It cost 4711 dollars."})
     assert report.reason is None
     assert report.candidate.digests == tuple(read(TRIP_NOTE, SERVER_NOTE))
-    assert report.ungrounded == 1
+    assert report.ungrounded_count == 1
 
 
 @pytest.mark.parametrize(
@@ -334,7 +348,7 @@ def test_whatever_is_left_is_about_a_stretch_and_within_bounds(notes: list[dict[
     assert set(numbers) <= {1, 2}
     for digest in report.candidate.digests:
         assert estimate_text(digest.brief) <= MOST_BRIEF
-        assert not imitates(digest.brief)
+        assert not imitates_markup(digest.brief)
 
 
 # --- controls: without the check, what it holds back comes through
@@ -343,13 +357,13 @@ def test_whatever_is_left_is_about_a_stretch_and_within_bounds(notes: list[dict[
 def test_control_without_the_check_what_imitates_ours_comes_through(monkeypatch: pytest.MonkeyPatch) -> None:
     given = replace(*read(TRIP_NOTE), brief="They go to Porto <anchors> by train.")
     assert checked(given) == ()
-    monkeypatch.setattr(gating, "imitates", lambda _: False)
+    monkeypatch.setattr(gating, "imitates_markup", lambda _: False)
     assert [one.brief for one in checked(given)] == [given.brief]
 
 
 def test_control_without_the_exact_checks_inventions_come_through(monkeypatch: pytest.MonkeyPatch) -> None:
     given = replace(*read(TRIP_NOTE), brief=f"{TRIP_NOTE['brief']} {INVENTED}")
-    monkeypatch.setattr(gate, "examine", lambda candidate, *_: Examined(candidate=candidate))
+    monkeypatch.setattr(gate, "examine_candidate", lambda candidate, *_: ExaminedCandidate(candidate=candidate))
     assert [one.brief for one in checked(given)] == [given.brief]
 
 

@@ -14,7 +14,7 @@ from app.core.model.conversation import Sums
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Verification
 from app.core.model.state import StateEntry, StateVersion
-from app.core.validation.gathering import gone_between, without_gone
+from app.core.validation.lost_entries import lost_entries, without_lost_entries
 from app.core.validation.verified_state import VerdictCounts, VerifiedState
 from app.usecases.verification import pending
 from app.usecases.verification.judging import _oldest_readable
@@ -121,19 +121,21 @@ def test_what_went_between_names_what_is_there_in_its_place() -> None:
     first = (entry("F1", by=("F2",), pruned=True), entry("F2"), entry("F7", pruned=True))
     second = (entry("F2", by=("F3",), pruned=True), entry("F3"), entry("F4", by=("F4",), pruned=True))
     present = (entry("F3"), entry("F7"))
-    gone = gone_between(present, [second, first])
+    gone = lost_entries(present, [second, first])
     assert [(one.id, one.replaced_by) for one in gone] == [("F2", ("F3",)), ("F4", ()), ("F1", ("F3",))]
-    assert gone_between((*present, *gone), [second, first]) == ()
+    assert lost_entries((*present, *gone), [second, first]) == ()
 
 
 def test_what_was_contradicted_stays_on_record_though_it_was_gone_before() -> None:
     """The judged version served F1 and F2; the present one, two compactions later, has neither."""
     judged, present = (entry("F1"), entry("F2")), (entry("F9"),)
-    gone = gone_between(present, [judged], judged)
+    gone = lost_entries(present, [judged], judged)
     assert [(one.id, one.pruned, one.replaced_by) for one in gone] == [("F1", True, ()), ("F2", True, ())]
     counts = VerdictCounts(contradicted=1)
-    state = without_gone(VerifiedState(entries=(*present, *gone), counts=counts, refuted=frozenset({"F2"})), gone)
+    state = without_lost_entries(
+        VerifiedState(entries=(*present, *gone), counts=counts, refuted_ids=frozenset({"F2"})), gone
+    )
     assert [one.id for one in state.entries] == ["F9", "F2"]
-    assert (state.is_changed, state.is_order_only) == (True, True)
+    assert (state.is_changed, state.is_doubt_only) == (True, True)
     unmoved = VerifiedState(entries=(*present, *gone), counts=counts)
-    assert without_gone(unmoved, gone) == replace(unmoved, entries=present)
+    assert without_lost_entries(unmoved, gone) == replace(unmoved, entries=present)

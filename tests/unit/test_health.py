@@ -12,7 +12,7 @@ from tests.corpus import assert_values, corpus
 
 
 def sick(**state: Any) -> list[tuple[str, str | None]]:
-    return [(found.sickness, found.field) for found in findings(SESSION, state, covered_messages=20)]
+    return [(found.kind, found.field) for found in findings(SESSION, state, covered_messages=20)]
 
 
 def test_what_is_no_memory_is_found_and_what_only_looks_odd_is_healthy() -> None:
@@ -27,8 +27,8 @@ def test_an_empty_state_that_stands_for_many_messages() -> None:
 def test_a_summary_that_went_for_want_of_room_is_not_missing() -> None:
     before, now = {"conversation_summary": "Anna plans the trip to Riga."}, {"logos": ["Anna leads the project."]}
     (missing,) = findings(SESSION, now, covered_messages=20, before=before)
-    assert (missing.sickness, missing.field) == ("missing", "conversation_summary")
-    assert findings(SESSION, now, covered_messages=20, before=before, given_up={"conversation_summary"}) == []
+    assert (missing.kind, missing.field) == ("missing", "conversation_summary")
+    assert findings(SESSION, now, covered_messages=20, before=before, fields_given_up={"conversation_summary"}) == []
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def test_a_summary_that_went_for_want_of_room_is_not_missing() -> None:
 def test_an_item_that_rests_on_messages_may_tell_of_an_error(text: str, sickness: str) -> None:
     state = {"logos": ["Anna leads the project.", text]}
     told = {text.removesuffix(" (in doubt)")}
-    assert findings(SESSION, state, covered_messages=20, told=told) == []
+    assert findings(SESSION, state, covered_messages=20, sourced_texts=told) == []
     assert sick(**state) == [(sickness, "logos")], "control: nothing says that it rests on any"

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.model.conversation import Message
 from app.core.text.memo import forget
-from app.core.validation import cutting, dates, exact
+from app.core.validation import cutting, dates, exact_checks
 from app.core.validation.gate import judge
 from tests.unit.talk import answer, fact, message, proposal, request
 from tests.unit.timing import assert_linear_in
@@ -85,7 +85,7 @@ def seconds(shape: Shape, count: int) -> float:
     ("name", "module", "cap"),
     [
         ("parentheses of one sentence", cutting, "_MOST_IN_PARENTHESES"),
-        ("calculations from messages", exact, "_MOST_CALCULATED"),
+        ("calculations from messages", exact_checks, "_MOST_CALCULATED_OF_ANSWER"),
         ("sentences about yesterday", dates, "_MOST_SENTENCES"),
     ],
 )

@@ -20,7 +20,7 @@ from app.core.state.apply import given_up_with_nothing_in_its_place
 from app.core.state.merge import MergeResult, merge
 from app.core.state.pruning import prune, state_of
 from app.core.validation import same_subject
-from app.core.validation.same_subject import is_about_same
+from app.core.validation.same_subject import has_same_subject
 from tests.unit.talk import candidate, entry, item, talk
 
 SPAN: Final = talk("one", "two", "three", "four", start=20)
@@ -68,7 +68,7 @@ def anchored(content: str) -> FoundAnchor:
     ],
 )
 def test_what_tells_an_earlier_statement_again(statement: str, earlier: str, *, again: bool) -> None:
-    assert is_about_same(statement, earlier) is again
+    assert has_same_subject(statement, earlier) is again
 
 
 WORDS: Final = ["harbour", "lantern", "kayak", "balcony", "violin", "glacier", "pepper", "saddle", "mirror", "turbine"]
@@ -77,7 +77,7 @@ WORDS: Final = ["harbour", "lantern", "kayak", "balcony", "violin", "glacier", "
 @given(st.integers(0, 10), st.integers(1, 10))
 def test_sixty_in_a_hundred_of_its_words_are_much(kept: int, of: int) -> None:
     earlier, statement = " ".join(WORDS[:of]), " ".join([*WORDS[:kept], "umbrella", "squirrel"])
-    assert is_about_same(statement, earlier) is (min(kept, of) >= 0.6 * of)
+    assert has_same_subject(statement, earlier) is (min(kept, of) >= 0.6 * of)
 
 
 # --- ``replaces``
@@ -124,7 +124,7 @@ def test_one_of_several_items_is_enough() -> None:
 
 
 def test_control_without_the_comparison_anything_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_module, "is_about_same", lambda *_: True)
+    monkeypatch.setattr(merge_module, "has_same_subject", lambda *_: True)
     result = merged([BUDGET, DOG], candidate(item(OTHER, 20, replaces=["F1"])))
     assert list(by_id(result)) == ["F2", "F50"], "a true entry lost to a lie"
 
@@ -132,7 +132,7 @@ def test_control_without_the_comparison_anything_replaces_it(monkeypatch: pytest
 def test_control_with_a_lower_share_a_shared_name_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     told = candidate(item("Clara wants a red kayak", 20, replaces=["F1"]))
     assert "F1" in by_id(merged([BUDGET], told))
-    monkeypatch.setattr(same_subject, "_KEPT", 0.2)
+    monkeypatch.setattr(same_subject, "_LEAST_KEPT_SHARE", 0.2)
     assert "F1" not in by_id(merged([BUDGET], told))
 
 
@@ -365,7 +365,7 @@ def test_no_entry_is_lost_to_a_models_word(told: list[Any], dropped: list[tuple[
             assert served[one.id].text == one.text or one.text in served[one.id].superseded
             continue
         successors = [new for new in result.entries if one.text in new.superseded]
-        assert any(is_about_same(new.text, one.text) for new in successors)
+        assert any(has_same_subject(new.text, one.text) for new in successors)
         assert one.id in {gone.id for gone in result.outdated}
     aside = {one.id for one in result.entries if one.in_doubt}
     assert [repair.entry_id for repair in result.repairs] == [one.id for one in result.entries if one.id in aside]

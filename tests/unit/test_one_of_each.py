@@ -311,7 +311,7 @@ SPENDING: Final = {
     "state/shrinking.py": {"_chosen_entries": "what repeats comes last; words of a record never without its id"},
     "state/thinning.py": {"_news_and_older_in_turn": "two lists by turns, whatever the room"},
     "summarizer/offline/files.py": {
-        "_fitting_and_left": "what is not told in full is named: it takes room all the same"
+        "_fitting_and_other_files": "what is not told in full is named: it takes room all the same"
     },
     "text/file_types.py": {"_object_streams": "bytes of a file that are unpacked"},
 }
@@ -423,7 +423,7 @@ def has_heap(source: str) -> bool:
 SENTENCES: Final = {
     "segments/reading.py": "the levels of a segment, chosen by ``segments/extractive.py``",
     "summarizer/offline/extractive.py": "the digest of what a context leaves out",
-    "summarizer/offline/facts.py": "the facts of a state, beside those that it holds (``keeping``)",
+    "summarizer/offline/facts.py": "the facts of a state, beside those that it holds (``earlier_entries``)",
 }
 
 
@@ -432,7 +432,7 @@ def test_whoever_weighs_sentences_has_them_chosen_by_one_chooser() -> None:
     sources = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.rglob("*.py")}
     assert {name for name, source in sources.items() if calls(source, "score_all")} == set(SENTENCES)
     for name in {*SENTENCES, "segments/extractive.py"} - {"segments/reading.py"}:
-        assert calls(sources[name], "choose") or calls(sources[name], "Keeping"), name
+        assert calls(sources[name], "choose") or calls(sources[name], "EarlierEntries"), name
     defined = {
         name for name, source in sources.items() if re.search(r"^def (?:choose|score_all)\(", source, re.MULTILINE)
     }

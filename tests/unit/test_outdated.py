@@ -12,7 +12,7 @@ from app.core.model.schemas import SESSION
 from app.core.state.outdated import Outdated
 from app.core.state.supersession import supersede
 from app.core.text.repeating import is_only, repeats
-from app.core.validation.survival import lost_sentences
+from app.core.validation.lost_values import lost_sentences
 from tests.unit.talk import entry, message, talk
 
 
@@ -42,7 +42,10 @@ NOW = anchor(3, "No, 6 200 EUR.")
 def quoted(said: str, *superseded: Anchor, active: Anchor = NOW) -> list[tuple[int, str]]:
     span = talk(said, "Noted.", active.content, "Noted.")
     known = Outdated(superseded, [active])
-    return [(one.seq, one.text) for one in lost_sentences(span, (), shown=[active], hidden=(), stale=known.values)]
+    return [
+        (one.seq, one.text)
+        for one in lost_sentences(span, (), served_anchors=[active], unserved_anchors=(), stale_values=known.values)
+    ]
 
 
 def test_a_changed_value_is_not_lost() -> None:

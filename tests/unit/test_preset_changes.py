@@ -20,7 +20,12 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry
 from app.core.state import apply as applying
 from app.core.state.pruning import most_tokens
-from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
+from app.core.summarizer.offline.narrative_states import (
+    is_narrative_only,
+    is_topic_statement,
+    statements,
+    without_frame,
+)
 from bench.replay import Replay
 from tests.unit.test_extractive_memory import FACTS, FILLERS
 
@@ -88,10 +93,10 @@ def told(talk: Replay, *, pruned: bool = False) -> list[StateEntry]:
 
 def pieces(entries: list[StateEntry], schema: str) -> Iterator[str]:
     """The texts of a state: its entries, or the statements of its text, without a story that is told anew."""
-    whole = is_told(schema_named(schema))
+    whole = is_narrative_only(schema_named(schema))
     for entry in entries:
         texts = statements(entry.text) if whole else [entry.text] if entry.role != "narrative" else []
-        yield from (unframed(text).rstrip(".") for text in texts if not is_about(text))
+        yield from (without_frame(text).rstrip(".") for text in texts if not is_topic_statement(text))
 
 
 def missing(before: list[str], talk: Replay) -> list[str]:
@@ -130,7 +135,9 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
     older = "\n".join(text for entry in talk.entries for text in entry.superseded)
     assert [text for text in missing(before, talk) if text not in on_record and text not in older] == []
     state = talk.breakdown().state
-    assert state <= (talk.budgets.state_tokens if is_told(talk.schema) else talk.budgets.state_cap), "within it again"
+    assert state <= (talk.budgets.state_tokens if is_narrative_only(talk.schema) else talk.budgets.state_cap), (
+        "within it again"
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +145,7 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
 )
 def test_control_as_a_compaction_like_any_other_it_loses(monkeypatch: pytest.MonkeyPatch, one: str, other: str) -> None:
     monkeypatch.setattr(applying, "_most_state_tokens", lambda to: most_tokens(to.schema, to.budgets))
-    monkeypatch.setattr(applying, "without_giving_up", lambda candidate: candidate)
+    monkeypatch.setattr(applying, "without_drops_for_room", lambda candidate: candidate)
     monkeypatch.setattr("bench.replay.requested_state_tokens", lambda budgets, entries, carried: budgets.state_tokens)
     talk = begun("en", one)
     before = list(pieces(told(talk), schema_of(one)))

@@ -15,7 +15,7 @@ from app.core.model.schemas import SESSION, SUMMARY, schema_named
 from app.core.model.segments import CutSegment
 from app.core.summarizer.candidate import candidate_json_schema
 from app.core.summarizer.prompt_rules import _CHARACTERS_PER_TOKEN, _WORDS_PER_TOKEN, size_of, size_of_record
-from app.core.summarizer.prompts import FEEDBACK, render_summary
+from app.core.summarizer.prompts import FEEDBACK_BY_REASON, render_summary
 from app.core.text.token_counts import estimate_text
 from tests.unframing import unframe
 from tests.unit.talk import CONVERSATION, START, entry, message, request, talk
@@ -254,7 +254,7 @@ def test_focus_and_instructions_stand_fenced_and_only_when_given() -> None:
 
 
 def test_every_reason_of_a_refusal_has_its_own_sentence() -> None:
-    assert set(FEEDBACK) == {
+    assert set(FEEDBACK_BY_REASON) == {
         "cut_off",
         "blocked",
         "empty_summary",
@@ -264,16 +264,16 @@ def test_every_reason_of_a_refusal_has_its_own_sentence() -> None:
         "not_smaller",
         "wrong_language",
     }
-    assert len(set(FEEDBACK.values())) == len(FEEDBACK)
+    assert len(set(FEEDBACK_BY_REASON.values())) == len(FEEDBACK_BY_REASON)
 
 
-@pytest.mark.parametrize("reason", [*FEEDBACK, "model_unavailable"])
+@pytest.mark.parametrize("reason", [*FEEDBACK_BY_REASON, "model_unavailable"])
 def test_feedback_is_the_last_thing_said_and_one_sentence(reason: str) -> None:
     without = render_summary(request(ENGLISH)).user
     after = render_summary(request(ENGLISH, feedback=reason)).user
     assert after.startswith(without + "\n\n")
     sentence = after.removeprefix(without + "\n\n")
-    assert sentence == FEEDBACK.get(reason, sentence)
+    assert sentence == FEEDBACK_BY_REASON.get(reason, sentence)
     assert sentence.count(".") == 1
 
 

@@ -23,7 +23,7 @@ from app.core.retrieval.corpus import Source
 from app.core.retrieval.passage_search import notes_of
 from app.core.retrieval.ranking import Recalled
 from app.core.retrieval.serving import before_text, recalled_element
-from app.core.summarizer.framing import frame
+from app.core.summarizer.framing import frame_messages
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.token_counts import weigh
 from app.providers.messages import to_provider
@@ -216,7 +216,7 @@ def test_a_giant_text_that_is_given_twice_keeps_its_two_ends_once() -> None:
 
 @pytest.mark.parametrize(("content", "value"), REPEATED)
 def test_the_summarizer_reads_it_once(content: str, value: Any) -> None:
-    prompt = frame([brought(content, value)])
+    prompt = frame_messages([brought(content, value)])
     (found,) = unframe(prompt)
 
     assert prompt.count(WORD) == 1
@@ -225,7 +225,7 @@ def test_the_summarizer_reads_it_once(content: str, value: Any) -> None:
 
 @pytest.mark.parametrize(("content", "value"), TOLD[:4])
 def test_the_summarizer_reads_what_is_said_beside_it(content: str, value: Any) -> None:
-    (found,) = unframe(frame([brought(content, value)]))
+    (found,) = unframe(frame_messages([brought(content, value)]))
 
     assert (found.content, [kind for kind, _ in found.parts]) == (content, ["tool_result"])
 
@@ -288,7 +288,7 @@ def test_a_secret_does_not_make_it_two() -> None:
     value = {"login": {"password": {"first": "tr0ub4dor&3", "then": "horse battery"}}, "animal": WORD}
     stored = brought(json.dumps(value), value)
 
-    assert frame([redact_message(stored)]).count(WORD) == 1
+    assert frame_messages([redact_message(stored)]).count(WORD) == 1
     other = redact_message(brought(f"{OTHER} password: tr0ub4dor&3", value))
     assert OTHER in other.content
 

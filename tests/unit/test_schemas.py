@@ -23,11 +23,10 @@ from app.core.state.merge import merge
 from app.core.state.pruning import prune, state_of
 from app.core.state.survival import forgotten, with_quotes
 from app.core.summarizer.candidate import parse_candidate
-from app.core.summarizer.offline import extractive
-from app.core.summarizer.offline import retold as telling
+from app.core.summarizer.offline import extractive, narrative_states
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.offline.kinds import HYPOTHESIS, OBJECTIVE, OBSTACLE, PATH, QUESTION, objective
-from app.core.summarizer.offline.retold import is_told, spelled_out, statements
+from app.core.summarizer.offline.narrative_states import is_narrative_only, narrative_as_entries, statements
 from app.core.text.language import detect
 from app.core.text.sentences import closed
 from app.core.text.token_counts import estimate_text
@@ -214,7 +213,7 @@ def test_what_was_told_earlier_is_carried_on_in_its_place_in_time() -> None:
         id="N1", field="summary", role="narrative", text="About tickets. User: It costs $700.", since_version=1
     )
     earlier = replace(now, id="N2", text="User: It was to cost $5,000. User: The code is AB-4711.", in_doubt=True)
-    found = spelled_out([now, earlier], SUMMARY, "en")
+    found = narrative_as_entries([now, earlier], SUMMARY, "en")
     assert [one.text for one in found if one.role == "fact"] == [
         "User: It was to cost $5,000.",
         "User: The code is AB-4711.",
@@ -266,7 +265,7 @@ def test_after_ten_compactions_the_first_turns_facts_are_there() -> None:
 
 def test_without_carrying_on_they_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: a model that tells only its span, without the code that brings back what it forgot."""
-    monkeypatch.setattr(extractive, "spelled_out", lambda entries, schema, language: ())
+    monkeypatch.setattr(extractive, "narrative_as_entries", lambda entries, schema, language: ())
     monkeypatch.setattr(applying, "forgotten", lambda *args, **named: [])
     _, told = compacted(3)
     assert "NW-2026-118" in told[0]
@@ -274,7 +273,7 @@ def test_without_carrying_on_they_would_be_lost(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_a_model_forgets_of_its_own_summary_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extractive, "spelled_out", lambda entries, schema, language: ())
+    monkeypatch.setattr(extractive, "narrative_as_entries", lambda entries, schema, language: ())
     _, told = compacted(3)
     assert all("NW-2026-118" in text for text in told)
 
@@ -435,7 +434,7 @@ def test_a_summary_that_tells_nothing_is_refused() -> None:
 
 
 def test_only_one_schema_has_no_list_for_facts() -> None:
-    assert [schema.name for schema in SCHEMAS.values() if is_told(schema)] == ["summary"]
+    assert [schema.name for schema in SCHEMAS.values() if is_narrative_only(schema)] == ["summary"]
     assert parse_candidate('{"summary": "Dana is in Porto.", "dropped": []}', SUMMARY).narrative
     assert closed("no end") == "no end."
     assert message(1, "x").seq == 1
@@ -443,7 +442,9 @@ def test_only_one_schema_has_no_list_for_facts() -> None:
 
 def test_one_text_says_each_thing_once_and_what_was_last_at_its_end() -> None:
     story = "About a trip. Last (User): We leave on 3 May."
-    told = telling.retold(story, ["User: The hut is red.", "User: The hut is red. It costs $40.", "User: Bring a map"])
+    told = narrative_states.joined_narrative(
+        story, ["User: The hut is red.", "User: The hut is red. It costs $40.", "User: Bring a map"]
+    )
     assert told == "About a trip. User: The hut is red. It costs $40. User: Bring a map. User: We leave on 3 May."
 
 

@@ -38,7 +38,7 @@ from app.core.model.statistics import (
 )
 from app.core.retrieval.used import draws_on
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
-from app.core.validation.fidelity import MOST_VALUES, exact_values, fidelity, stands_in
+from app.core.validation.fidelity import MOST_VALUES, exact_values, fidelity, is_whole_in
 from app.infrastructure import metrics
 from app.infrastructure.metrics import MOST_SERIES, ProcessMeter
 from app.providers.replies import usage_of
@@ -290,11 +290,11 @@ def test_what_was_redacted_is_no_value() -> None:
 
 
 def test_a_value_stands_as_a_whole() -> None:
-    assert_verdicts(corpus("whole_values"), lambda text: stands_in(text["value"], text["text"]))
+    assert_verdicts(corpus("whole_values"), lambda text: is_whole_in(text["value"], text["text"]))
 
 
 def test_signs_of_han_have_no_blanks_between_them() -> None:
-    assert stands_in("2026年3月", "会议在2026年3月举行")
+    assert is_whole_in("2026年3月", "会议在2026年3月举行")
 
 
 def test_the_work_of_a_probe_is_bounded() -> None:

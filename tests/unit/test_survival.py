@@ -18,7 +18,7 @@ from app.core.state.apply import as_many_as_fit
 from app.core.state.survival import with_quotes
 from app.core.text.budget import Budget
 from app.core.text.token_counts import estimate_text
-from app.core.validation.survival import critical_values, lost_sentences
+from app.core.validation.lost_values import critical_values, lost_sentences
 from tests.profiles import examples
 from tests.unit.talk import entry, message, talk
 
@@ -30,7 +30,7 @@ def quotes(
     shown: Sequence[FoundAnchor] = (),
     hidden: Sequence[FoundAnchor] = (),
 ) -> list[tuple[int, str]]:
-    lost = lost_sentences(span, [each.text for each in entries], shown=shown, hidden=hidden)
+    lost = lost_sentences(span, [each.text for each in entries], served_anchors=shown, unserved_anchors=hidden)
     return as_many_as_fit(lost, Budget(room), "script")
 
 

@@ -33,7 +33,7 @@ RUSSIAN = """\
 
 
 def test_terms_and_steps_are_taken_and_manners_are_not() -> None:
-    assert system_context(ENGLISH, room=500).splitlines() == [
+    assert system_context(ENGLISH, max_tokens=500).splitlines() == [
         "- Parcel: a shipment of at most 30 kg.",
         '- A "slot" is also called a window.',
         "1. Ask for the parcel number.",
@@ -43,14 +43,14 @@ def test_terms_and_steps_are_taken_and_manners_are_not() -> None:
 
 
 def test_it_reads_russian() -> None:
-    assert system_context(RUSSIAN, room=500).splitlines() == [
+    assert system_context(RUSSIAN, max_tokens=500).splitlines() == [
         "Заявка — это тикет; её также называют обращением.",
         "Сначала уточни номер заявки, затем проверь статус.",
     ]
 
 
 def test_terms_come_first_where_there_is_little_room() -> None:
-    assert system_context(ENGLISH, room=30).splitlines() == [
+    assert system_context(ENGLISH, max_tokens=30).splitlines() == [
         "- Parcel: a shipment of at most 30 kg.",
         '- A "slot" is also called a window.',
     ]
@@ -58,13 +58,13 @@ def test_terms_come_first_where_there_is_little_room() -> None:
 
 @given(st.text(max_size=2_000), st.integers(0, 300))
 def test_it_quotes_and_stays_within_its_room(prompt: str, room: int) -> None:
-    found = system_context(prompt, room=room)
+    found = system_context(prompt, max_tokens=room)
     assert estimate_text(found) <= room + 1
     assert all(line in prompt for line in found.splitlines())
 
 
 def test_a_hostile_prompt_takes_linear_time() -> None:
     def reading(size: int) -> Callable[[], object]:
-        return lambda: system_context("a " * size + ":" * size + "is " * size, room=500)
+        return lambda: system_context("a " * size + ":" * size + "is " * size, max_tokens=500)
 
     assert_linear_in(reading, 80_000)

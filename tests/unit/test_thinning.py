@@ -24,7 +24,7 @@ from app.core.state import apply as applying
 from app.core.state import thinning
 from app.core.state.thinning import left_out, thinned
 from app.core.summarizer.offline.extractive import compress
-from app.core.summarizer.offline.retold import statements
+from app.core.summarizer.offline.narrative_states import statements
 from app.core.summarizer.prompts import render_summary
 from bench import replay
 from bench.replay import Replay

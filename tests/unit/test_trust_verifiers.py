@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text.escaping import escape, unescape
-from app.core.validation.quotes import LONGEST_QUOTE, Quotes
+from app.core.validation.quotes import LONGEST_QUOTE, QuoteSearch
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import VerifiedState, applied_verdicts
+from app.core.validation.verified_state import VerifiedState, apply_verdicts
 from bench.trust import effects, verified
 from bench.trust.blind import Planned, Recorded
 from bench.trust.effects import Counts, effects_of, evidence_of, giving_up_of
@@ -60,9 +60,9 @@ def test_verdicts_without_an_error_have_the_right_effect() -> None:
 @pytest.mark.long
 def test_verdicts_without_any_effect_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def unchanged(entries: Sequence[object], *_: object, **others: object) -> VerifiedState:
-        return applied_verdicts(entries, (), (), **others)  # type: ignore[arg-type]
+        return apply_verdicts(entries, (), (), **others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verified, "applied_verdicts", unchanged)
+    monkeypatch.setattr(verified, "apply_verdicts", unchanged)
     found = effects_of(plays())
     assert share(found, effects.LIES_GONE) == 0.0
     assert share(found, effects.GIVEN_UP_GONE) < 1.0
@@ -70,9 +70,9 @@ def test_verdicts_without_any_effect_are_noticed(monkeypatch: pytest.MonkeyPatch
 
 def test_verdicts_that_take_everything_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(entries: Sequence[object], *_: object, **others: object) -> VerifiedState:
-        return replace(applied_verdicts(entries, (), (), **others), entries=())  # type: ignore[arg-type]
+        return replace(apply_verdicts(entries, (), (), **others), entries=())  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verified, "applied_verdicts", nothing)
+    monkeypatch.setattr(verified, "apply_verdicts", nothing)
     found = effects_of(plays())
     assert share(found, effects.HONEST_STAND) < 0.5
     assert share(found, effects.VALID_BACK) == 0.0
@@ -97,7 +97,7 @@ def test_true_quotes_that_say_something_else_take_everything() -> None:
 
 @pytest.mark.long
 def test_a_service_that_looks_up_no_quote_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Quotes, "seq_of", lambda *_: 1)
+    monkeypatch.setattr(QuoteSearch, "seq_of", lambda *_: 1)
     harms = harms_of(plays())
     assert harms["everything contradicted, quotes invented"].without_quote > 50
     assert harms["verdicts inverted, quotes invented"].without_quote > 50
@@ -152,7 +152,7 @@ def test_the_bench_finds_every_quote_that_the_service_accepts(
     text: str, start: int, size: int, copied: Callable[[str], str]
 ) -> None:
     quote = copied(text[start : start + size])
-    if Quotes({1: (text,)}).seq_of(quote, 1):
+    if QuoteSearch({1: (text,)}).seq_of(quote, 1):
         assert any(_plain(form) in _plain(text) for form in (quote, unescape(quote)))
 
 

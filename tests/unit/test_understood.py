@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.core.reading.importance import rated
 from app.core.reading.passages import passages_of
-from app.core.summarizer.offline.understood import understood_items
+from app.core.summarizer.offline.understood_points import understood_items
 from tests.unit.test_extractive import CHATTER, state, talk
 
 _ASKED = "U What is a tide table for?\nA A tide table lists the times of high water for one harbour. Do you sail?\n"

@@ -21,9 +21,9 @@ from app.core.model.state import StateEntry
 from app.core.state.merge import merge
 from app.core.text.sentences import sentences
 from app.core.validation.claims import claims_of
-from app.core.validation.gathering import gone_between, without_gone
+from app.core.validation.lost_entries import lost_entries, without_lost_entries
 from app.core.validation.verdicts import Verdict, VerdictWord
-from app.core.validation.verified_state import applied_verdicts
+from app.core.validation.verified_state import apply_verdicts
 from tests.profiles import examples
 from tests.unit.talk import entry, talk
 
@@ -104,13 +104,13 @@ def judged(
     earlier = [version.entries for version in reversed(versions)]
     claims = claims_of(
         base.entries,
-        (*last.entries, *gone_between(last.entries, earlier)),
+        (*last.entries, *lost_entries(last.entries, earlier)),
         repairs=[repair for version in versions for repair in version.repairs],
     )
     verdicts = filter(None, (verdict(claim, words[claim.n % len(words)]) for claim in claims))
-    gone = gone_between(current.entries, earlier, last.entries)
-    found = applied_verdicts((*current.entries, *gone), claims, list(verdicts), shown=SHOWN, before=base.entries)
-    state = without_gone(found, gone)
+    gone = lost_entries(current.entries, earlier, last.entries)
+    found = apply_verdicts((*current.entries, *gone), claims, list(verdicts), shown_texts=SHOWN, before=base.entries)
+    state = without_lost_entries(found, gone)
     asked = {claim.target for claim in claims if not claim.gives_up}
     return replace(current, entries=state.entries, repairs=(*current.repairs, *state.repairs)), asked
 
@@ -123,7 +123,7 @@ def false_ones(version: Version) -> list[StateEntry]:
 def last_successors(versions: Sequence[Version]) -> dict[str, tuple[str, ...]]:
     """For each entry, what replaced it by the last version."""
     last = versions[-1].entries
-    return {one.id: one.replaced_by for one in (*last, *gone_between(last, [one.entries for one in versions[::-1]]))}
+    return {one.id: one.replaced_by for one in (*last, *lost_entries(last, [one.entries for one in versions[::-1]]))}
 
 
 @examples(8)

@@ -16,9 +16,15 @@ from app.core.model.model_io import VerificationRequest
 from app.core.text.escaping import TAGS, unescape
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import DigestText, claims_of
-from app.core.validation.quotes import Quotes
+from app.core.validation.quotes import QuoteSearch
 from app.core.validation.verdicts import verdicts_of
-from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, render_verification, shown_texts
+from app.core.validation.verifier_prompts import (
+    VERIFY_VERSION,
+    render_verification,
+    request_halves,
+    shown_texts,
+    verdict_output_tokens,
+)
 from tests.unit.talk import entry, message, talk
 
 TALK = talk("We go to Porto with 900 francs.", "By train, then. When do you leave?", start=40)
@@ -190,19 +196,21 @@ def test_of_an_elided_message_only_what_was_left_can_be_quoted_and_not_our_note_
     made = request(messages=chunk, chunk_tokens=200)
     content = told_messages(render_verification(made).user)[-1][1]
     assert len(content) < 2_000
-    quotes = Quotes(shown_texts(made))
+    quotes = QuoteSearch(shown_texts(made))
     assert quotes.seq_of("Here it begins. The middle says", 1)
     assert quotes.seq_of("More words. Here it ends.", 1)
     note = next(line for line in content.splitlines() if "Here" not in line)
     assert note.strip()
     assert not quotes.seq_of(note.strip(" []…")[:60], 1)
     assert not quotes.seq_of("Serial number 7781-22", 1)
-    assert Quotes(shown_texts(request(messages=chunk))).seq_of("Serial number 7781-22", 1), "control: shown in full"
+    assert QuoteSearch(shown_texts(request(messages=chunk))).seq_of("Serial number 7781-22", 1), (
+        "control: shown in full"
+    )
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, []), (1, []), (2, [1, 1]), (5, [3, 2])])
 def test_an_answer_that_was_cut_off_is_asked_for_in_two_halves(count: int, sizes: list[int]) -> None:
-    parts = halves(request(*CLAIMS[:count]))
+    parts = request_halves(request(*CLAIMS[:count]))
     assert [len(part.claims) for part in parts] == sizes
     assert all(replace(part, claims=()) == request() for part in parts)
     if parts:
@@ -210,10 +218,10 @@ def test_an_answer_that_was_cut_off_is_asked_for_in_two_halves(count: int, sizes
 
 
 def test_the_numbers_of_a_half_are_those_of_the_whole() -> None:
-    _, second = halves(request(*CLAIMS))
+    _, second = request_halves(request(*CLAIMS))
     answer = json.dumps({"supported": [claim.n for claim in CLAIMS], "verdicts": []})
     assert [one.n for one in verdicts_of(answer, second.claims)] == [claim.n for claim in second.claims] == [4, 5]
 
 
 def test_the_room_of_an_answer_grows_with_its_claims() -> None:
-    assert output_room(CLAIMS) - output_room(()) == 100 * len(CLAIMS)
+    assert verdict_output_tokens(CLAIMS) - verdict_output_tokens(()) == 100 * len(CLAIMS)

@@ -112,7 +112,7 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
     "text/values.py": (1, "where Chinese ends"),
     "text/vocabulary.py": (1, "Chinese numbers, days and hours: how they are built is code"),
     "text/words.py": (4, "Russian stems: which words are folded so, and the endings before all others"),
-    "validation/digests.py": (1, "a letter in its other widths"),
+    "validation/digest_checks.py": (1, "a letter in its other widths"),
     "validation/health.py": (6, "errors as servers write them, whatever the language"),
 }
 """For each module, the number of its words, and the reason."""

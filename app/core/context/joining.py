@@ -41,7 +41,7 @@ from app.core.retrieval.serving import (
     recalled_element,
 )
 from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut, messages_tokens
-from app.core.summarizer.offline.items import cost, parted
+from app.core.summarizer.offline.items import entry_tokens, label_and_clauses
 from app.core.text.budget import without_last
 from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_lines
@@ -268,7 +268,7 @@ def _room_for_tool_data(material: Material, recall: Recall, most: int) -> int:
     # The next call needs the data, whatever the question; but if tools are a small part of a talk, few calls need it.
     state = material.conversation.compressed_state or {}
     texts = [text for value in state.values() if isinstance(value, list) for text in value]
-    told = sum(cost(text) for text in texts if role_of(parted(text)[0]) == "tool")
+    told = sum(entry_tokens(text) for text in texts if role_of(label_and_clauses(text)[0]) == "tool")
     share = min(DATA_SHARE, DATA_TO_TOOLS * recall.corpus.share_of_tools)
     return min(told + FRAME, math.floor(share * most)) if told else 0
 

@@ -21,7 +21,7 @@ from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.speakers import labels_of, name_in
 from app.core.text.values import NAMING, Given, Value, values
-from app.core.validation.dates import dated
+from app.core.validation.dates import text_with_dates
 
 MOST_CHARACTERS: Final = 40_000
 """The most characters that are read of a stretch, of a state block and of the tail. Of a longer stretch only every n-th
@@ -83,7 +83,7 @@ def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
     labels = labels_of([(one.role, one.content) for one in served])
     return tuple(
         Statement(
-            dated(text[:_LONGEST_SENTENCE], [message], beside=False),
+            text_with_dates(text[:_LONGEST_SENTENCE], [message], may_append_day=False),
             message.created_at,
             message.seq,
             label.name if label else name_in(message.metadata),

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.text.identifiers import identifiers
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
-from app.core.validation.fidelity import stands_in
+from app.core.validation.fidelity import is_whole_in
 
 LEAST_WORDS: Final = 3
 """The fewest content words that reply and passage must share, the question's left out: fewer can be chance."""
@@ -38,7 +38,7 @@ def _bounded_passages(passages: Iterable[str]) -> Iterator[str]:
 
 def _draws_on(reply: str, said: frozenset[str], passage: str, question: str) -> bool:
     values = (value for value in identifiers(passage) if len(value) >= _SHORTEST_VALUE)
-    if any(stands_in(value, reply) and not stands_in(value, question) for value in values):
+    if any(is_whole_in(value, reply) and not is_whole_in(value, question) for value in values):
         return True
     return len(said & _rare_stems(passage)) >= LEAST_WORDS
 

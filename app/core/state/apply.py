@@ -29,16 +29,16 @@ from app.core.state.outdated import Outdated
 from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.state.survival import as_sentence, forgotten, untold, with_quotes
 from app.core.state.thinning import left_out
-from app.core.summarizer.candidate import without_giving_up
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.candidate import without_drops_for_room
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
-from app.core.validation.dates import dated
+from app.core.validation.dates import text_with_dates
 from app.core.validation.gate import GateReport, saves_too_little
-from app.core.validation.same_subject import is_about_another
-from app.core.validation.survival import LostSentence, Stale, lost_sentences
+from app.core.validation.lost_values import LostSentence, StaleValues, lost_sentences
+from app.core.validation.same_subject import has_other_subject
 
 QUOTES_SHARE: Final = 4
 """The divisor of the state's cap that gives the room for values that code brings back. In a state of one text its free
@@ -138,7 +138,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     merged = merge(
         context.schema,
         context.previous,
-        without_giving_up(report.candidate) if context.carried else report.candidate,
+        without_drops_for_room(report.candidate) if context.carried else report.candidate,
         context.span,
         context.version,
         context.next_entry,
@@ -153,7 +153,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
         _tokens_without_days(merged.entries, context),
     ):
         return "not_smaller"
-    counts = replace(merged.counts, ungrounded=report.ungrounded)
+    counts = replace(merged.counts, ungrounded=report.ungrounded_count)
     merged = replace(merged, counts=counts)
     quotes = report.candidate.anchors
     proposed = accept(quotes, [one for one in context.span if not one.is_protected], context.anchors) if quotes else ()
@@ -170,7 +170,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
 def _shortened_narratives(merged: MergeResult, applied: Applied, schema: StateSchema) -> Iterator[Repair]:
     # In a state of one text, lost sentences are recorded as entries instead.
     told = {entry.id: entry.text for entry in served(applied.entries)}
-    for entry in merged.entries if merged.by_model and not is_told(schema) else ():
+    for entry in merged.entries if merged.by_model and not is_narrative_only(schema) else ():
         if entry.role == "narrative" and not entry.pruned and told.get(entry.id) != entry.text:
             yield Repair(
                 field=entry.field, reason="shortened", before=entry.text, after=told.get(entry.id), entry_id=entry.id
@@ -178,9 +178,14 @@ def _shortened_narratives(merged: MergeResult, applied: Applied, schema: StateSc
 
 
 def _model_ranking(report: GateReport, context: ApplyContext) -> Ranking:
-    if report.candidate is None or not report.by_model or report.shown is None or context.budgets.anchor_tokens == 0:
+    if (
+        report.candidate is None
+        or not report.by_model
+        or report.source_texts is None
+        or context.budgets.anchor_tokens == 0
+    ):
         return Ranking()
-    return ranking_of(report.candidate, context.anchors, context.span, report.shown.messages)
+    return ranking_of(report.candidate, context.anchors, context.span, report.source_texts.messages)
 
 
 def _applied_with_least_loss(
@@ -291,7 +296,7 @@ def _lost_by_merge(
     found: tuple[FoundAnchor, ...],
     *,
     digests: Sequence[SegmentDigest] = (),
-    stale: Stale | None = None,
+    stale: StaleValues | None = None,
     room: Budget | None = None,
 ) -> Iterator[LostSentence]:
     shown = _served_anchors(context, found).shown
@@ -301,12 +306,16 @@ def _lost_by_merge(
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
-    return lost_sentences(context.span, told, shown=shown, hidden=hidden, stale=stale, room=room)
+    return lost_sentences(
+        context.span, told, served_anchors=shown, unserved_anchors=hidden, stale_values=stale, token_budget=room
+    )
 
 
 def as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
     """The first lost sentences for which there is room, as quotes in the order of the messages."""
-    return sorted((one.seq, one.said) for one in lost if budget.takes(estimate_text(one.said, estimator)))
+    return sorted(
+        (one.seq, one.attributed_text) for one in lost if budget.takes(estimate_text(one.attributed_text, estimator))
+    )
 
 
 def _applied_with_quotes(
@@ -317,7 +326,7 @@ def _applied_with_quotes(
     room: int | None = None,
 ) -> Applied:
     messages = {message.seq: message for message in context.span}
-    quotes = [(seq, dated(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
+    quotes = [(seq, text_with_dates(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
     entries = with_quotes(
         context.schema,
         merged.entries,
@@ -344,7 +353,7 @@ def _applied_with_quotes(
 def restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
     """Repairs for the sentences that code brought back into a text that is the whole state."""
     # In a state of lists, code adds entries of their own.
-    told = served(applied.entries) if is_told(schema) else ()
+    told = served(applied.entries) if is_narrative_only(schema) else ()
     for text in map(as_sentence, texts):
         for entry in [one for one in told if text in one.text][-1:]:
             yield Repair(field=entry.field, reason="value_restored", before="", after=text, entry_id=entry.id)
@@ -362,7 +371,7 @@ def _with_left_out_as_pruned(applied: Applied, whole: MergeResult, context: Appl
     Statements from the span name their source messages; the others are older than the span, and are in the version
     before.
     """
-    if not is_told(context.schema):
+    if not is_narrative_only(context.schema):
         return applied
     kept = {entry.id: entry.text for entry in served(applied.entries)}
     gone = [
@@ -468,7 +477,7 @@ def given_up_with_nothing_in_its_place(entries: Sequence[StateEntry], previous: 
         for one in entries
         if one.in_doubt
         and one.id in clear
-        and all(is_about_another(texts.get(name, ""), one.text) for name in one.replaced_by)
+        and all(has_other_subject(texts.get(name, ""), one.text) for name in one.replaced_by)
     }
 
 

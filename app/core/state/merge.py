@@ -27,9 +27,9 @@ from app.core.summarizer.candidate import DROP_REASONS
 from app.core.text.sameness import canonical, covers, length, runs
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
-from app.core.validation.dates import with_days
-from app.core.validation.same_subject import is_about_same
-from app.core.validation.survival import critical_values
+from app.core.validation.dates import items_with_dates
+from app.core.validation.lost_values import critical_values
+from app.core.validation.same_subject import has_same_subject
 
 _OLDER_TEXTS: Final = 20
 """The most replaced texts that an entry keeps. Still earlier ones are in earlier versions."""
@@ -126,7 +126,7 @@ def merge(
     if not by_model:
         known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
         # Texts that replace entries by an anchor's words came after days were added: add them here.
-        candidate, older = replace(candidate, items=with_days(known.items, span)), known.older
+        candidate, older = replace(candidate, items=items_with_dates(known.items, span)), known.older
         if outdated is not None and schema.home("fact").is_list:
             candidate = _without_outdated_sentences(candidate, outdated)
     fate = _fate_of_entries(served, candidate, {message.seq for message in span})
@@ -227,7 +227,7 @@ def _set_aside_until_verified(
         name
         for item in candidate.items
         for name in item.replaces
-        if name in fate.replaced and name not in item.unproven and is_about_same(item.text, served[name].text)
+        if name in fate.replaced and name not in item.unproven and has_same_subject(item.text, served[name].text)
     }
     anchored = [(canonical(anchor.content), anchor.content) for anchor in anchors]
     given_up = (fate.replaced.keys() - proven) | fate.dropped

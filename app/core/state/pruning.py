@@ -14,7 +14,7 @@ from app.core.model.state import FieldRole, StateEntry, StateSchema
 from app.core.reading.cues import cues_of
 from app.core.state.thinning import fewer_statements, thinned
 from app.core.summarizer.offline.kinds import OBJECTIVE
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
@@ -69,7 +69,7 @@ def age(entry: StateEntry) -> int:
 
 def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
     """The most tokens of a state: its cap, or its planned size if it is one text, which is written anew each time."""
-    return budgets.state_tokens if is_told(schema) else budgets.state_cap
+    return budgets.state_tokens if is_narrative_only(schema) else budgets.state_cap
 
 
 def prune(
@@ -219,7 +219,11 @@ def _entries_of_roles(entries: Sequence[StateEntry], *roles: FieldRole) -> list[
 
 
 def _shortening_steps(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
-    return _steps_of_whole_state(entry, older_first=older_first) if is_told(schema) else _steps_of_narrative(entry)
+    return (
+        _steps_of_whole_state(entry, older_first=older_first)
+        if is_narrative_only(schema)
+        else _steps_of_narrative(entry)
+    )
 
 
 def _steps_of_earlier_text(entry: StateEntry) -> Iterator[_Step]:

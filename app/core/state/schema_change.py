@@ -11,7 +11,7 @@ from app.core.model.anchors import Anchor, AnchorType, FoundAnchor
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import ID_LETTERS, Origin, StateEntry, StateField, StateSchema
 from app.core.reading.quoting import quoted
-from app.core.summarizer.offline.retold import is_told, pieces
+from app.core.summarizer.offline.narrative_states import is_narrative_only, statement_pieces
 from app.core.text.relative import said_on
 from app.core.text.repeating import plain_of
 from app.core.text.sentences import closed
@@ -38,7 +38,7 @@ def in_schema(
 
     ``next_entry`` is the number of the next new entry; entries made from statements are numbered from it.
     """
-    if is_told(source) and not is_told(schema):
+    if is_narrative_only(source) and not is_narrative_only(schema):
         entries = _narratives_as_facts(entries, schema, next_entry)
     moved = [(entry, _field_of(entry, schema)) for entry in entries]
     kept = [_moved_to_field(entry, field) for entry, field in moved if field.is_list]
@@ -129,7 +129,7 @@ def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, nex
                 text=text,
                 superseded=(),
             )
-            for text in pieces(entry.text)
+            for text in statement_pieces(entry.text)
         ]
     return found
 

@@ -43,8 +43,8 @@ from app.core.reading.tool_data_lines import (
     terse,
 )
 from app.core.state.pruning import age, state_of
-from app.core.summarizer.offline.items import cost, parted, together
-from app.core.summarizer.offline.keeping import worth_of
+from app.core.summarizer.offline.earlier_entries import entry_worth
+from app.core.summarizer.offline.items import entry_tokens, joined_clauses, label_and_clauses
 from app.core.text.memo import memoized
 from app.core.text.words import stems
 
@@ -173,11 +173,11 @@ def _with_data_under_one_label(entries: Sequence[StateEntry]) -> tuple[StateEntr
     """The entries with data of consecutive calls joined under one label, since a label costs as much as a value."""
     joined: list[StateEntry] = []
     for entry in entries:
-        label, clauses = parted(entry.text)
+        label, clauses = label_and_clauses(entry.text)
         before = joined[-1] if joined else None
         if before is not None and before.field == entry.field and _is_data(label) and before.text.startswith(label):
-            told = as_records([*parted(before.text)[1], *clauses])
-            joined[-1] = replace(before, text=together(label, told))
+            told = as_records([*label_and_clauses(before.text)[1], *clauses])
+            joined[-1] = replace(before, text=joined_clauses(label, told))
         else:
             joined.append(entry)
     return tuple(joined)
@@ -228,7 +228,7 @@ def _dearness(clause: _Clause) -> tuple[bool, float, int]:
 
 
 def _shortened_entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
-    text = together(kept[0].label, _joined_clauses(kept))
+    text = joined_clauses(kept[0].label, _joined_clauses(kept))
     return entry if text == entry.text else replace(entry, text=text)
 
 
@@ -246,7 +246,7 @@ def _clauses(
     apart = [
         (entry, label, text)
         for entry in entries
-        for label, clauses in [parted(entry.text)]
+        for label, clauses in [label_and_clauses(entry.text)]
         for clause in clauses
         for text in (records_in(clause) if _lists_values(label, clause) else [clause])
     ]
@@ -303,7 +303,7 @@ def _clauses_of_whole_entries(
     whole = [entry for entry in entries if entry.id in lines]
     newest_first, raised = _newest_first(whole), _factors_by_age_and_question(whole, asked)
     for entry in whole:
-        label, _ = parted(entry.text)
+        label, _ = label_and_clauses(entry.text)
         worth, stems_of_it = _worth_and_stems(entry.role, entry.text, entry.text[len(label) :])
         tokens = lines[entry.id]
         option = Option(
@@ -370,7 +370,7 @@ def _lists_values(label: str, text: str) -> bool:
 def _worth_and_stems(role: FieldRole, written: str, clause: str) -> tuple[Worth, frozenset[str]]:
     # The result is memoized, since the same state is rendered for many questions.
     entry = StateEntry(id=f"{ID_LETTERS[role]}0", field="", role=role, text=written, since_version=0)
-    return worth_of(entry), frozenset(stems(clause))
+    return entry_worth(entry), frozenset(stems(clause))
 
 
 def _is_data(label: str) -> bool:
@@ -379,7 +379,7 @@ def _is_data(label: str) -> bool:
 
 @memoized()
 def _tokens(text: str) -> int:
-    return cost(text)
+    return entry_tokens(text)
 
 
 def _option(key: int, text: str, worth: Worth, said_by_it: frozenset[str], *, beside: float) -> Option:

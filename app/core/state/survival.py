@@ -1,4 +1,4 @@
-"""Brings back sentences whose exact values a summary lost (``app.core.validation.survival`` finds them).
+"""Brings back sentences whose exact values a summary lost (``app.core.validation.lost_values`` finds them).
 
 They become entries of their own. If the state is one text, which a model writes anew each time, they are put into the
 text. Statements of the text before with such values, which the new one does not repeat in any form, come back too:
@@ -20,15 +20,20 @@ from app.core.reading.cues import Cue, cues_of
 from app.core.reading.labels import role_of
 from app.core.reading.scoring import OPENING
 from app.core.state.outdated import Outdated
-from app.core.summarizer.offline.items import parted
-from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
+from app.core.summarizer.offline.items import label_and_clauses
+from app.core.summarizer.offline.narrative_states import (
+    is_narrative_only,
+    is_topic_statement,
+    statements,
+    without_frame,
+)
 from app.core.text.budget import first_fitting
 from app.core.text.relative import undated
 from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.values import NAMING
 from app.core.text.words import stems
-from app.core.validation.survival import Told, critical_values
+from app.core.validation.lost_values import ServedValues, critical_values
 from app.core.validation.verified_state import VerifiedState
 
 _OTHERWISE: Final = 0.5  # the share of a statement's words by which a new text counts as a new version of it
@@ -54,7 +59,7 @@ def with_quotes(
     With ``at_end`` they are put after that text and not between its sentences. Quotes of the state so far then become
     an entry of their own, in doubt, which is served last. It records what such an entry of the state ``before`` said.
     """
-    if is_told(schema):
+    if is_narrative_only(schema):
         earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
         now = [quote for quote in quotes if not at_end or quote[0] != _SO_FAR]
         told = tuple(_narrative_with_quotes(entry, now, version, at_end=at_end) for entry in entries)
@@ -102,9 +107,9 @@ def forgotten(
         for text in _sentences_with_speaker(entry.text)
         if not (entry.in_doubt and any(text in older for older in entry.superseded))
     ]
-    if not told or not is_told(schema):
+    if not told or not is_narrative_only(schema):
         return []
-    present = Told()
+    present = ServedValues()
     for entry in entries:
         present.add(entry.text)
     bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
@@ -113,7 +118,7 @@ def forgotten(
     return [(_SO_FAR, text) for text in reversed(newest)]
 
 
-def _lost_texts(told: Sequence[str], present: Told, bags: Sequence[frozenset[str]]) -> Iterator[str]:
+def _lost_texts(told: Sequence[str], present: ServedValues, bags: Sequence[frozenset[str]]) -> Iterator[str]:
     now = [frozenset[str]().union(*bags)]
     for text in told:
         kinds = {value.kind for value in critical_values(text) if not present.holds(value)}
@@ -172,7 +177,7 @@ def untold(
 
     ``entries`` is the merged state; ``outdated`` are the superseded anchors.
     """
-    if not is_told(schema):
+    if not is_narrative_only(schema):
         return []
     now = " ".join(entry.text for entry in entries)
     carried = [text for entry in before if entry.role == "narrative" for text in statements(entry.text)]
@@ -182,7 +187,10 @@ def untold(
     return [
         (_SO_FAR, text)
         for text in carried
-        if unframed(text) not in now and not is_about(text) and not outdated.says(text) and not _is_retold(text, bags)
+        if without_frame(text) not in now
+        and not is_topic_statement(text)
+        and not outdated.says(text)
+        and not _is_retold(text, bags)
     ]
 
 
@@ -203,7 +211,7 @@ def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
 def _sentences_with_speaker(text: str) -> list[str]:
     # Consecutive sentences of one speaker stay together, since only the first says who speaks.
     found = statements(text)
-    told = ([one] if role_of(parted(one)[0]) else sentences(one) for one in found)
+    told = ([one] if role_of(label_and_clauses(one)[0]) else sentences(one) for one in found)
     return list(dict.fromkeys(chain.from_iterable(told)))
 
 

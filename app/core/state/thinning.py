@@ -11,13 +11,13 @@ from typing import Final
 from app.core.model.state import StateEntry
 from app.core.reading.choice import Option, Told, per_token
 from app.core.reading.labels import role_of
-from app.core.summarizer.offline.items import cost, parted
-from app.core.summarizer.offline.keeping import option_of
-from app.core.summarizer.offline.retold import statements
+from app.core.summarizer.offline.earlier_entries import entry_option
+from app.core.summarizer.offline.items import entry_tokens, label_and_clauses
+from app.core.summarizer.offline.narrative_states import statements
 from app.core.text.budget import best_first, each_fitting, first_fitting
 from app.core.text.sentences import sentences
 from app.core.text.shortening import clip
-from app.core.validation.survival import critical_values
+from app.core.validation.lost_values import critical_values
 
 _STEPS: Final = 64
 """The most steps in which a text is shortened, since it may have tens of thousands of characters."""
@@ -45,7 +45,7 @@ def fewer_statements(entry: StateEntry, *, older_first: bool = False) -> Iterato
     if not told:
         return
     order = _places_worth_keeping(entry, told, older_first=older_first)
-    costs = [cost(text) for text in told]
+    costs = [entry_tokens(text) for text in told]
     first, shorter = order[0], entry.text
     for step in range(1, _STEPS + 1):
         room = sum(costs) * (_STEPS - step) // _STEPS
@@ -61,7 +61,7 @@ def left_out(whole: str, shorter: str) -> list[str]:
 
 
 def _statements_of(text: str) -> list[str]:
-    found = [(parted(one)[0], one) for one in statements(text)]
+    found = [(label_and_clauses(one)[0], one) for one in statements(text)]
     labels = Counter(label for label, _ in found)
     told = ([one] if role_of(label) or labels[label] > 1 else sentences(one) for label, one in found)
     return list(dict.fromkeys(chain.from_iterable(told)))
@@ -69,7 +69,7 @@ def _statements_of(text: str) -> list[str]:
 
 def _places_worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
     """The places of the statements; those to be kept longest come first."""
-    options = [option_of(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
+    options = [entry_option(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
     first = list(dict.fromkeys([0, len(told) - 1, *_first_with_values(told)]))
     known = Told()
     for place in first:

@@ -25,18 +25,18 @@ from app.core.text.json_data import data_in
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 
-GIVEN_UP: Final = "no_longer_relevant"
-DROP_REASONS: Final = ("contradicted", "resolved", GIVEN_UP)
+NO_LONGER_RELEVANT: Final = "no_longer_relevant"
+DROP_REASONS: Final = ("contradicted", "resolved", NO_LONGER_RELEVANT)
 ANCHOR_TYPES: Final[tuple[str, ...]] = get_args(AnchorType)
-_CLAIMS: Final[Mapping[str, ClaimedStatus]] = {
+_STATUS_BY_DROP_REASON: Final[Mapping[str, ClaimedStatus]] = {
     "contradicted": "superseded",
     "resolved": "resolved",
-    GIVEN_UP: "withdrawn",
+    NO_LONGER_RELEVANT: "withdrawn",
 }
 """The claim about an anchor that dropping its passage makes, by the reason of the drop."""
 
 _MOST_CHARACTERS: Final = 400_000  # more than any output limit allows for an honest state
-_DEEPEST: Final = 24  # the most levels; the format needs five
+_DEEPEST_NESTING: Final = 24  # the most levels; the format needs five
 _MOST_ITEMS: Final = 1_000
 _MOST_ANCHORS: Final = 200  # the most proposals that are read, since each is looked for in its message
 _MOST_DIGESTS: Final = 200  # the most descriptions that are read
@@ -54,7 +54,7 @@ _FENCED: Final = compiled(r"```[\w-]*+[ \t]*+\n(.*?)```", re.DOTALL)
 _BULLET: Final = compiled(r"^(?:[-*•–—]\s+)+")
 _NUMBER: Final = compiled(r"\d{1,15}")
 _ENTRY_ID: Final = compiled(r"[A-Za-z]\d{1,15}")
-_KEPT_ID: Final = compiled(r"[\s\"'<\[#]{0,4}([Pp]\d{1,15}-\d{1,4})[\s\"'>\]]{0,4}")
+_KEPT_PASSAGE_ID: Final = compiled(r"[\s\"'<\[#]{0,4}([Pp]\d{1,15}-\d{1,4})[\s\"'>\]]{0,4}")
 
 
 class CandidateError(Exception):
@@ -68,7 +68,7 @@ class CandidateError(Exception):
 def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchors: bool = True) -> dict[str, Any]:
     """The JSON Schema for constrained decoding: every key is required, and items of all lists share one definition.
 
-    ``segments`` says whether stretches are to be described, ``anchors`` whether passages are to be proposed.
+    ``segments`` says whether segments are to be described, ``anchors`` whether passages are to be proposed.
     """
     fields = {field.name: _LIST_SCHEMA if field.is_list else {"type": "string"} for field in schema.fields}
     has_lists = any(field.is_list for field in schema.fields)
@@ -81,7 +81,7 @@ def candidate_json_schema(schema: StateSchema, *, segments: bool = False, anchor
     return {**shape, "$defs": {"item": _ITEM_SCHEMA}} if has_lists else shape
 
 
-def second_json_schema(schema: StateSchema) -> dict[str, Any]:
+def second_answer_json_schema(schema: StateSchema) -> dict[str, Any]:
     """The JSON Schema for the answer of a summarizer that is asked about its answer again."""
     fields = [field.name for field in schema.fields if field.is_list] or [field.name for field in schema.fields]
     added = _object_schema(
@@ -107,7 +107,9 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
     data = _state_object(_json_of_record(text, schema), schema)
     items = tuple(islice(_items(data, schema), _MOST_ITEMS))
     narrative = {
-        field.name: told for field in schema.fields if not field.is_list and (told := _narrative(data.get(field.name)))
+        field.name: text_of_field
+        for field in schema.fields
+        if not field.is_list and (text_of_field := _narrative(data.get(field.name)))
     }
     if not items and not narrative:
         raise CandidateError("empty_summary")
@@ -116,14 +118,14 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         narrative=narrative,
         dropped=tuple(_drops(data.get("dropped"))),
         anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
-        kept=tuple({word.id: word for word in _words_on_kept(data)}.values()),
+        kept=tuple({word.id: word for word in _words_about_kept_passages(data)}.values()),
         digests=_digests(data.get("segments")),
     )
 
 
-def without_giving_up(candidate: Candidate) -> Candidate:
+def without_drops_for_room(candidate: Candidate) -> Candidate:
     """The candidate without drops that only make room; drops of contradicted or settled entries are kept."""
-    return replace(candidate, dropped=tuple(drop for drop in candidate.dropped if drop.reason != GIVEN_UP))
+    return replace(candidate, dropped=tuple(drop for drop in candidate.dropped if drop.reason != NO_LONGER_RELEVANT))
 
 
 def attribute_sources(
@@ -134,8 +136,10 @@ def attribute_sources(
     An item that is left without a source gets the messages that share most with it, if any share enough. The model was
     shown the messages, and in entries the numbers of the messages on which the state so far is based.
     """
-    shown = {message.seq for message in messages}.union(*(entry.from_seqs for entry in previous))
-    known = [replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in shown)) for item in candidate.items]
+    shown_seqs = {message.seq for message in messages}.union(*(entry.from_seqs for entry in previous))
+    known = [
+        replace(item, from_seqs=tuple(seq for seq in item.from_seqs if seq in shown_seqs)) for item in candidate.items
+    ]
     if all(item.from_seqs for item in known):
         return replace(candidate, items=tuple(known))
     overlap = Overlap(messages)
@@ -190,7 +194,7 @@ def json_in_answer(text: str) -> Any:
     """
     for piece in _possible_json(text):
         with contextlib.suppress(ValueError):
-            return data_in(piece, deepest=_DEEPEST, strict=False)
+            return data_in(piece, deepest=_DEEPEST_NESTING, strict=False)
     raise ValueError("no JSON")
 
 
@@ -200,15 +204,17 @@ def _json_of_record(text: str, schema: StateSchema) -> Any:
     answer = without_reasoning(text)
     if not answer:
         raise CandidateError("empty_summary")
-    meant = answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
+    is_meant_as_json = (
+        answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
+    )
     is_prose = any(character.isalpha() for character in answer)
-    raise CandidateError("not_a_summary" if is_prose and not meant else "unparseable")
+    raise CandidateError("not_a_summary" if is_prose and not is_meant_as_json else "unparseable")
 
 
 def _possible_json(text: str) -> Iterator[str]:
     # The unchanged answer is tried as well: what reads like thoughts may be a tag in the text of an item.
-    as_it_came = clean(text).strip()
-    answers = [as_it_came, *_pieces(without_reasoning(text)), *_pieces(as_it_came)]
+    unchanged = clean(text).strip()
+    answers = [unchanged, *_pieces(without_reasoning(text)), *_pieces(unchanged)]
     return (piece for piece in answers if len(piece) <= _MOST_CHARACTERS)
 
 
@@ -245,18 +251,18 @@ def _items(data: Mapping[str, Any], schema: StateSchema) -> Iterator[CandidateIt
 
 
 def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
-    given: Mapping[str, Any] = raw if isinstance(raw, dict) else {"text": raw}
-    if "text" not in given:
+    fields: Mapping[str, Any] = raw if isinstance(raw, dict) else {"text": raw}
+    if "text" not in fields:
         raise CandidateError("unparseable")
-    from_seqs = sources_in(given.get("from"))
-    replaces = tuple(dict.fromkeys(entry for value in _as_list(given.get("replaces")) if (entry := _entry_id(value))))
-    for text in _split_at_sentences(statement_in(given["text"])):
+    from_seqs = sources_in(fields.get("from"))
+    replaces = tuple(dict.fromkeys(entry for value in _as_list(fields.get("replaces")) if (entry := _entry_id(value))))
+    for text in _split_at_sentences(statement_in(fields["text"])):
         yield CandidateItem(field=field, text=text, from_seqs=from_seqs, replaces=replaces)
 
 
 def _drops(value: Any) -> Iterator[CandidateDrop]:
     for raw in islice(_as_list(value), _MOST_ITEMS):
-        if not isinstance(raw, dict) or _kept_id(raw.get("entry")):
+        if not isinstance(raw, dict) or _kept_passage_id(raw.get("entry")):
             continue
         if entry := _entry_id(raw.get("entry")):
             yield CandidateDrop(
@@ -272,36 +278,40 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
         type_, quote, seq = _snake_case_word(raw.get("type")), raw.get("quote"), number_in(raw.get("seq"))
         if (
             type_ not in ANCHOR_TYPES
-            or _kept_id(quote)
+            or _kept_passage_id(quote)
             or not isinstance(quote, str)
             or seq is None
             or len(quote) > _LONGEST_QUOTE
         ):
             continue
-        if kept := clean(quote).strip():
-            yield AnchorProposal(type=cast("AnchorType", type_), quote=kept, seq=seq)
+        if quote_text := clean(quote).strip():
+            yield AnchorProposal(type=cast("AnchorType", type_), quote=quote_text, seq=seq)
 
 
-def _words_on_kept(data: Mapping[str, Any]) -> Iterator[KeptWord]:
+def _words_about_kept_passages(data: Mapping[str, Any]) -> Iterator[KeptWord]:
     for raw in islice(_as_list(data.get("anchors")), _MOST_ITEMS):
-        named = raw.get("quote") if isinstance(raw, dict) else raw
-        if name := _kept_id(named):
+        id_value = raw.get("quote") if isinstance(raw, dict) else raw
+        if name := _kept_passage_id(id_value):
             yield KeptWord(id=name, claims=None)
     for raw in islice(_as_list(data.get("dropped")), _MOST_ITEMS):
         if (
             isinstance(raw, dict)
-            and (name := _kept_id(raw.get("entry")))
-            and _snake_case_word(raw.get("reason")) in _CLAIMS
+            and (name := _kept_passage_id(raw.get("entry")))
+            and _snake_case_word(raw.get("reason")) in _STATUS_BY_DROP_REASON
         ):
             yield KeptWord(
-                id=name, claims=_CLAIMS[_snake_case_word(raw.get("reason"))], by_seq=number_in(raw.get("by_seq"))
+                id=name,
+                claims=_STATUS_BY_DROP_REASON[_snake_case_word(raw.get("reason"))],
+                by_seq=number_in(raw.get("by_seq")),
             )
 
 
 def _digests(value: Any) -> tuple[SegmentDigest, ...]:
-    """The first readable description of each stretch; unreadable ones do not make the candidate refused."""
+    """The first readable description of each segment; unreadable ones do not make the candidate refused."""
     if isinstance(value, dict):  # the descriptions by number, instead of a list
-        value = [{"segment": number, **told} for number, told in value.items() if isinstance(told, dict)]
+        value = [
+            {"segment": number, **description} for number, description in value.items() if isinstance(description, dict)
+        ]
     found: dict[int, SegmentDigest] = {}
     for raw in islice(_as_list(value), _MOST_DIGESTS):
         if isinstance(raw, dict) and (number := number_in(raw.get("segment"))) is not None and number not in found:
@@ -315,8 +325,8 @@ def _digests(value: Any) -> tuple[SegmentDigest, ...]:
 
 
 def _tags(value: Any) -> tuple[str, ...]:
-    given = value.split(",") if isinstance(value, str) else _as_list(value)
-    tags = (_short_line(tag, _LONGEST_TAG) for tag in islice(given, _MOST_TAGS))
+    values = value.split(",") if isinstance(value, str) else _as_list(value)
+    tags = (_short_line(tag, _LONGEST_TAG) for tag in islice(values, _MOST_TAGS))
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
@@ -330,8 +340,8 @@ def _short_line(value: Any, longest: int) -> str:
 
 
 def _narrative(value: Any) -> str:
-    given = value.get("text") if isinstance(value, dict) else value
-    return " ".join(text for part in _as_list(given) if (text := _one_line(part)))
+    text_value = value.get("text") if isinstance(value, dict) else value
+    return " ".join(text for part in _as_list(text_value) if (text := _one_line(part)))
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -357,7 +367,7 @@ def _split_at_sentences(text: str) -> Iterator[str]:
         return
     piece = ""
     for sentence in sentences(text):
-        for part in _split_at_blanks(sentence):
+        for part in _split_at_spaces(sentence):
             if piece and len(piece) + 1 + len(part) > _LONGEST_ITEM:
                 yield piece
                 piece = part
@@ -367,7 +377,7 @@ def _split_at_sentences(text: str) -> Iterator[str]:
         yield piece
 
 
-def _split_at_blanks(sentence: str) -> Iterator[str]:
+def _split_at_spaces(sentence: str) -> Iterator[str]:
     rest = sentence
     while len(rest) > _LONGEST_ITEM:
         cut = rest.rfind(" ", 1, _LONGEST_ITEM)
@@ -405,8 +415,8 @@ def _entry_id(value: Any) -> str:
     return found.group().upper() if found else ""
 
 
-def _kept_id(value: Any) -> str:
-    found = _KEPT_ID.fullmatch(value) if isinstance(value, str) else None
+def _kept_passage_id(value: Any) -> str:
+    found = _KEPT_PASSAGE_ID.fullmatch(value) if isinstance(value, str) else None
     return found[1].upper() if found else ""
 
 

@@ -25,7 +25,7 @@ from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-KEPT_TAG: Final = "kept_verbatim"
+KEPT_PASSAGE_TAG: Final = "kept_verbatim"
 _LONGEST_ADDRESS: Final = 300  # characters; a longer address contains the data itself
 
 
@@ -38,7 +38,9 @@ class _Element:
     text: str
 
 
-def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()) -> str:
+def frame_messages(
+    messages: Sequence[Message], *, max_tokens: int | None = None, anchors: Sequence[FoundAnchor] = ()
+) -> str:
     """One element per message, with role, ``seq`` and time; calls, results and media as elements inside.
 
     The name in a message's ``metadata.name`` is put after the role.
@@ -48,11 +50,11 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
         anchors: Passages of these messages (others are ignored) that are marked as kept verbatim.
         max_tokens: The most tokens of all texts together; the largest lose their middle for it. ``None``: no limit.
     """
-    kept: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
+    kept_passages: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
     for name, anchor in names_of(anchors):
-        kept[anchor.seq].append((name, anchor))
+        kept_passages[anchor.seq].append((name, anchor))
     return "\n".join(
-        _message_element(message, content, parts, kept[message.seq])
+        _message_element(message, content, parts, kept_passages[message.seq])
         for message, (content, parts) in zip(messages, _bodies_within(messages, max_tokens), strict=True)
     )
 
@@ -88,22 +90,22 @@ def frame_entries(entries: Sequence[StateEntry]) -> str:
     )
 
 
-def fence(tag: str, text: str) -> str:
+def fenced_text(tag: str, text: str) -> str:
     """A single text as an element of data; ``tag`` must be one of ``escaping.TAGS``."""
     return f"<{tag}>\n{escape(text)}\n</{tag}>"
 
 
-def kept_passage(name: str, text: str) -> str:
+def kept_passage_element(name: str, text: str) -> str:
     """The element for a passage that is kept verbatim, of a message that is not shown."""
-    return f'<{KEPT_TAG} id="{name}">\n{escape(text)}\n</{KEPT_TAG}>'
+    return f'<{KEPT_PASSAGE_TAG} id="{name}">\n{escape(text)}\n</{KEPT_PASSAGE_TAG}>'
 
 
 def _message_element(
-    message: Message, content: str, parts: Sequence[_Element], kept: Sequence[tuple[str, FoundAnchor]]
+    message: Message, content: str, parts: Sequence[_Element], kept_passages: Sequence[tuple[str, FoundAnchor]]
 ) -> str:
     attributes = {"seq": str(message.seq), "role": message.role, "at": _time_with_weekday(message.created_at)}
     attributes |= _further_attributes(message, content)
-    lines = [_with_kept_marked(content, kept), *map(_written_element, parts)]
+    lines = [_with_kept_marked(content, kept_passages), *map(_written_element, parts)]
     return f"<message {_attributes(attributes)}>\n" + "\n".join(lines) + "\n</message>"
 
 
@@ -121,8 +123,8 @@ def _further_attributes(message: Message, content: str) -> dict[str, str]:
     return attributes
 
 
-def told_beside_text(message: Message) -> Iterator[str]:
-    """What a prompt says about a message beside its text: its speaker, and parts that are neither text nor of tools.
+def speaker_and_media_texts(message: Message) -> Iterator[str]:
+    """What a prompt has of a message besides its text: its speaker, and parts that are neither text nor of tools.
 
     Such parts are the names of pictures and documents.
     """
@@ -136,13 +138,13 @@ def _written_element(part: _Element) -> str:
     return f"<{_inside_of_opening_tag(part)}>{escape(part.text)}</{part.kind}>"
 
 
-def _with_kept_marked(content: str, kept: Sequence[tuple[str, FoundAnchor]]) -> str:
+def _with_kept_marked(content: str, kept_passages: Sequence[tuple[str, FoundAnchor]]) -> str:
     # The content is escaped as a whole. Spans that touch are joined, so that no mark reaches into another.
     escaped = escape(content)
-    spans = _joined_spans((*span, name) for name, anchor in kept if (span := _anchor_span(content, anchor)))
-    places = place_in_escaped(escaped, [place for start, end, _ in spans for place in (start, end)])
-    for end, start, (_, _, names) in zip(places[::-2], places[-2::-2], reversed(spans), strict=True):
-        inside = f'<{KEPT_TAG} id="{names}">{escaped[start:end]}</{KEPT_TAG}>'
+    spans = _joined_spans((*span, name) for name, anchor in kept_passages if (span := _anchor_span(content, anchor)))
+    positions = place_in_escaped(escaped, [position for start, end, _ in spans for position in (start, end)])
+    for end, start, (_, _, names) in zip(positions[::-2], positions[-2::-2], reversed(spans), strict=True):
+        inside = f'<{KEPT_PASSAGE_TAG} id="{names}">{escaped[start:end]}</{KEPT_PASSAGE_TAG}>'
         escaped = f"{escaped[:start]}{inside}{escaped[end:]}"
     return escaped
 
@@ -180,8 +182,8 @@ def _attribute_value(value: str) -> str:
 
 def _time_with_weekday(moment: datetime) -> str:
     # The weekday is needed to understand words such as "next Friday".
-    said_at = moment.isoformat(timespec="minutes").replace("+00:00", "Z")
-    return f"{said_at} {_DAYS[moment.weekday()]}"
+    time = moment.isoformat(timespec="minutes").replace("+00:00", "Z")
+    return f"{time} {_DAYS[moment.weekday()]}"
 
 
 def _day_and_time(moment: datetime) -> tuple[str, str]:
@@ -193,7 +195,7 @@ def _bodies_within(messages: Sequence[Message], max_tokens: int | None) -> list[
     if max_tokens is None:
         return bodies
     sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for content, parts in bodies]
-    return [_elided_body(*body, room) for body, room in zip(bodies, shares(sizes, max_tokens), strict=True)]
+    return [_elided_body(*body, share) for body, share in zip(bodies, shares(sizes, max_tokens), strict=True)]
 
 
 def _content_and_elements(message: Message) -> tuple[str, list[_Element]]:
@@ -227,10 +229,10 @@ def _media_name_or_address(part: Part) -> str:
     return next((value for value in texts if len(value) <= _LONGEST_ADDRESS), "not shown")
 
 
-def _elided_body(content: str, parts: Sequence[_Element], room: int) -> tuple[str, list[_Element]]:
+def _elided_body(content: str, parts: Sequence[_Element], max_tokens: int) -> tuple[str, list[_Element]]:
     texts = [content, *(part.text for part in parts)]
-    rooms = shares([estimate_text(text) for text in texts], room)
-    first, *rest = (elide(text, share) for text, share in zip(texts, rooms, strict=True))
+    token_shares = shares([estimate_text(text) for text in texts], max_tokens)
+    first, *rest = (elide(text, share) for text, share in zip(texts, token_shares, strict=True))
     return first, [
         _Element(kind=part.kind, attributes=part.attributes, text=text) for part, text in zip(parts, rest, strict=True)
     ]

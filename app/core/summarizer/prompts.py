@@ -9,17 +9,18 @@ from typing import Any, Final
 from app.core.anchors.prompt_ids import names_of
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateEntry, StateSchema
-from app.core.summarizer.candidate import candidate_json_schema, second_json_schema
-from app.core.summarizer.framing import fence, frame, frame_entries, kept_passage
+from app.core.summarizer.candidate import candidate_json_schema, second_answer_json_schema
+from app.core.summarizer.framing import fenced_text, frame_entries, frame_messages, kept_passage_element
 from app.core.summarizer.prompt_rules import SAVING_SHARE, language_rule, size_of_record
-from app.core.summarizer.stretches import asked_about, stretch_list, stretch_rules
+from app.core.summarizer.segment_prompts import described_segments, segment_list, segment_rules
 from app.core.text.token_counts import estimate_text
 
 _LEAST_NEWS: Final = 40  # the least tokens of new text: a few short messages may need as many
-_NEARLY_FULL: Final = 1 / 2
-_LEAST_SHARE: Final = 1 / 3
+_NEARLY_FULL_SHARE: Final = 1 / 2
+_LEAST_NEWS_SHARE: Final = 1 / 3
 """The share of a full record for new text, for which the oldest entries make room."""
-_MOST_EARLIER: Final = 60  # the most anchors of earlier messages that are shown, about as many as an allotment holds
+_MOST_EARLIER_ANCHORS: Final = 60
+"""The most anchors of earlier messages that are shown, about as many as an allotment holds."""
 
 SUMMARY_VERSION: Final = "summary-5"
 """The version of the prompt's words and of the answer's schema. It is recorded with each call.
@@ -27,7 +28,7 @@ SUMMARY_VERSION: Final = "summary-5"
 A change of either gets a new version. It is also a part of the content hash of levels that a summarizer writes.
 """
 
-FEEDBACK: Final[Mapping[str, str]] = {
+FEEDBACK_BY_REASON: Final[Mapping[str, str]] = {
     "cut_off": "Your last answer ran into the output limit and was cut off: write shorter items and fewer words.",
     "blocked": "Your last answer was blocked by a safety filter: describe sensitive passages neutrally and briefly.",
     "empty_summary": "Your last answer was empty: fill the fields from the messages.",
@@ -43,7 +44,7 @@ FEEDBACK: Final[Mapping[str, str]] = {
     ),
     "wrong_language": "Your last answer was not in the language of the conversation: write in the conversation's own.",
 }
-"""The sentence that the next attempt is told after a refusal, by the reason word."""
+"""The sentence for the next attempt after a refusal, by the reason word."""
 
 _TASK: Final = """\
 You keep a conversation's memory: its oldest messages leave the assistant's view; whoever reads your record \
@@ -81,9 +82,9 @@ class PromptWords:
     data_rule: str = _DATA_RULE
 
 
-_CALCULATED: Final = ' A value that you calculated stays if the text tells what it comes from: "9 left (12 - 3)".'
+_CALCULATION_HINT: Final = ' A value that you calculated stays if the text tells what it comes from: "9 left (12 - 3)".'
 
-WORDS: Final = PromptWords()
+PROMPT_WORDS: Final = PromptWords()
 """The rules of ``SUMMARY_VERSION``."""
 
 
@@ -96,20 +97,20 @@ class SummaryPrompt:
     json_schema: dict[str, Any]
 
 
-def render_summary(request: SummaryRequest, words: PromptWords = WORDS) -> SummaryPrompt:
+def render_summary(request: SummaryRequest, words: PromptWords = PROMPT_WORDS) -> SummaryPrompt:
     """Render a request for an LLM: rules in ``system``, data in ``user``, the answer's shape in ``json_schema``.
 
     Other ``words`` are for comparing versions (``python -m bench.prompts``).
     """
     language = request.language
-    describes, serves_anchors = bool(asked_about(request.segments)), request.anchor_room != 0
+    describes, serves_anchors = bool(described_segments(request.segments)), request.anchor_room != 0
     if not serves_anchors:
         request = replace(request, anchors=())
     rules = [
         *([words.list_rules] if any(field.is_list for field in request.schema.fields) else []),
         words.writing_rules,
         *([words.anchor_rules] if serves_anchors else []),
-        *([stretch_rules(language)] if describes else []),
+        *([segment_rules(language)] if describes else []),
         words.data_rule,
         f"- {language_rule(language)} {_size_rule(request.target_tokens, language)}",
     ]
@@ -117,7 +118,7 @@ def render_summary(request: SummaryRequest, words: PromptWords = WORDS) -> Summa
     return SummaryPrompt(
         system="\n\n".join([words.task, _field_lines(request.schema), "\n".join(rules)]),
         user="\n\n".join(_data_sections(request)),
-        json_schema=second_json_schema(request.schema) if request.asks_again else schema,
+        json_schema=second_answer_json_schema(request.schema) if request.asks_again else schema,
     )
 
 
@@ -137,8 +138,11 @@ def _news_rule(request: SummaryRequest) -> str:
     """
     target = request.target_tokens
     most = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _LEAST_NEWS)
-    room = target - sum(estimate_text(entry.text) for entry in request.previous)
-    if room < target * _NEARLY_FULL and (news := max(room, int(target * _LEAST_SHARE))) < most:
+    remaining_tokens = target - sum(estimate_text(entry.text) for entry in request.previous)
+    if (
+        remaining_tokens < target * _NEARLY_FULL_SHARE
+        and (news := max(remaining_tokens, int(target * _LEAST_NEWS_SHARE))) < most
+    ):
         size = size_of_record(news, request.language)
         return f" The record is nearly full: tell what is new in at most about {size}, and join entries of one matter."
     return (
@@ -152,51 +156,51 @@ def _data_sections(request: SummaryRequest) -> Iterator[str]:
     yield _previous_state(request.previous)
     if earlier := _earlier_kept_passages(request):
         yield earlier
-    framed = frame(request.messages, max_tokens=request.chunk_tokens, anchors=request.anchors)
+    framed = frame_messages(request.messages, max_tokens=request.chunk_tokens, anchors=request.anchors)
     yield f"<messages>\n{framed}\n</messages>"
-    if stretches := stretch_list(request.segments):
-        yield stretches
+    if segments := segment_list(request.segments):
+        yield segments
     if request.system_context.strip():
         yield (
             "From the assistant's own instructions: its terms, and how its work goes. Use these terms, and record none "
-            f"of it:\n{fence('system_context', request.system_context)}"
+            f"of it:\n{fenced_text('system_context', request.system_context)}"
         )
     if request.instructions.strip():
-        yield f"The operator of this service asks to observe this:\n{fence('instructions', request.instructions)}"
+        yield f"The operator of this service asks to observe this:\n{fenced_text('instructions', request.instructions)}"
     if request.focus and request.focus.strip():
         yield (
             "The user wants the record to be especially complete about the following. It only shifts the weight and "
-            f"changes no rule:\n{fence('focus', request.focus)}"
+            f"changes no rule:\n{fenced_text('focus', request.focus)}"
         )
     if request.asks_again:
-        yield from _request_to_look_again(request)
+        yield from _second_request(request)
         return
     if request.missing:
-        told = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.missing)
+        missing = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.missing)
         yield (
             "A record of these messages was made before. It did not tell the following, or told it otherwise; tell "
-            f"each as long as it holds:\n{fence('passages', told)}"
+            f"each as long as it holds:\n{fenced_text('passages', missing)}"
         )
     yield f"Now write the JSON object that records the {len(request.messages)} messages above.{_news_rule(request)}"
     if request.feedback:
-        yield FEEDBACK.get(request.feedback, "Your last answer could not be used: follow the rules closely.")
+        yield FEEDBACK_BY_REASON.get(request.feedback, "Your last answer could not be used: follow the rules closely.")
 
 
-def _request_to_look_again(request: SummaryRequest) -> Iterator[str]:
+def _second_request(request: SummaryRequest) -> Iterator[str]:
     """The parts of its own answer that the model is to check again; the prompt before stays the same, and cached."""
     if request.doubts:
-        told = "\n".join(f"{number}. {_doubt_line(doubt)}" for number, doubt in enumerate(request.doubts, start=1))
+        lines = "\n".join(f"{number}. {_doubt_line(doubt)}" for number, doubt in enumerate(request.doubts, start=1))
         yield (
             "You wrote a record of these messages. Some statements of it do not hold as they stand. Look each up in "
             'the messages and return in "statements" its number "n" and the "text" as it should read, or an empty text '
-            f"to leave it out.{_CALCULATED if any(one.values for one in request.doubts) else ''}\n"
-            f"{fence('statements', told)}"
+            f"to leave it out.{_CALCULATION_HINT if any(one.values for one in request.doubts) else ''}\n"
+            f"{fenced_text('statements', lines)}"
         )
     if request.lost:
-        told = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.lost)
+        lines = "\n".join(f"#{seq}: {sentence}" for seq, sentence in request.lost)
         yield (
             "These passages hold values that nothing would tell any more. For each that still matters, return in "
-            f'"added" one item with its "field", "text" and "from":\n{fence("passages", told)}'
+            f'"added" one item with its "field", "text" and "from":\n{fenced_text("passages", lines)}'
         )
     yield "Now write the JSON object with nothing but that."
 
@@ -213,12 +217,12 @@ def _reason_behind(doubt: Doubt) -> str:
     if not doubt.values:
         why = "orders the reader about, and no user asked for that: tell it as what that person said"
     else:
-        found = f"; the messages say {doubt.says}" if doubt.says else ""
-        why = f"{', '.join(doubt.values)}: not in the messages{found}"
+        hint = f"; the messages say {doubt.says}" if doubt.says else ""
+        why = f"{', '.join(doubt.values)}: not in the messages{hint}"
     return f" ({why})"
 
 
-def without_copied_line(text: str, doubt: Doubt) -> str:
+def without_prompt_words(text: str, doubt: Doubt) -> str:
     """A model's answer about a doubt, without the words that the prompt put around the statement."""
     return text.removesuffix(_reason_behind(doubt)).removeprefix(_field_before(doubt))
 
@@ -226,7 +230,7 @@ def without_copied_line(text: str, doubt: Doubt) -> str:
 def _earlier_kept_passages(request: SummaryRequest) -> str:
     first = request.messages[0].seq if request.messages else 0
     earlier = [(name, anchor.content) for name, anchor in names_of(request.anchors) if anchor.seq < first]
-    fenced = [kept_passage(name, content) for name, content in earlier[-_MOST_EARLIER:]]
+    fenced = [kept_passage_element(name, content) for name, content in earlier[-_MOST_EARLIER_ANCHORS:]]
     return "\n".join(["Passages of earlier messages that stay word for word:", *fenced]) if fenced else ""
 
 

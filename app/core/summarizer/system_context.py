@@ -14,31 +14,31 @@ from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 
-Kind = Literal["terminology", "workflow"]
+LineKind = Literal["terminology", "workflow"]
 
 _LONGEST_LINE: Final = 400  # the most characters of a line: longer ones explain more than a term or a step
 _MOST_LINES: Final = 200
 
-_DEFINES: Final = compiled(
+_TERMINOLOGY: Final = compiled(
     r"^[\W\d]{0,6}[\"'«“`*_]{0,3}[^\W\d][^:=—–\n]{0,40}[\"'»”`*_]{0,3} ?(?::|=|—|–| - )\s?\S"
     rf"|{whole_words('claims', 'defined')}",
     re.IGNORECASE,
 )
-_WORKS: Final = compiled(
+_WORKFLOW: Final = compiled(
     rf"^\s*(?:\d{{1,2}}[.)]|(?:{alternatives('claims', 'step')}) \d)|{whole_words('claims', 'steps')}", re.IGNORECASE
 )
 _HEADING: Final = compiled(r"^\s{0,3}(?:#{1,6}\s|\*\*[^*\n]{1,80}\*\*:?\s*$|[^\n]{1,60}:\s*$)")
 
 
-def system_context(system_prompt: str, *, room: int) -> str:
+def system_context(system_prompt: str, *, max_tokens: int) -> str:
     """The lines of a system prompt that define terms or describe the work, unchanged and in order.
 
-    ``room`` is the most tokens of all lines; if there is too little room, terms come first.
+    ``max_tokens`` is the most tokens of all lines; if there is too little room, terms come first.
     """
     lines = _lines_and_sentences(system_prompt)
-    kinds: tuple[Kind, ...] = ("terminology", "workflow")
+    kinds: tuple[LineKind, ...] = ("terminology", "workflow")
     wanted = dict.fromkeys(number for kind in kinds for number, line in enumerate(lines) if _is_of_kind(kind, line))
-    chosen = each_fitting(wanted, room, lambda number: estimate_text(lines[number]) + 1)
+    chosen = each_fitting(wanted, max_tokens, lambda number: estimate_text(lines[number]) + 1)
     return "\n".join(lines[number] for number in sorted(chosen))
 
 
@@ -54,5 +54,5 @@ def _lines_and_sentences(text: str) -> list[str]:
     return found[:_MOST_LINES]
 
 
-def _is_of_kind(kind: Kind, line: str) -> bool:
-    return bool((_DEFINES if kind == "terminology" else _WORKS).search(line))
+def _is_of_kind(kind: LineKind, line: str) -> bool:
+    return bool((_TERMINOLOGY if kind == "terminology" else _WORKFLOW).search(line))

@@ -12,9 +12,9 @@ from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
 from app.core.summarizer.candidate import json_in_answer, number_in, sources_in, statement_in
-from app.core.summarizer.prompts import without_copied_line
+from app.core.summarizer.prompts import without_prompt_words
 from app.core.text.words import stems
-from app.core.validation.exact import MOST_DOUBTS, Failure
+from app.core.validation.exact_checks import MOST_DOUBTS, Failure
 from app.core.validation.excuses import is_excuse
 
 MOST_LOST: Final = 10
@@ -24,7 +24,7 @@ _MOST_SOURCES: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Second:
+class SecondAnswer:
     """What a model answered when it was asked again."""
 
     statements: Mapping[int, str] = field(default_factory=dict)
@@ -40,36 +40,36 @@ def doubts_of(failures: Iterable[Failure]) -> tuple[Doubt, ...]:
             field=failure.field,
             statement=failure.statement,
             values=tuple(dict.fromkeys(value.text for value in failure.values))[:_MOST_VALUES],
-            says=failure.says,
+            says=failure.hints,
         )
         for failure in islice(failures, MOST_DOUBTS)
     )
 
 
-def second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> Second:
+def parse_second_answer(text: str, schema: StateSchema, request: SummaryRequest) -> SecondAnswer:
     """Read the answer. Ids of kept passages become numbers of messages; what cannot be read is ignored."""
     try:
         data = json_in_answer(text)
     except ValueError:
-        return Second()
+        return SecondAnswer()
     if not isinstance(data, dict):
-        return Second()
+        return SecondAnswer()
     names = {one.name for one in schema.fields}
     passages = {name for name, _ in names_of(request.anchors)}
     doubts = dict(enumerate(request.doubts, start=1))
     statements = {
-        number: meant
+        number: statement
         for one in _objects(data.get("statements"), len(doubts))
         if (number := number_in(one.get("n"))) in doubts
         and (copied := _text(one.get("text"), passages)) is not None
-        and _is_answer(meant := without_copied_line(copied, doubts[number]), doubts[number].statement)
+        and _answers_doubt(statement := without_prompt_words(copied, doubts[number]), doubts[number].statement)
     }
     added = tuple(
-        CandidateItem(field=one["field"], text=told, from_seqs=sources_in(one.get("from"))[:_MOST_SOURCES])
+        CandidateItem(field=one["field"], text=item_text, from_seqs=sources_in(one.get("from"))[:_MOST_SOURCES])
         for one in _objects(data.get("added"), MOST_LOST)
-        if one.get("field") in names and (told := _text(one.get("text"), passages)) and not is_excuse(told)
+        if one.get("field") in names and (item_text := _text(one.get("text"), passages)) and not is_excuse(item_text)
     )
-    return Second(statements=statements, added=added)
+    return SecondAnswer(statements=statements, added=added)
 
 
 def _text(value: Any, passages: Collection[str]) -> str | None:
@@ -78,10 +78,10 @@ def _text(value: Any, passages: Collection[str]) -> str | None:
     return without_names(statement_in(value), passages)
 
 
-def _is_answer(text: str, doubted: str) -> bool:
+def _answers_doubt(text: str, doubted: str) -> bool:
     """Whether a text withdraws a statement or replaces it; a refusal or "N/A" does neither."""
-    tells = len(text.split()) > 1 or not set(stems(text)).isdisjoint(stems(doubted))
-    return not text or (tells and (is_excuse(doubted) or not is_excuse(text)))
+    is_statement = len(text.split()) > 1 or not set(stems(text)).isdisjoint(stems(doubted))
+    return not text or (is_statement and (is_excuse(doubted) or not is_excuse(text)))
 
 
 def _objects(value: Any, most: int) -> Sequence[Mapping[str, Any]]:

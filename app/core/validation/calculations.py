@@ -12,47 +12,53 @@ from itertools import repeat
 from typing import Final
 
 from app.core.text.values import Value
-from app.core.validation.expected import DAY_SECONDS, Basis, Expected
 from app.core.validation.expected_amounts import expected_amount
 from app.core.validation.expected_days import expected_date, expected_time, expected_year
-from app.core.validation.odds import WEIGHTS
+from app.core.validation.expected_values import DAY_SECONDS, CalculationBasis, ExpectedValue
+from app.core.validation.odds import FEATURE_WEIGHTS
 
-CHANCE: Final = 0.035
+MOST_MATCHING_SHARE: Final = 0.035
 """The largest share of the values similar to a value that may follow by calculations that are as likely."""
-_LIKELY: Final = 1.0
-_CHANCE_IF_LIKELY: Final = 0.08
+_LEAST_ODDS: Final = 1.0
+_MOST_MATCHING_SHARE_IF_LIKELY: Final = 0.08
 """The least log odds, and the largest such share, for a length of time in a narrative ("seven weeks"). Since few other
 lengths are similar to it, it needs a likely calculation, but then a larger share of them may follow as well."""
 
 
-def follows(value: Value, basis: Basis) -> bool:
+def follows_by_calculation(value: Value, basis: CalculationBasis) -> bool:
     """Whether a value follows by one calculation while few similar values do."""
-    expected = expected_of(value)
+    expected = expected_value(value)
     if expected is None:
         return False
-    if any(expected.place(result) == expected.at for results in expected.within(basis) for result in results):
+    if any(
+        expected.position_of(result) == expected.position
+        for results in expected.results_within_statement(basis)
+        for result in results
+    ):
         return True
-    shown = {expected.place(result) for result in expected.shown(basis)}
-    best: dict[int, float] = {}
-    for marks, results in expected.derivations(basis):
-        weight = sum(map(WEIGHTS.get, marks, repeat(0.0)))
+    known = {expected.position_of(result) for result in expected.known_operands(basis)}
+    best_odds: dict[int, float] = {}
+    for features, results in expected.derivations(basis):
+        odds = sum(map(FEATURE_WEIGHTS.get, features, repeat(0.0)))
         for result in results:
-            place = expected.place(result)
-            if place is not None and expected.first <= place <= expected.last and place not in shown:
-                best[place] = max(weight, best.get(place, -99.0))
-    if expected.at not in best:
+            position = expected.position_of(result)
+            if position is not None and expected.first <= position <= expected.last and position not in known:
+                best_odds[position] = max(odds, best_odds.get(position, -99.0))
+    if expected.position not in best_odds:
         return False
-    share = sum(weight >= best[expected.at] for weight in best.values()) / (expected.last - expected.first + 1)
-    if basis.now and _is_in_days_or_longer(value):
-        return best[expected.at] >= _LIKELY and share <= _CHANCE_IF_LIKELY
-    return share <= CHANCE
+    share = sum(odds >= best_odds[expected.position] for odds in best_odds.values()) / (
+        expected.last - expected.first + 1
+    )
+    if basis.newest_day and _is_in_days_or_longer(value):
+        return best_odds[expected.position] >= _LEAST_ODDS and share <= _MOST_MATCHING_SHARE_IF_LIKELY
+    return share <= MOST_MATCHING_SHARE
 
 
 def _is_in_days_or_longer(value: Value) -> bool:
     return value.base == "mo" or (value.base == "s" and value.factor >= DAY_SECONDS)
 
 
-def expected_of(value: Value) -> Expected | None:
+def expected_value(value: Value) -> ExpectedValue | None:
     """The value in the row of values similar to it; ``None`` for a value that cannot be calculated."""
     if value.kind == "date":
         return expected_date(value.forms)

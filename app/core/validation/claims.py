@@ -23,10 +23,10 @@ MOST_CLAIMS: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestText:
-    """A summarizer's description of a stretch of messages."""
+    """A summarizer's description of a segment."""
 
     id: str
-    """The id of a stored segment, or the number of a stretch that has no id yet."""
+    """The id of a stored segment, or the number of a segment that has no id yet."""
     topic: str
     brief: str
     from_seq: int
@@ -39,8 +39,8 @@ class DigestText:
 
 
 def claims_of(
-    before: Sequence[StateEntry],
-    after: Sequence[StateEntry],
+    verified_entries: Sequence[StateEntry],
+    new_entries: Sequence[StateEntry],
     *,
     digests: Iterable[DigestText] = (),
     repairs: Iterable[Repair] = (),
@@ -55,71 +55,75 @@ def claims_of(
     An item is repeated if a summarizer stated it again from later messages: these may say that it no longer holds.
 
     Args:
-        before: Entries of the version that was verified last, or of the parent.
-        after: Entries of the version that is to be verified, pruned entries included.
-        digests: A model's descriptions of stretches that this version covers and ``before`` does not.
-        repairs: The repairs of all versions since ``before``. They say which values were borrowed, what was cut, and
-            which entries were set aside or kept. (An entry may also be in doubt because an earlier verification found
-            nothing that states it.)
+        verified_entries: Entries of the version that was verified last, or of the parent.
+        new_entries: Entries of the version that is to be verified, pruned entries included.
+        digests: A model's descriptions of segments that this version covers and ``verified_entries`` does not.
+        repairs: The repairs of all versions since ``verified_entries``. They say which values were borrowed, what was
+            cut, and which entries were set aside or kept. (An entry may also be in doubt because an earlier
+            verification found nothing that states it.)
         anchors: The anchors about which the summarizer claims something.
     """
     repairs = tuple(repairs)
-    earlier = {entry.id: entry for entry in before if not entry.pruned}
-    served = [entry for entry in after if not entry.pruned]
-    fresh = [entry for entry in served if entry.id not in earlier or _is_told_anew(entry, earlier[entry.id])]
-    items = [entry for entry in fresh if entry.role != "narrative"]
-    stayed = {reason: {one.entry_id for one in repairs if one.reason == reason} for reason in ("set_aside", "kept")}
+    earlier = {entry.id: entry for entry in verified_entries if not entry.pruned}
+    served = [entry for entry in new_entries if not entry.pruned]
+    new_or_changed = [entry for entry in served if entry.id not in earlier or _is_restated(entry, earlier[entry.id])]
+    items = [entry for entry in new_or_changed if entry.role != "narrative"]
+    remaining_ids = {
+        reason: {one.entry_id for one in repairs if one.reason == reason} for reason in ("set_aside", "kept")
+    }
     ordered = (
-        *(_item(entry) for entry in sorted(items, key=lambda entry: not _has_borrowed(entry, repairs))),
-        *_given_up(earlier, after, aside=stayed["set_aside"], kept=stayed["kept"]),
-        *(_of_anchor(anchor, anchor.claimed_status) for anchor in anchors if anchor.claimed_status),
-        *(claim for entry in fresh if entry.role == "narrative" for claim in _sentences(entry)),
-        *_cuts(repairs, served),
-        *(_digest(digest) for digest in digests if digest.text),
+        *(_item_claim(entry) for entry in sorted(items, key=lambda entry: not _has_borrowed_value(entry, repairs))),
+        *_given_up_claims(
+            earlier, new_entries, set_aside_ids=remaining_ids["set_aside"], kept_ids=remaining_ids["kept"]
+        ),
+        *(_anchor_claim(anchor, anchor.claimed_status) for anchor in anchors if anchor.claimed_status),
+        *(claim for entry in new_or_changed if entry.role == "narrative" for claim in _sentence_claims(entry)),
+        *_cut_claims(repairs, served),
+        *(_digest_claim(digest) for digest in digests if digest.text),
     )
     return tuple(replace(claim, n=n) for n, claim in enumerate(ordered, start=1))
 
 
-def batches(claims: Sequence[Claim]) -> tuple[tuple[Claim, ...], ...]:
+def claim_batches(claims: Sequence[Claim]) -> tuple[tuple[Claim, ...], ...]:
     """The claims divided into as few calls as possible, of about the same size; the most doubtful come first."""
     calls = -(-len(claims) // MOST_CLAIMS)
     size = -(-len(claims) // calls) if calls else 1
     return tuple(tuple(claims[start : start + size]) for start in range(0, len(claims), size))
 
 
-def parts_of(items: Iterable[Claim], *, after: int) -> tuple[Claim, ...]:
+def part_claims(items: Iterable[Claim], *, last_number: int) -> tuple[Claim, ...]:
     """The sentences of items with several sentences, each as a claim; at most as many as one call may ask about.
 
     Args:
         items: Claims about items that were contradicted or that nothing states, though some of their sentences may be
             supported.
-        after: The highest number that a claim has so far.
+        last_number: The highest number that a claim has so far.
     """
     parts = [
         replace(item, kind="part", text=text)
         for item in items
-        if len(texts := sentences_as_told(item.text)) > 1
+        if len(texts := verbatim_sentences(item.text)) > 1
         for text in texts
     ]
-    return tuple(replace(part, n=after + place) for place, part in enumerate(parts[:MOST_CLAIMS], start=1))
+    return tuple(replace(part, n=last_number + position) for position, part in enumerate(parts[:MOST_CLAIMS], start=1))
 
 
-def sentences_as_told(text: str) -> tuple[str, ...]:
+def verbatim_sentences(text: str) -> tuple[str, ...]:
     """The distinct sentences of a text, exactly as written, line breaks included: verdicts are applied by them."""
     return tuple(dict.fromkeys(text[start:end] for start, end in sentence_spans(text)))
 
 
-def older_sources(claims: Iterable[Claim], shown: Collection[int]) -> tuple[int, ...]:
+def unshown_sources(claims: Iterable[Claim], shown_seqs: Collection[int]) -> tuple[int, ...]:
     """The source messages of claims that are not among those shown anyway: the verifier needs them too."""
-    rested = {seq for claim in claims if claim.kind != "digest" for seq in claim.seqs}
-    return tuple(sorted(rested.difference(shown)))
+    source_seqs = {seq for claim in claims if claim.kind != "digest" for seq in claim.seqs}
+    return tuple(sorted(source_seqs.difference(shown_seqs)))
 
 
-def _is_told_anew(entry: StateEntry, earlier: StateEntry) -> bool:
+def _is_restated(entry: StateEntry, earlier: StateEntry) -> bool:
     return entry.text != earlier.text or not set(entry.from_seqs).issubset(earlier.from_seqs)
 
 
-def _has_borrowed(entry: StateEntry, repairs: Iterable[Repair]) -> bool:
+def _has_borrowed_value(entry: StateEntry, repairs: Iterable[Repair]) -> bool:
     return any(
         one.reason == "borrowed_value"
         and (one.entry_id == entry.id or (one.field == entry.field and one.after == entry.text))
@@ -127,16 +131,16 @@ def _has_borrowed(entry: StateEntry, repairs: Iterable[Repair]) -> bool:
     )
 
 
-def _item(entry: StateEntry) -> Claim:
+def _item_claim(entry: StateEntry) -> Claim:
     return Claim(n=0, kind="item", field=entry.field, text=entry.text, target=entry.id, seqs=entry.from_seqs)
 
 
-def _sentences(entry: StateEntry) -> Iterator[Claim]:
-    for text in sentences_as_told(entry.text):
+def _sentence_claims(entry: StateEntry) -> Iterator[Claim]:
+    for text in verbatim_sentences(entry.text):
         yield Claim(n=0, kind="sentence", field=entry.field, text=text, target=entry.id)
 
 
-def _cuts(repairs: Iterable[Repair], served: Iterable[StateEntry]) -> Iterator[Claim]:
+def _cut_claims(repairs: Iterable[Repair], served: Iterable[StateEntry]) -> Iterator[Claim]:
     """The claims about what code cut.
 
     For an item that was cut as a whole there are also claims that the entries that it was to replace may go: they are
@@ -157,10 +161,10 @@ def _cuts(repairs: Iterable[Repair], served: Iterable[StateEntry]) -> Iterator[C
                 place=one.cut.place,
             )
             names = () if one.after else one.cut.replaces
-            yield from (_replaced(trusted[name], None, one.before) for name in names if name in trusted)
+            yield from (_replaced_claim(trusted[name], None, one.before) for name in names if name in trusted)
 
 
-def _digest(digest: DigestText) -> Claim:
+def _digest_claim(digest: DigestText) -> Claim:
     return Claim(
         n=0,
         kind="digest",
@@ -171,7 +175,7 @@ def _digest(digest: DigestText) -> Claim:
     )
 
 
-def _of_anchor(anchor: Anchor, becomes: ClaimedStatus) -> Claim:
+def _anchor_claim(anchor: Anchor, becomes: ClaimedStatus) -> Claim:
     seqs = (anchor.seq,) if anchor.claimed_seq is None else (anchor.seq, anchor.claimed_seq)
     return Claim(
         n=0,
@@ -184,12 +188,12 @@ def _of_anchor(anchor: Anchor, becomes: ClaimedStatus) -> Claim:
     )
 
 
-def _given_up(
+def _given_up_claims(
     earlier: Mapping[str, StateEntry],
     after: Sequence[StateEntry],
     *,
-    aside: Collection[str | None],
-    kept: Collection[str | None],
+    set_aside_ids: Collection[str | None],
+    kept_ids: Collection[str | None],
 ) -> Iterator[Claim]:
     """Claims about the entries that were replaced, set aside or kept since, without those that only the cap pushed out.
 
@@ -198,34 +202,34 @@ def _given_up(
     served = {entry.id: entry for entry in after if not entry.pruned}
     known = {entry.id for entry in after}
     for entry in after:
-        is_given_up = (entry.in_doubt and entry.id in aside) or (not entry.pruned and entry.id in kept)
+        is_given_up = (entry.in_doubt and entry.id in set_aside_ids) or (not entry.pruned and entry.id in kept_ids)
         if entry.role == "narrative" or not (is_given_up or (entry.pruned and entry.id in earlier)):
             continue
         successors = [served[name] for name in entry.replaced_by if name in served and name != entry.id]
-        yield from (_replaced(entry, one.id, one.text) for one in successors)
+        yield from (_replaced_claim(entry, one.id, one.text) for one in successors)
         if is_given_up and not successors:
             yield Claim(n=0, kind="dropped", field=entry.field, text=entry.text, target=entry.id, seqs=entry.from_seqs)
     successor_of = _successors_by_text(earlier, served.values())
     for entry in earlier.values():
         if entry.role != "narrative" and entry.id not in known:
-            found = successor_of.get((entry.field, entry.text), ())
-            yield from (_replaced(entry, one.id, one.text) for one in found)
+            successors_of_entry = successor_of.get((entry.field, entry.text), ())
+            yield from (_replaced_claim(entry, one.id, one.text) for one in successors_of_entry)
 
 
 def _successors_by_text(
     earlier: Mapping[str, StateEntry], served: Iterable[StateEntry]
 ) -> Mapping[tuple[str, str], Sequence[StateEntry]]:
     # Older versions have only the text of a replaced entry on record.
-    found: defaultdict[tuple[str, str], list[StateEntry]] = defaultdict(list)
+    successors: defaultdict[tuple[str, str], list[StateEntry]] = defaultdict(list)
     for entry in served:
         known = earlier[entry.id].superseded if entry.id in earlier else ()
         for text in dict.fromkeys(entry.superseded):
             if text not in known:
-                found[entry.field, text].append(entry)
-    return found
+                successors[entry.field, text].append(entry)
+    return successors
 
 
-def _replaced(entry: StateEntry, by: str | None, by_text: str) -> Claim:
+def _replaced_claim(entry: StateEntry, by: str | None, by_text: str) -> Claim:
     return Claim(
         n=0,
         kind="replaced",

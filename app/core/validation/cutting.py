@@ -29,24 +29,24 @@ _SEMICOLONS: Final = ";；"
 _PART: Final = compiled(rf"[^{_SEMICOLONS}]++[{_SEMICOLONS}]?+")
 _PARENTHESIS: Final = compiled(r"[(（\[]([^()（）\[\]]{1,300})[)）\]]")
 _FORMULA: Final = compiled(r"\$(?!\s)[^$\n]{1,300}+(?<!\s)\$(?!\d)")  # not from one price to the next
-_OPENED: Final = frozenset('([（«“„「"`$')
-_BOUND: Final = pattern_of("clauses", "bounds")
+_OPENING_MARKS: Final = frozenset('([（«“„「"`$')
+_NEGATION_OR_CONDITION: Final = pattern_of("clauses", "bounds")
 """A negation or a condition."""
-_CONTRAST: Final = pattern_of("clauses", "contrasts")
-_BINDS: Final = pattern_of("clauses", "binds")
+_CONTRAST_WORDS: Final = pattern_of("clauses", "contrasts")
+_LIMITING_WORDS: Final = pattern_of("clauses", "binds")
 """Words that limit the clause before them."""
-_READ: Final = frozenset(one.code for one in languages() if one.clauses.contrasts)
+_CLAUSE_LANGUAGES: Final = frozenset(one.code for one in languages() if one.clauses.contrasts)
 """The languages whose words of this kind are known: only their sentences are cut at a comma."""
 
 
-def before_orders(statement: str, orders: Collection[str]) -> str:
+def text_before_orders(statement: str, orders: Collection[str]) -> str:
     """The sentences before the first order; later sentences may continue the order."""
-    left: list[str] = []
+    kept: list[str] = []
     for sentence in sentences(statement):
         if sentence in orders:
             break
-        left.append(sentence)
-    return _unless_too_short(" ".join(left))
+        kept.append(sentence)
+    return _unless_too_short(" ".join(kept))
 
 
 def without_values(statement: str, failing: Sequence[Value]) -> str:
@@ -54,17 +54,17 @@ def without_values(statement: str, failing: Sequence[Value]) -> str:
     text = statement if len(failing) <= _MOST_IN_PARENTHESES else ""
     for value in failing:
         text = _without_parenthesis(text, value.text)
-    return text or _Statement(statement, failing).rest()
+    return text or _Statement(statement, failing).remaining_text()
 
 
 def _without_parenthesis(text: str, value: str) -> str:
     if value not in text:
         return text
-    bound = _BOUND.search(text)
+    limit = _NEGATION_OR_CONDITION.search(text)
     for inside in _PARENTHESIS.finditer(text):
-        if value in inside[1] and (bound is None or bound.start() >= inside.end()):
-            left = text[: inside.start()].rstrip() + text[inside.end() :]
-            return _unless_too_short(left) if value not in left else ""
+        if value in inside[1] and (limit is None or limit.start() >= inside.end()):
+            remaining = text[: inside.start()].rstrip() + text[inside.end() :]
+            return _unless_too_short(remaining) if value not in remaining else ""
     return ""
 
 
@@ -76,35 +76,35 @@ class _Statement:
         self._values = values(text)
         self._starts = [one.start for one in self._values]
         self._plain = _masked(text, self._values)
-        self._has_clauses = detect(text) in {None, *_READ}
+        self._has_clauses = detect(text) in {None, *_CLAUSE_LANGUAGES}
 
-    def rest(self) -> str:
+    def remaining_text(self) -> str:
         """The statement without the sentences, or parts of sentences, that hold a failing value.
 
-        If a sentence has a negation or a condition beside such a value, the sentence before it is removed too, since
+        If a sentence has a negation or a condition next to such a value, the sentence before it is removed too, since
         the removed one may have reversed or limited its meaning.
         """
-        left: list[str] = []
+        kept_sentences: list[str] = []
         for start, end in sentence_spans(self._text):
-            kept = self._of_sentence(start, end)
+            kept = self._remaining_sentence(start, end)
             if kept is None:
-                left = left[:-1]
+                kept_sentences = kept_sentences[:-1]
             else:
-                left.append(kept)
-        return _unless_too_short(" ".join(filter(None, left)))
+                kept_sentences.append(kept)
+        return _unless_too_short(" ".join(filter(None, kept_sentences)))
 
-    def _of_sentence(self, start: int, end: int) -> str | None:
+    def _remaining_sentence(self, start: int, end: int) -> str | None:
         """What is left of a sentence; ``None`` if the sentence before it has to be removed too."""
         kept, fails = "", False
         for part in _PART.finditer(self._plain, start, end):
             first, last = part.span()
-            told = self._values[bisect_left(self._starts, first) : bisect_left(self._starts, last)]
-            fails = not self._failing.isdisjoint(one.start for one in told)
+            part_values = self._values[bisect_left(self._starts, first) : bisect_left(self._starts, last)]
+            fails = not self._failing.isdisjoint(one.start for one in part_values)
             if not fails:
                 kept += self._text[first:last]
-            elif beginning := self._beginning_before_failure(first, last, told):
+            elif beginning := self._beginning_before_failure(first, last, part_values):
                 kept += beginning + (part.group()[-1] if part.group()[-1] in _SEMICOLONS else "")
-            elif _BOUND.search(self._text, first, last):
+            elif _NEGATION_OR_CONDITION.search(self._text, first, last):
                 return None
         kept = kept.strip()
         if kept and fails:  # the full stop may have been cut with the last part: put it back
@@ -112,43 +112,50 @@ class _Statement:
             kept += self._text[end - 1] if self._text[end - 1] in ENDS and kept[-1] not in ENDS else ""
         return kept
 
-    def _beginning_before_failure(self, start: int, end: int, told: Sequence[Value]) -> str:
-        number = next(number for number, one in enumerate(told) if one.start in self._failing)
-        comma = start + _comma_ending_clause_before(self._plain[start:end], told[number].start - start)
+    def _beginning_before_failure(self, start: int, end: int, part_values: Sequence[Value]) -> str:
+        number = next(number for number, one in enumerate(part_values) if one.start in self._failing)
+        comma = start + _comma_ending_clause_before(self._plain[start:end], part_values[number].start - start)
         # The clauses after the failing one are cut too, since they may continue it: "Proxmox is 10.0.0.7, port 8006".
-        left, gone = self._plain[start:comma], self._text[comma:end]
-        saves = self._has_clauses and told[0].start < comma and not _has_values_only(left)
-        is_open = not _OPENED.isdisjoint(left)
-        if not saves or is_open or _would_change_meaning(left, gone) or self._is_item_of_list(told, number, end):
+        beginning, removed = self._plain[start:comma], self._text[comma:end]
+        saves = self._has_clauses and part_values[0].start < comma and not _has_values_only(beginning)
+        is_open = not _OPENING_MARKS.isdisjoint(beginning)
+        if (
+            not saves
+            or is_open
+            or _would_change_meaning(beginning, removed)
+            or self._is_item_of_list(part_values, number, end)
+        ):
             return ""
         return self._text[start:comma]
 
-    def _is_item_of_list(self, told: Sequence[Value], number: int, end: int) -> bool:
+    def _is_item_of_list(self, part_values: Sequence[Value], number: int, end: int) -> bool:
         # A list needs all its values: "for 20, 62 and 8".
-        before, one = told[number - 1], told[number]
-        behind = told[number + 1].start if number + 1 < len(told) else end
+        before, one = part_values[number - 1], part_values[number]
+        behind = part_values[number + 1].start if number + 1 < len(part_values) else end
         is_next = before.kind == one.kind and not self._plain[before.end : one.start].strip(f"{_COMMAS} ")
         return is_next and _has_values_only(self._plain[one.end : behind])
 
 
-def _masked(text: str, found: Sequence[Value]) -> str:
+def _masked(text: str, text_values: Sequence[Value]) -> str:
     # Quotations, brackets, formulas and values are masked, since no clause begins within them.
     plain = list(text)
     for pattern in (QUOTED, _PARENTHESIS, _FORMULA):
         for one in pattern.finditer(text):
             plain[one.start() : one.end()] = "_" * (one.end() - one.start())
-    for value in found:
+    for value in text_values:
         plain[value.start : value.end] = "0" * (value.end - value.start)
     return "".join(plain)
 
 
-def _comma_ending_clause_before(plain: str, place: int) -> int:
-    marks = [at - 1 - plain[at - 1].isspace() for at in clause_starts(plain) if at <= place]
+def _comma_ending_clause_before(plain: str, position: int) -> int:
+    marks = [at - 1 - plain[at - 1].isspace() for at in clause_starts(plain) if at <= position]
     return next((at for at in reversed(marks) if plain[at] in _COMMAS), 0)
 
 
-def _would_change_meaning(left: str, gone: str) -> bool:
-    return any(one.search(text) for one in (_BOUND, _CONTRAST) for text in (left, gone)) or bool(_BINDS.search(gone))
+def _would_change_meaning(kept: str, removed: str) -> bool:
+    return any(
+        one.search(text) for one in (_NEGATION_OR_CONDITION, _CONTRAST_WORDS) for text in (kept, removed)
+    ) or bool(_LIMITING_WORDS.search(removed))
 
 
 def _has_values_only(plain: str) -> bool:

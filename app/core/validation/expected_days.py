@@ -1,4 +1,4 @@
-"""Expected results that are years, days or times of day: see ``expected``."""
+"""Expected results that are years, days or times of day: see ``expected_values``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import Final
 
 from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, minutes_in, moved
 from app.core.text.operands import Operands, Quantity
-from app.core.validation.expected import DAY_SECONDS, YEAR_MONTHS, Basis, Derivation, Expected, Results, together
+from app.core.validation.expected_values import (
+    DAY_SECONDS,
+    YEAR_MONTHS,
+    CalculationBasis,
+    Derivation,
+    ExpectedValue,
+    Results,
+    combined_operands,
+)
 
 _NEAR_YEARS: Final = 20
 _NEAR_DAYS: Final = 60
@@ -21,23 +29,23 @@ _TIME_STEPS: Final = (30, 15, 10, 5, 1)
 """Precisions of times in minutes. Unlike in ``values.py``, one minute is among them, and full hours count as 30."""
 
 
-def expected_year(year: int) -> Expected:
+def expected_year(year: int) -> ExpectedValue:
     """The year in the row of years some decades around it."""
     return _Year(year, year - _NEAR_YEARS, year + _NEAR_YEARS)
 
 
-def expected_date(forms: Iterable[str]) -> Expected | None:
+def expected_date(forms: Iterable[str]) -> ExpectedValue | None:
     """The day in the row of days some months around it; ``None`` if only a month is given."""
     in_order = sorted(forms)
     days = [day for form in in_order if (day := day_in(form))]
-    of_year = [day for form in in_order if (day := day_of_year_in(form))]
-    if not (days or of_year):
+    days_of_year = [day for form in in_order if (day := day_of_year_in(form))]
+    if not (days or days_of_year):
         return None
-    at = (days or of_year)[0].toordinal()
-    return _Date(at, at - _NEAR_DAYS, at + _NEAR_DAYS, bool(days))
+    position = (days or days_of_year)[0].toordinal()
+    return _Date(position, position - _NEAR_DAYS, position + _NEAR_DAYS, bool(days))
 
 
-def expected_time(forms: Iterable[str]) -> Expected | None:
+def expected_time(forms: Iterable[str]) -> ExpectedValue | None:
     """The time in the row of all times of a day with the same precision."""
     times = [minutes for form in sorted(forms) if (minutes := minutes_in(form)) is not None]
     if not times:
@@ -47,22 +55,25 @@ def expected_time(forms: Iterable[str]) -> Expected | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Year(Expected):
-    def place(self, result: float) -> int | None:
+class _Year(ExpectedValue):
+    def position_of(self, result: float) -> int | None:
         return round(result)
 
-    def shown(self, basis: Basis) -> Results:
-        yield from (float(day.year) for one in (basis.statement, basis.of_own) for day in one.days)
+    def known_operands(self, basis: CalculationBasis) -> Results:
+        yield from (float(day.year) for one in (basis.statement, basis.own_operands) for day in one.days)
 
-    def within(self, basis: Basis) -> Iterator[Results]:
+    def results_within_statement(self, basis: CalculationBasis) -> Iterator[Results]:
         yield from self._moved({day.year for day in basis.statement.days}, basis.statement.amounts, "mo")
 
-    def derivations(self, basis: Basis) -> Iterator[Derivation]:
-        every = together([basis.statement, basis.of_own])
-        now, told = {at.year for at in every.moments}, {day.year for day in every.days}
+    def derivations(self, basis: CalculationBasis) -> Iterator[Derivation]:
+        statement_and_sources = combined_operands([basis.statement, basis.own_operands])
+        message_years, stated_years = (
+            {at.year for at in statement_and_sources.moments},
+            {day.year for day in statement_and_sources.days},
+        )
         for unit in ("mo", ""):
-            for name, years in (("now", now), ("told", told)):
-                for results in self._moved(years, every.amounts, unit):
+            for name, years in (("now", message_years), ("told", stated_years)):
+                for results in self._moved(years, statement_and_sources.amounts, unit):
                     yield ("year", f"year {name} {unit}"), results
 
     @staticmethod
@@ -74,31 +85,31 @@ class _Year(Expected):
 
 
 @dataclass(frozen=True, slots=True)
-class _Date(Expected):
+class _Date(ExpectedValue):
     has_year: bool
 
-    def place(self, result: float) -> int | None:
+    def position_of(self, result: float) -> int | None:
         return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
 
-    def shown(self, basis: Basis) -> Results:
-        yield from (float(day.toordinal()) for one in (basis.statement, basis.of_own) for day in one.days)
+    def known_operands(self, basis: CalculationBasis) -> Results:
+        yield from (float(day.toordinal()) for one in (basis.statement, basis.own_operands) for day in one.days)
 
-    def within(self, basis: Basis) -> Iterator[Results]:
+    def results_within_statement(self, basis: CalculationBasis) -> Iterator[Results]:
         yield self._moved(basis.statement.days, _lengths(basis.statement))
 
-    def derivations(self, basis: Basis) -> Iterator[Derivation]:
-        told, own, near = basis.statement, basis.of_own, basis.of_near
-        now = [at.date() for at in own.moments]
-        yield ("date", "now + told"), self._moved(now, _lengths(told), ways=(1,))
-        yield ("date", "own ± told"), self._moved(own.days, _lengths(told))
-        yield ("date", "now + own"), self._moved(now, _lengths(own), ways=(1,))
-        yield ("date", "told ± own"), self._moved(told.days, _lengths(own))
+    def derivations(self, basis: CalculationBasis) -> Iterator[Derivation]:
+        stated, own, near = basis.statement, basis.own_operands, basis.nearby_operands
+        message_days = [at.date() for at in own.moments]
+        yield ("date", "now + told"), self._moved(message_days, _lengths(stated), ways=(1,))
+        yield ("date", "own ± told"), self._moved(own.days, _lengths(stated))
+        yield ("date", "now + own"), self._moved(message_days, _lengths(own), ways=(1,))
+        yield ("date", "told ± own"), self._moved(stated.days, _lengths(own))
         yield ("date", "own ± own"), self._moved(own.days, _lengths(own))
-        yield ("date", "relative ± any"), self._moved(own.relative, _lengths(told + own))
-        yield ("date", "weekday after own"), self._weekdays_after(told.days + own.days, own.weekdays)
+        yield ("date", "relative ± any"), self._moved(own.relative, _lengths(stated + own))
+        yield ("date", "weekday after own"), self._weekdays_after(stated.days + own.days, own.weekdays)
         yield ("date", "weekday near relative"), self._weekdays_after(near.relative, own.weekdays)
         yield ("date", "own ± near"), self._moved(own.days, _lengths(near))
-        yield ("date", "near ± any"), self._moved(near.days, _lengths(told + own))
+        yield ("date", "near ± any"), self._moved(near.days, _lengths(stated + own))
         yield ("date", "weekday after near"), self._weekdays_after(near.days, own.weekdays)
 
     @staticmethod
@@ -117,26 +128,26 @@ def _lengths(one: Operands) -> list[Quantity]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Time(Expected):
+class _Time(ExpectedValue):
     step: int
 
-    def place(self, result: float) -> int | None:
+    def position_of(self, result: float) -> int | None:
         return round(result) // self.step if round(result) % self.step == 0 else None
 
-    def shown(self, basis: Basis) -> Results:
-        yield from (float(time) for one in (basis.statement, basis.of_own) for time in one.times)
+    def known_operands(self, basis: CalculationBasis) -> Results:
+        yield from (float(time) for one in (basis.statement, basis.own_operands) for time in one.times)
 
-    def within(self, basis: Basis) -> Iterator[Results]:
+    def results_within_statement(self, basis: CalculationBasis) -> Iterator[Results]:
         yield from self._moved(basis.statement.times, basis.statement)
 
-    def derivations(self, basis: Basis) -> Iterator[Derivation]:
-        told, own, near = basis.statement, basis.of_own, basis.of_near
-        now = [at.hour * 60 + at.minute for at in own.moments]
+    def derivations(self, basis: CalculationBasis) -> Iterator[Derivation]:
+        stated, own, near = basis.statement, basis.own_operands, basis.nearby_operands
+        message_times = [at.hour * 60 + at.minute for at in own.moments]
         for name, times, pool in (
-            ("own ± told", told.times, own),
-            ("told ± own", own.times, told),
+            ("own ± told", stated.times, own),
+            ("told ± own", own.times, stated),
             ("own ± own", own.times, own),
-            ("now ± any", now, told + own),
+            ("now ± any", message_times, stated + own),
             ("own ± near", own.times, near),
             ("near ± own", near.times, own),
         ):

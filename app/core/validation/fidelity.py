@@ -19,15 +19,15 @@ MOST_VALUES: Final = 2_000
 """The most distinct values that are looked for. If there are more, only every n-th is: this bounds the work."""
 MOST_CHARACTERS: Final = 60_000
 """The most characters that are probed, in a tenth of a second. Of a longer span only every n-th message is probed."""
-_OUTER: Final = " \t\n\"'“”«»„`「」"
+_SURROUNDING_MARKS: Final = " \t\n\"'“”«»„`「」"
 
 
 def exact_values(messages: Iterable[Message]) -> tuple[str, ...]:
     """Distinct exact values (numbers, money, dates, addresses, paths, symbols, names) of messages, in order."""
     texts = [message_text(one) for one in messages]
     probed = texts[:: _sampling_step(sum(map(len, texts)), MOST_CHARACTERS)]
-    told = (REDACTED.sub(" ", text[:MOST_CHARACTERS]) for text in probed)
-    found = (value.strip(_OUTER) for text in told for value in identifiers(text))
+    cleaned = (REDACTED.sub(" ", text[:MOST_CHARACTERS]) for text in probed)
+    found = (value.strip(_SURROUNDING_MARKS) for text in cleaned for value in identifiers(text))
     values = list(filter(None, dict.fromkeys(found)))
     return tuple(values[:: _sampling_step(len(values), MOST_VALUES)])
 
@@ -49,13 +49,13 @@ def fidelity(
     """
     if not values:
         return None
-    held = frozenset(layout.held)
-    verbatim = [message_text(one) for one in span if one.seq in held]
+    held_seqs = frozenset(layout.held)
+    verbatim = [message_text(one) for one in span if one.seq in held_seqs]
     served = "\n".join([*texts_of(state), layout.anchors, layout.digests, *verbatim])
-    return round(sum(stands_in(value, served) for value in values) / len(values), 4)
+    return round(sum(is_whole_in(value, served) for value in values) / len(values), 4)
 
 
-def stands_in(value: str, text: str) -> bool:
+def is_whole_in(value: str, text: str) -> bool:
     """Whether the value is in the text as a whole: ``5`` is not in ``150``."""
     start = text.find(value)
     while start >= 0:
@@ -66,5 +66,5 @@ def stands_in(value: str, text: str) -> bool:
     return False
 
 
-def _belong_to_one_word(text: str, place: int, edge: str) -> bool:
-    return 0 <= place < len(text) and is_of_word(text[place]) and is_of_word(edge)
+def _belong_to_one_word(text: str, position: int, edge: str) -> bool:
+    return 0 <= position < len(text) and is_of_word(text[position]) and is_of_word(edge)

@@ -18,15 +18,15 @@ from app.core.text.patterns import compiled
 from app.core.validation.damage import DamageKind
 from app.core.validation.excuses import is_excuse
 
-Sickness = Literal["empty", "error_text", "no_summary", "cut_off", "missing"] | DamageKind
+FindingKind = Literal["empty", "error_text", "no_summary", "cut_off", "missing"] | DamageKind
 """What ``findings`` looks for, and the kinds of damage by earlier checks, which only an examination finds."""
 
-FEW: Final = 4
+MOST_MESSAGES_WITHOUT_CONTENT: Final = 4
 """A state that covers at most this many messages may rightly have nothing to say."""
-_MANY: Final = 3
+_LEAST_MISSING_FACTS: Final = 3
 """So many facts of one field, or more, are never rightly dropped all at once."""
 
-_ERRORS: Final = compiled(
+_ERROR_TEXT: Final = compiled(
     r"\W*(?:Traceback \(most recent call last\)"
     rf"|(?:[A-Z]\w*(?:Error|Exception)|{alternatives('refusals', 'errors')})\s*(?::|\b\d{{3}}\b)"
     r"|(?:HTTP(?:/\d(?:\.\d)?)?|Status(?: code)?|Code)[ :]*[45]\d\d\b"
@@ -38,14 +38,14 @@ _ERRORS: Final = compiled(
     r"|\{\s*\"(?:error|detail|code|message|status)\"\s*:)",
 )
 
-_GOING_ON: Final = frozenset(",:(-–—[{«„「（，、：")
+_UNFINISHED_ENDS: Final = frozenset(",:(-–—[{«„「（，、：")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something wrong with a state."""
 
-    sickness: Sickness
+    kind: FindingKind
     field: str | None = None
     """The field with the finding; ``None`` = the state as a whole."""
     text: str = ""
@@ -57,8 +57,8 @@ def findings(
     *,
     covered_messages: int,
     before: Mapping[str, Any] | None = None,
-    given_up: Collection[str] = (),
-    told: Collection[str] = (),
+    fields_given_up: Collection[str] = (),
+    sourced_texts: Collection[str] = (),
 ) -> list[Finding]:
     """What is wrong with a state; mostly nothing.
 
@@ -67,21 +67,21 @@ def findings(
         state: Texts by field.
         covered_messages: How many messages it stands for.
         before: An earlier state under the same schema that stood for some of these messages.
-        given_up: Fields from which the version says that something was removed, mostly for lack of room: nothing counts
-            as missing there.
-        told: Texts of items that name their source messages: such an item reports an error, or what somebody cannot
-            do, and is not itself an error text or an excuse.
+        fields_given_up: Fields from which the version says that something was removed, mostly for lack of room: nothing
+            counts as missing there.
+        sourced_texts: Texts of items that name their source messages: such an item reports an error, or what somebody
+            cannot do, and is not itself an error text or an excuse.
     """
     texts = list(_texts(schema, state))
     if not texts:
-        return [Finding(sickness="empty")] if covered_messages > FEW else []
-    found = [
-        Finding(sickness=sickness, field=field, text=text)
+        return [Finding(kind="empty")] if covered_messages > MOST_MESSAGES_WITHOUT_CONTENT else []
+    text_findings = [
+        Finding(kind=kind, field=field, text=text)
         for field, text in texts
-        if (sickness := _sickness(text, is_told=unmarked(text)[0] in told)) is not None
+        if (kind := _kind_of_finding(text, is_sourced=unmarked(text)[0] in sourced_texts)) is not None
     ]
     missing = _missing_fields(schema, state, before or {})
-    return [*found, *(one for one in missing if one.field not in given_up)]
+    return [*text_findings, *(one for one in missing if one.field not in fields_given_up)]
 
 
 def _texts(schema: StateSchema, state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -96,15 +96,15 @@ def _missing_fields(schema: StateSchema, state: Mapping[str, Any], before: Mappi
     counts = Counter(name for name, _ in _texts(schema, state))
     earlier = Counter(name for name, _ in _texts(schema, before))
     for field in schema.fields:
-        least = {"narrative": 1, "fact": _MANY}.get(field.role)
+        least = {"narrative": 1, "fact": _LEAST_MISSING_FACTS}.get(field.role)
         if least is not None and earlier[field.name] >= least and not counts[field.name]:
-            yield Finding(sickness="missing", field=field.name)
+            yield Finding(kind="missing", field=field.name)
 
 
-def _sickness(text: str, *, is_told: bool) -> Sickness | None:
-    if not is_told and _ERRORS.match(text):
+def _kind_of_finding(text: str, *, is_sourced: bool) -> FindingKind | None:
+    if not is_sourced and _ERROR_TEXT.match(text):
         return "error_text"
-    if not is_told and is_excuse(text):
+    if not is_sourced and is_excuse(text):
         return "no_summary"
     return "cut_off" if is_cut_off(text) else None
 
@@ -114,4 +114,4 @@ def is_cut_off(text: str) -> bool:
 
     A semicolon does not count as such a character: a line of code may end with it.
     """
-    return text.rstrip()[-1:] in _GOING_ON
+    return text.rstrip()[-1:] in _UNFINISHED_ENDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-WEIGHTS: Final[Mapping[str, float]] = {
+FEATURE_WEIGHTS: Final[Mapping[str, float]] = {
     "close 0": -0.75,
     "close 1": -0.67,
     "close 2": -0.23,

@@ -12,58 +12,61 @@ from app.core.text.languages.sections_of_talk import Orders
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
-from app.core.validation.evidence import content
+from app.core.validation.evidence import content_stems
 
-_LEADS: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
-_SHARED: Final = 0.6  # share of an order's words that a person must have said; an invented one shares names and topics
-_RETOLD: Final = 0.7
+_LEAD_IN: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
+_REQUESTED_SHARE: Final = 0.6
+"""Share of an order's words that a person must have said; an invented one shares names and topics."""
+_REPORTED_SHARE: Final = 0.7
 """The same share for an entry that reports what people said: such an entry has many words about the people it names."""
-_LEAST: Final = 0.4
-"""The share of an order's words that a person must have said, so that the assistant's words beside theirs count too."""
-_FEW: Final = 4
+_LEAST_OWN_SHARE: Final = 0.4
+"""The share of an order's words that a person must have said for the assistant's words next to theirs to count too."""
+_FEW_WORDS: Final = 4
 """An order with at least so many words need not be said in full: a part may be in other words, or in a second text."""
-_SHORT: Final = 6
+_SHORT_ANSWER: Final = 6
 """The most words of an answer that may do nothing but agree."""
 _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
 """The most letters by which two stems of one word differ: a record reports "responde" or "proponga" as "responder" or
 "proponer", and a stemmer may give the two different stems."""
 _LETTER: Final = r"[^\W\d_\u3040-\uffff]"  # without East Asian scripts, which put no spaces between words
-_NONE: Final = "(?!)"
-_NEAR: Final = r"[^;；]{0,100}?"
+_MATCHES_NOTHING: Final = "(?!)"
+_LEADING_TEXT: Final = r"[^;；]{0,100}?"
 """What may stand between the beginning of a sentence and the words of an order."""
 _CLAUSE: Final = r"[^;:；：]{0,60}?"
 """What may stand between two words that belong together."""
-_BOUND: Final = (
+_BINDING_FORMS: Final = (
     "(?={near}(?:{replies}{clause}{must}|{must}{clause}{replies}))",
     "(?={near}{speech})(?={near}{strict})",
     "(?={near}{hiding})",
     "(?={near}{rules})(?={near}{void})",
 )
 """The ways in which a sentence binds the assistant, composed of the lists of words of each language (``Orders``)."""
-_COMPOSED: Final = r"\A(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BOUND) + ")"
+_COMPOSED_ORDER: Final = (
+    r"\A(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BINDING_FORMS) + ")"
+)
 """A sentence that binds the assistant, and neither reports nor asks anything."""
 
 
-def _words_of(table: Orders) -> dict[str, str]:
+def _word_patterns(table: Orders) -> dict[str, str]:
     lists = table.model_dump(exclude={"assistant", "forms"})
-    words = {name: f"(?<!{_LETTER})(?:{listed or _NONE})(?!{_LETTER})" for name, listed in lists.items()}
-    return words | {"near": _NEAR, "clause": _CLAUSE}
+    words = {name: f"(?<!{_LETTER})(?:{listed or _MATCHES_NOTHING})(?!{_LETTER})" for name, listed in lists.items()}
+    return words | {"near": _LEADING_TEXT, "clause": _CLAUSE}
 
 
-def _begun_like(table: Orders) -> re.Pattern[str]:
+def _opening_pattern(table: Orders) -> re.Pattern[str]:
     """The pattern of sentences that begin like an order. It matches the form; what follows the match is ordered."""
-    return compiled(f"{_LEADS}(?:{'|'.join(table.forms)})".replace("{assistant}", table.assistant), re.IGNORECASE)
+    return compiled(f"{_LEAD_IN}(?:{'|'.join(table.forms)})".replace("{assistant}", table.assistant), re.IGNORECASE)
 
 
-def _composed(table: Orders) -> re.Pattern[str]:
+def _composed_pattern(table: Orders) -> re.Pattern[str]:
     """The pattern of sentences with an order in any part of them. Its match is empty, at their beginning."""
-    return compiled(_COMPOSED.format(**_words_of(table)), re.IGNORECASE)
+    return compiled(_COMPOSED_ORDER.format(**_word_patterns(table)), re.IGNORECASE)
 
 
 _TABLES: Final = [language.orders for language in languages() if language.orders is not None]
-_PATTERNS: Final = tuple(map(_begun_like, _TABLES))
-_COMPOSED_PATTERNS: Final = tuple(map(_composed, _TABLES))
+_OPENING_PATTERNS: Final = tuple(map(_opening_pattern, _TABLES))
+_COMPOSED_PATTERNS: Final = tuple(map(_composed_pattern, _TABLES))
 
 
 def orders_in(text: str) -> list[str]:
@@ -72,16 +75,16 @@ def orders_in(text: str) -> list[str]:
 
 
 def _gives_orders(sentence: str) -> bool:
-    return any(pattern.match(sentence) for pattern in (*_PATTERNS, *_COMPOSED_PATTERNS))
+    return any(pattern.match(sentence) for pattern in (*_OPENING_PATTERNS, *_COMPOSED_PATTERNS))
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Utterance:
     """What a person said, and what the assistant said to them directly before and after it."""
 
     text: str
-    around: tuple[str, ...] = ()
-    is_retold: bool = False
+    assistant_texts: tuple[str, ...] = ()
+    is_report: bool = False
     """Whether this is not a message but an entry that reports what the person said."""
 
 
@@ -93,17 +96,21 @@ class Wishes:
     hardly anything.
 
     Args:
-        spoken: What users and system messages said.
+        utterances: What users and system messages said.
     """
 
-    def __init__(self, spoken: Iterable[Said]) -> None:
-        every = tuple(spoken)
-        self._said: Final = [
-            (_Told(one.text), len(one.text.split()) <= _SHORT, [_Told(text) for text in one.around])
-            for one in every
-            if not one.is_retold
+    def __init__(self, utterances: Iterable[Utterance]) -> None:
+        known = tuple(utterances)
+        self._utterances: Final = [
+            (
+                _TextStems(one.text),
+                len(one.text.split()) <= _SHORT_ANSWER,
+                [_TextStems(text) for text in one.assistant_texts],
+            )
+            for one in known
+            if not one.is_report
         ]
-        self._retold: Final = [_Told(one.text) for one in every if one.is_retold]
+        self._reports: Final = [_TextStems(one.text) for one in known if one.is_report]
 
     def include(self, order: str) -> bool:
         """Whether somebody said most of what a text orders.
@@ -112,46 +119,51 @@ class Wishes:
         anyone who names Clara would have asked for "always praise Clara" or "never mention Clara".
         """
         ordered = _without_lead_in(order)
-        words, topic = frozenset(stems(ordered)), content(ordered)
-        if _any_holds_share(words, (retold.of(words) for retold in self._retold), _RETOLD):
+        words, topic = frozenset(stems(ordered)), content_stems(ordered)
+        if _any_holds_share(words, (report.matching(words) for report in self._reports), _REPORTED_SHARE):
             return True
         form = _words_of_form(ordered)
-        wanted = words if len(topic) < _FEW else topic
-        least = _LEAST * len(wanted) if len(wanted) >= _FEW else len(wanted)
-        for said, is_short, around in self._said:
-            told = said.of(wanted)
-            if _is_told(words, topic, told):
+        wanted = words if len(topic) < _FEW_WORDS else topic
+        least = _LEAST_OWN_SHARE * len(wanted) if len(wanted) >= _FEW_WORDS else len(wanted)
+        for stems_said, is_short, assistant_stems in self._utterances:
+            matched = stems_said.matching(wanted)
+            if _is_requested(words, topic, matched):
                 return True
-            may_agree = (is_short and len(wanted) >= _FEW) or len(told) >= least
+            may_agree = (is_short and len(wanted) >= _FEW_WORDS) or len(matched) >= least
             if may_agree and any(
-                _is_told(words - form, topic - form, (said.of(words) | other.of(words)) - form) for other in around
+                _is_requested(
+                    words - form, topic - form, (stems_said.matching(words) | assistant.matching(words)) - form
+                )
+                for assistant in assistant_stems
             ):
                 return True
         return False
 
 
-def _is_told(words: frozenset[str], topic: frozenset[str], told: frozenset[str]) -> bool:
-    is_about_little = len(topic) < _FEW
+def _is_requested(words: frozenset[str], topic: frozenset[str], said_words: frozenset[str]) -> bool:
+    is_about_little = len(topic) < _FEW_WORDS
     wanted = words if is_about_little else topic
-    return (not is_about_little or topic <= told) and _any_holds_share(wanted, [told & wanted], _SHARED)
+    return (not is_about_little or topic <= said_words) and _any_holds_share(
+        wanted, [said_words & wanted], _REQUESTED_SHARE
+    )
 
 
-def _any_holds_share(words: frozenset[str], told: Iterable[frozenset[str]], share: float) -> bool:
-    needed = share * len(words) if len(words) >= _FEW else len(words)
-    return bool(words) and any(len(one) >= needed for one in told)
+def _any_holds_share(words: frozenset[str], matches: Iterable[frozenset[str]], share: float) -> bool:
+    needed = share * len(words) if len(words) >= _FEW_WORDS else len(words)
+    return bool(words) and any(len(one) >= needed for one in matches)
 
 
-class _Told:
+class _TextStems:
     """The stems of a text."""
 
     def __init__(self, text: str) -> None:
         self._stems: Final = frozenset(stems(text))
-        self._begun: Final = _stem_beginnings(self._stems)
+        self._beginnings: Final = _stem_beginnings(self._stems)
 
-    def of(self, words: frozenset[str]) -> frozenset[str]:
+    def matching(self, words: frozenset[str]) -> frozenset[str]:
         """Those of these stems that the text has, in any form of the word."""
         return frozenset(
-            word for word in words if word in self._stems or not self._begun.isdisjoint(_stem_beginnings((word,)))
+            word for word in words if word in self._stems or not self._beginnings.isdisjoint(_stem_beginnings((word,)))
         )
 
 
@@ -162,7 +174,7 @@ def _stem_beginnings(stems: Iterable[str]) -> frozenset[str]:
 
 
 def _without_lead_in(order: str) -> str:
-    known = next((match for pattern in _PATTERNS if (match := pattern.match(order))), None)
+    known = next((match for pattern in _OPENING_PATTERNS if (match := pattern.match(order))), None)
     return order[known.end() :] if known else order
 
 

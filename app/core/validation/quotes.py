@@ -24,50 +24,52 @@ _IDEOGRAPH: Final = compiled(f"[{EAST_ASIAN}]")
 _MARKS: Final = str.maketrans(dict.fromkeys("'‘’‚‛“”„‟«»‹›`´′″＂＇「」『』〝〞〟", '"'))
 
 
-class Quotes:
+class QuoteSearch:
     """The messages that were shown, for looking up quotations in them.
 
     Only differences in Unicode form, spaces and quotation marks are ignored. A quotation has to begin and end at the
     edge of a word: "a budget of 90" does not stand in "a budget of 900".
     """
 
-    def __init__(self, shown: ShownTexts) -> None:
-        self._shown: Final = shown
-        self._folded: Final[dict[int, tuple[str, ...]]] = {}
+    def __init__(self, shown_texts: ShownTexts) -> None:
+        self._shown_texts: Final = shown_texts
+        self._normalized: Final[dict[int, tuple[str, ...]]] = {}
 
-    def seq_of(self, quote: str, seq: int | None) -> int | None:
+    def seq_of(self, quote: str, named_seq: int | None) -> int | None:
         """The message in which a quotation stands, or ``None``.
 
-        The message ``seq``, which the verifier named, is searched first. If the words are not there, exactly one other
-        message must have them: verifiers confuse numbers more often than words.
+        The message ``named_seq``, which the verifier named, is searched first. If the words are not there, exactly one
+        other message must have them: verifiers confuse numbers more often than words.
         """
         if len(quote) > LONGEST_QUOTE:
             return None
         forms = {
-            form for text in (quote, unescape(quote)) if _weight(form := _folded(text).strip('" ')) >= _LEAST_QUOTE
+            form
+            for text in (quote, unescape(quote))
+            if _letter_weight(form := _normalized(text).strip('" ')) >= _LEAST_QUOTE
         }
         if not forms:
             return None
-        if seq is not None and seq in self._shown and self._holds(seq, forms):
-            return seq
-        holding = [other for other in self._shown if self._holds(other, forms)]
-        return holding[0] if len(holding) == 1 else None
+        if named_seq is not None and named_seq in self._shown_texts and self._is_in_message(named_seq, forms):
+            return named_seq
+        found_in = [other for other in self._shown_texts if self._is_in_message(other, forms)]
+        return found_in[0] if len(found_in) == 1 else None
 
-    def _holds(self, seq: int, forms: Iterable[str]) -> bool:
-        if seq not in self._folded:
-            self._folded[seq] = tuple(map(_folded, self._shown[seq]))
-        return any(_stands_in(text, form) for text in self._folded[seq] for form in forms)
+    def _is_in_message(self, seq: int, forms: Iterable[str]) -> bool:
+        if seq not in self._normalized:
+            self._normalized[seq] = tuple(map(_normalized, self._shown_texts[seq]))
+        return any(_contains_quote(text, form) for text in self._normalized[seq] for form in forms)
 
 
-def _folded(text: str) -> str:
+def _normalized(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text.translate(_MARKS)).translate(_MARKS).split())
 
 
-def _weight(text: str) -> int:
+def _letter_weight(text: str) -> int:
     return sum(2 if _IDEOGRAPH.match(character) else 1 for character in text if character.isalnum())
 
 
-def _stands_in(text: str, quote: str) -> bool:
+def _contains_quote(text: str, quote: str) -> bool:
     start = text.find(quote)
     for _ in range(_MOST_PLACES):
         if start < 0:
@@ -78,6 +80,6 @@ def _stands_in(text: str, quote: str) -> bool:
     return False
 
 
-def _is_word_boundary(text: str, place: int) -> bool:
-    sides = text[max(place - 1, 0) : place + 1]
-    return not 0 < place < len(text) or not sides.isalnum() or _BLANKLESS.search(sides) is not None
+def _is_word_boundary(text: str, position: int) -> bool:
+    sides = text[max(position - 1, 0) : position + 1]
+    return not 0 < position < len(text) or not sides.isalnum() or _BLANKLESS.search(sides) is not None

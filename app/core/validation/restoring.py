@@ -18,14 +18,14 @@ from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.text.relative import undated
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
-from app.core.validation.evidence import content
+from app.core.validation.evidence import content_stems
 
-GivenUp = tuple[str, str, str]
+ReplacedEntry = tuple[str, str, str]
 """An entry that was to be replaced: its id, its text, and the statement that was to replace it and was cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restoring:
+class Restoration:
     """What is needed to put texts back into a state version."""
 
     schema: StateSchema
@@ -46,15 +46,15 @@ def is_proof(cut: Claim, quote: str, seq: int) -> bool:
     of a narrative names no sources, and may share no word with what it was calculated from: for it a value in the
     quotation is enough.
     """
-    is_about = seq in cut.seqs or not content(quote).isdisjoint(content(cut.text))
+    is_about = seq in cut.seqs or not content_stems(quote).isdisjoint(content_stems(cut.text))
     return is_about or (cut.names_no_sources and bool(values(quote)))
 
 
-def with_restored(
+def with_restored_cuts(
     entries: Sequence[StateEntry],
     supported: Iterable[Claim],
-    into: Restoring | None,
-    said: Mapping[GivenUp, str] = MappingProxyType({}),
+    restoration: Restoration | None,
+    replacement_verdicts: Mapping[ReplacedEntry, str] = MappingProxyType({}),
 ) -> tuple[tuple[StateEntry, ...], tuple[Repair, ...]]:
     """The entries with supported cuts put back, pruned entries last; and a repair for each change.
 
@@ -67,18 +67,18 @@ def with_restored(
 
     Args:
         entries: The entries of the current version, pruned ones included.
-        supported: Claims about what code cut, each supported with a quotation that stands in a message.
-        into: The version that is being written; ``None``: nothing is put back.
-        said: The verdicts on entries that cut items were to replace.
+        supported: Claims about what code cut, each supported with a quotation that is in a message.
+        restoration: The version that is being written; ``None``: nothing is put back.
+        replacement_verdicts: The verdicts on entries that cut items were to replace.
     """
-    made = _Made(entries)
-    for claim in supported if into else ():
-        if into and not made.tells(claim):
-            made.put_back(claim, into, said)
-    return tuple(sorted(made.entries, key=lambda entry: entry.pruned)), tuple(made.repairs)
+    restored = _RestoredEntries(entries)
+    for claim in supported if restoration else ():
+        if restoration and not restored.states(claim):
+            restored.put_back(claim, restoration, replacement_verdicts)
+    return tuple(sorted(restored.entries, key=lambda entry: entry.pruned)), tuple(restored.repairs)
 
 
-class _Made:
+class _RestoredEntries:
     """The entries while texts are put back into them."""
 
     def __init__(self, entries: Sequence[StateEntry]) -> None:
@@ -87,46 +87,50 @@ class _Made:
         self._sentences = Counter[str]()
         self._new = 0
 
-    def tells(self, claim: Claim) -> bool:
+    def states(self, claim: Claim) -> bool:
         """Whether a served entry states the text of a claim again."""
-        return any(claim.text in undated(self.entries[place].text) for place in self._served(claim.field))
+        return any(claim.text in undated(self.entries[index].text) for index in self._served_indexes(claim.field))
 
-    def put_back(self, claim: Claim, into: Restoring, said: Mapping[GivenUp, str]) -> None:
+    def put_back(
+        self, claim: Claim, restoration: Restoration, replacement_verdicts: Mapping[ReplacedEntry, str]
+    ) -> None:
         """Put a text back into the entry that has the rest of it, else add it as a new entry."""
-        found = next(
-            (place for place in self._served(claim.field) if _is_rest_of_cut(self.entries[place], claim)), None
+        index_of_rest = next(
+            (index for index in self._served_indexes(claim.field) if _is_rest_of_cut(self.entries[index], claim)), None
         )
-        if found is not None:
-            before = self.entries[found]
+        if index_of_rest is not None:
+            before = self.entries[index_of_rest]
             entry = replace(before, text=_with_statement_back(before.text, claim, self._sentences[claim.field]))
-            self.entries[found] = entry
+            self.entries[index_of_rest] = entry
             self._sentences[claim.field] += not claim.left
-        elif claim.left or claim.target or not claim.seqs or max(claim.seqs) > into.boundary_seq:
+        elif claim.left or claim.target or not claim.seqs or max(claim.seqs) > restoration.boundary_seq:
             return  # an erasure could not find an entry that names no source
         else:
-            entry = _new_entry(claim, into, into.next_entry + self._new)
+            entry = _new_entry(claim, restoration, restoration.next_entry + self._new)
             self._new += 1
-            entry = replace(entry, superseded=tuple(self._settle_replaced(claim, entry.id, said)))
-            self.entries.insert(self._place_for(entry), entry)
+            entry = replace(entry, superseded=tuple(self._decide_replaced(claim, entry.id, replacement_verdicts)))
+            self.entries.insert(self._index_for(entry), entry)
         self._record("supported", entry, claim.left, claim.text)
 
-    def _settle_replaced(self, claim: Claim, successor: str, said: Mapping[GivenUp, str]) -> Iterator[str]:
-        for place, one in enumerate(self.entries):
-            word = said.get((one.id, one.text, claim.text))
-            if one.id not in claim.replaces or one.pruned or one.in_doubt or word == "contradicted":
+    def _decide_replaced(
+        self, claim: Claim, successor: str, replacement_verdicts: Mapping[ReplacedEntry, str]
+    ) -> Iterator[str]:
+        for index, one in enumerate(self.entries):
+            verdict = replacement_verdicts.get((one.id, one.text, claim.text))
+            if one.id not in claim.replaces or one.pruned or one.in_doubt or verdict == "contradicted":
                 continue
-            goes = word == "supported"
-            self.entries[place] = replace(one, in_doubt=not goes, pruned=goes, replaced_by=(successor,))
-            self._record("dropped" if goes else "set_aside", one, one.text, None if goes else one.text)
-            if goes:
+            is_removed = verdict == "supported"
+            self.entries[index] = replace(one, in_doubt=not is_removed, pruned=is_removed, replaced_by=(successor,))
+            self._record("dropped" if is_removed else "set_aside", one, one.text, None if is_removed else one.text)
+            if is_removed:
                 yield one.text
 
-    def _served(self, field: str) -> list[int]:
-        return [place for place, one in enumerate(self.entries) if one.field == field and not one.pruned]
+    def _served_indexes(self, field: str) -> list[int]:
+        return [index for index, one in enumerate(self.entries) if one.field == field and not one.pruned]
 
-    def _place_for(self, entry: StateEntry) -> int:
-        same = self._served(entry.field)
-        earlier = [place for place in same if max(self.entries[place].from_seqs, default=0) <= max(entry.from_seqs)]
+    def _index_for(self, entry: StateEntry) -> int:
+        same = self._served_indexes(entry.field)
+        earlier = [index for index in same if max(self.entries[index].from_seqs, default=0) <= max(entry.from_seqs)]
         if earlier:
             return earlier[-1] + 1
         return same[0] if same else sum(not one.pruned for one in self.entries)
@@ -149,15 +153,15 @@ def _with_statement_back(text: str, claim: Claim, restored_before: int) -> str:
     return " ".join(filter(None, [text[:start].rstrip(), claim.text, text[start:].lstrip()]))
 
 
-def _new_entry(claim: Claim, into: Restoring, number: int) -> StateEntry:
-    role = into.schema.field(claim.field).role
-    sources = [message for message in into.messages if message.seq in claim.seqs]
+def _new_entry(claim: Claim, restoration: Restoration, number: int) -> StateEntry:
+    role = restoration.schema.field(claim.field).role
+    sources = [message for message in restoration.messages if message.seq in claim.seqs]
     return StateEntry(
         id=f"{ID_LETTERS[role]}{number}",
         field=claim.field,
         role=role,
         text=claim.text,
         from_seqs=claim.seqs,
-        since_version=into.version,
+        since_version=restoration.version,
         origins=tuple(sorted({origin_of(message, claim.text) for message in sources})),
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.validation.evidence import content
+from app.core.validation.evidence import content_stems
 
-_KEPT: Final = 0.6
+_LEAST_KEPT_SHARE: Final = 0.6
 """The least share of the earlier statement's content words that a replacement keeps.
 
 In the open half of the corpus of ``bench.trust`` 37 % of the honest replacements keep as many; the most that an
@@ -14,21 +14,21 @@ invented one keeps is 44 %. The limit is set well above that: an entry that is w
 until a verifier reads it, while one that is wrongly removed is lost.
 """
 
-_LEAST: Final = 0.15
+_OTHER_SUBJECT_SHARE: Final = 0.15
 """A smaller share means another subject. Of 984 honest replacements (the open half and four blind sets) 8 % keep less.
 Of the pairs of an entry in those sets and any other new item of its field 83 % keep less."""
 
 
-def is_about_same(statement: str, earlier: str) -> bool:
+def has_same_subject(statement: str, earlier: str) -> bool:
     """Whether a statement says much of what an earlier one says, as it does if it changes, completes or joins it."""
-    return _kept(statement, earlier) >= _KEPT
+    return _kept_share(statement, earlier) >= _LEAST_KEPT_SHARE
 
 
-def is_about_another(statement: str, earlier: str) -> bool:
+def has_other_subject(statement: str, earlier: str) -> bool:
     """Whether a statement says next to nothing of what an earlier one says, and so can hardly replace it."""
-    return _kept(statement, earlier) < _LEAST
+    return _kept_share(statement, earlier) < _OTHER_SUBJECT_SHARE
 
 
-def _kept(statement: str, earlier: str) -> float:
-    before = content(earlier)
-    return len(before & content(statement)) / len(before) if before else 0.0
+def _kept_share(statement: str, earlier: str) -> float:
+    before = content_stems(earlier)
+    return len(before & content_stems(statement)) / len(before) if before else 0.0

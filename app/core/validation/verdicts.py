@@ -48,23 +48,23 @@ def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
     unknown claims are ignored. If a claim gets two different verdicts, neither counts.
     """
     known = {claim.n for claim in claims}
-    found: dict[int, Verdict] = {}
+    verdict_by_number: dict[int, Verdict] = {}
     disputed: set[int] = set()
     if text.lstrip().startswith("<"):  # thoughts hold drafts of verdicts; after the first verdict such tags are quoted
         text = without_reasoning(text)
     if len(text) > _MOST_CHARACTERS:
         return ()
-    read = [Verdict(n=n, verdict="supported") for n in _supported_numbers(text)]
-    read += filter(None, map(_verdict, objects_in(text)[:_MOST_READ]))
-    for verdict in read:
+    readable = [Verdict(n=n, verdict="supported") for n in _supported_numbers(text)]
+    readable += filter(None, map(_verdict, objects_in(text)[:_MOST_READ]))
+    for verdict in readable:
         if verdict.n not in known:
             continue
-        known_verdict = found.setdefault(verdict.n, verdict)
+        known_verdict = verdict_by_number.setdefault(verdict.n, verdict)
         if known_verdict.verdict != verdict.verdict:
             disputed.add(verdict.n)
         elif verdict.quote and not known_verdict.quote:
-            found[verdict.n] = verdict
-    return tuple(found[n] for n in sorted(found.keys() - disputed))
+            verdict_by_number[verdict.n] = verdict
+    return tuple(verdict_by_number[n] for n in sorted(verdict_by_number.keys() - disputed))
 
 
 def _supported_numbers(text: str) -> Iterator[int]:
@@ -112,9 +112,12 @@ def _verdict(raw: Any) -> Verdict | None:
     quote = raw.get("quote")
     if word == "not_stated" or (word == "supported" and not quote):
         return Verdict(n=n, verdict=word)
-    told = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * LONGEST_QUOTE else ""
+    quote_text = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * LONGEST_QUOTE else ""
     return Verdict(
-        n=n, verdict=word, seq=_whole_number(raw.get("seq")), quote=told if len(told) <= LONGEST_QUOTE else ""
+        n=n,
+        verdict=word,
+        seq=_whole_number(raw.get("seq")),
+        quote=quote_text if len(quote_text) <= LONGEST_QUOTE else "",
     )
 
 

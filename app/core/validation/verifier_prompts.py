@@ -54,7 +54,7 @@ def render_verification(request: VerificationRequest) -> SummaryPrompt:
     proves = any(claim.kind == "cut" for claim in request.claims)
     return SummaryPrompt(
         system=_SYSTEM + _PROOF if proves else _SYSTEM,
-        user="\n\n".join(_data(request)),
+        user="\n\n".join(_data_sections(request)),
         json_schema=_json_schema(VERDICT_WORDS if proves else _OTHER_WORDS),
     )
 
@@ -67,28 +67,30 @@ def shown_texts(request: VerificationRequest) -> dict[int, tuple[str, ...]]:
     """
     texts: defaultdict[int, list[str]] = defaultdict(list)
     whole = framed_texts(request.messages)
-    shown = whole if request.chunk_tokens is None else framed_texts(request.messages, max_tokens=request.chunk_tokens)
-    for message, before, after in zip(request.messages, whole, shown, strict=True):
-        for original, left in zip(before, after, strict=True):
-            texts[message.seq] += [original] if left == original else _common_ends(left, original)
-    for earlier, told in zip(request.older, framed_texts(request.older), strict=True):
-        texts[earlier.seq] += told
-    return {seq: tuple(filter(None, told)) for seq, told in texts.items()}
+    shortened = (
+        whole if request.chunk_tokens is None else framed_texts(request.messages, max_tokens=request.chunk_tokens)
+    )
+    for message, before, after in zip(request.messages, whole, shortened, strict=True):
+        for original, shown_text in zip(before, after, strict=True):
+            texts[message.seq] += [original] if shown_text == original else _common_ends(shown_text, original)
+    for earlier, texts_of_message in zip(request.older, framed_texts(request.older), strict=True):
+        texts[earlier.seq] += texts_of_message
+    return {seq: tuple(filter(None, texts_of_message)) for seq, texts_of_message in texts.items()}
 
 
-def halves(request: VerificationRequest) -> tuple[VerificationRequest, ...]:
+def request_halves(request: VerificationRequest) -> tuple[VerificationRequest, ...]:
     """The request in two halves, for an answer that was cut off; empty for a request with a single claim."""
     middle = (len(request.claims) + 1) // 2
     parts = (request.claims[:middle], request.claims[middle:])
     return tuple(replace(request, claims=claims) for claims in parts) if all(parts) else ()
 
 
-def output_room(claims: Sequence[Claim]) -> int:
+def verdict_output_tokens(claims: Sequence[Claim]) -> int:
     """The output tokens for verdicts on these claims, including what a model thinks before."""
     return _OUTPUT_THOUGHT + _OUTPUT_EACH * min(len(claims), MOST_CLAIMS)
 
 
-def _data(request: VerificationRequest) -> Iterator[str]:
+def _data_sections(request: VerificationRequest) -> Iterator[str]:
     if request.previous:
         yield f"<previous_state>\n{_entries(request.previous)}\n</previous_state>"
     if request.older:
@@ -106,38 +108,38 @@ def _entries(entries: Iterable[StateEntry]) -> str:
 
 
 def _claims(request: VerificationRequest) -> Iterator[str]:
-    told = {claim.target: claim.n for claim in request.claims if claim.kind == "item"}
-    told |= {f"cut {claim.text}": claim.n for claim in request.claims if claim.kind == "cut"}
+    claim_numbers = {claim.target: claim.n for claim in request.claims if claim.kind == "item"}
+    claim_numbers |= {f"cut {claim.text}": claim.n for claim in request.claims if claim.kind == "cut"}
     known = {(entry.id, entry.text) for entry in request.previous}
     field = ""
     for claim in request.claims:
-        about = _place_attribute(claim)
+        about = _field_attribute(claim)
         named = "" if about == field else about
         field = about or field
         named += ' proof="quote"' if claim.kind == "cut" else ""
-        yield f'<claim n="{claim.n}"{named}>{escape(_statement_of_claim(claim, told, known))}</claim>'
+        yield f'<claim n="{claim.n}"{named}>{escape(_statement_of_claim(claim, claim_numbers, known))}</claim>'
 
 
-def _statement_of_claim(claim: Claim, told: Mapping[str, int], known: Collection[tuple[str, str]]) -> str:
+def _statement_of_claim(claim: Claim, claim_numbers: Mapping[str, int], known: Collection[tuple[str, str]]) -> str:
     if not claim.gives_up:
         return claim.statement
     # An entry that the request already contains is named by its id, or by the number of its claim.
     brief = replace(claim, text="") if (claim.target, claim.text) in known else claim
-    number = told.get(claim.by or f"cut {claim.by_text}")
+    number = claim_numbers.get(claim.by or f"cut {claim.by_text}")
     return brief.given_up(f"claim {number}" if number is not None else None)
 
 
-def _place_attribute(claim: Claim) -> str:
+def _field_attribute(claim: Claim) -> str:
     # The verifier has to know the field: the same words may state what is known or what is open.
     if claim.kind == "digest" and claim.seqs:
         return f' of="messages {claim.seqs[0]} to {claim.seqs[-1]}"'
     return "" if claim.gives_up or claim.kind == "anchor" else f' field="{claim.field}"'
 
 
-def _common_ends(left: str, original: str) -> list[str]:
-    head = _common_prefix_length(left, original)
-    tail = _common_prefix_length(reversed(left[head:]), reversed(original[head:]))
-    return [left[:head], left[len(left) - tail :]]
+def _common_ends(shown_text: str, original: str) -> list[str]:
+    head = _common_prefix_length(shown_text, original)
+    tail = _common_prefix_length(reversed(shown_text[head:]), reversed(original[head:]))
+    return [shown_text[:head], shown_text[len(shown_text) - tail :]]
 
 
 def _common_prefix_length(one: Iterable[str], other: Iterable[str]) -> int:

@@ -20,27 +20,27 @@ from app.core.text.reader import scanned
 from app.core.text.scanned import Token
 from app.core.text.values import ROUGHLY, Value
 
-_BETWEEN: Final = 30
-_COUNTED: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
-_CROSS: Final = "".join(sorted(word for word in words_of("values", "between_sides") if len(word) == 1))
+_MOST_CHARACTERS_BETWEEN: Final = 30
+_UNIT_WORD: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
+_MULTIPLICATION_LETTERS: Final = "".join(sorted(word for word in words_of("values", "between_sides") if len(word) == 1))
 """Signs of a product that are one letter of another script. Words such as "on" and "by" are too common."""
 _OPERATOR: Final = capped(
-    rf"(?:{_COUNTED})(?P<percent>\s?%)?\s?(?P<closed>\)?)\s?"
-    rf"(?:(?P<times>[*×·x{_CROSS}])|(?P<share>{alternatives('values', 'out_of')})"
+    rf"(?:{_UNIT_WORD})(?P<percent>\s?%)?\s?(?P<closed>\)?)\s?"
+    rf"(?:(?P<times>[*×·x{_MULTIPLICATION_LETTERS}])|(?P<share>{alternatives('values', 'out_of')})"
     r"|(?P<sign>[-+/÷]|(?<= ):(?= )))"
     r"\s?(?P<opened>\(?)\s?[€$£¥]?$",
-    _BETWEEN,
+    _MOST_CHARACTERS_BETWEEN,
 )
-_BEFORE: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _BETWEEN)
-_AFTER: Final = capped(rf"{_COUNTED}\s?\)", _BETWEEN)
-_EQUALS: Final = capped(rf"{_COUNTED}\s?=\s?[€$£¥]?", _BETWEEN)
-_DIVIDED: Final = frozenset("/÷:")
+_BEFORE: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _MOST_CHARACTERS_BETWEEN)
+_AFTER: Final = capped(rf"{_UNIT_WORD}\s?\)", _MOST_CHARACTERS_BETWEEN)
+_EQUALS: Final = capped(rf"{_UNIT_WORD}\s?=\s?[€$£¥]?", _MOST_CHARACTERS_BETWEEN)
+_DIVISION_SIGNS: Final = frozenset("/÷:")
 _RANKS: Final = {"(": 0, ")": 1, "+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
-_SMALL: Final = 10
+_SMALL_NUMBER: Final = 10
 """A smaller whole number may be an operand without having been shown."""
-_USUAL: Final = frozenset({12.0, 24.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 1_000.0})
-_WHOLE: Final = 100
-_UNITS: Final = (1_000.0, 100.0, 60.0)
+_USUAL_OPERANDS: Final = frozenset({12.0, 24.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 1_000.0})
+_WHOLE_PERCENT: Final = 100
+_UNIT_FACTORS: Final = (1_000.0, 100.0, 60.0)
 _MOST_TERMS: Final = 12
 _MOST_READINGS: Final = 16
 _MOST_CALCULATIONS: Final = 40
@@ -60,35 +60,40 @@ class WrittenCalculation:
 
     terms: tuple[_Term, ...]
     signs: tuple[str, ...]
-    around: str
+    joined_by: str
     """How it is joined to its value: ``brackets`` around it, or an equals sign (``equals``)."""
     start: int
     end: int
 
-    def _possible_results(self, is_told: Callable[[float], bool] | None) -> Iterator[float]:
+    def _possible_results(self, is_shown_number: Callable[[float], bool] | None) -> Iterator[float]:
         for numbers in islice(product(*(term.readings for term in self.terms)), _MOST_READINGS):
             result = _result_of(numbers, self.signs)
-            if result is not None and (is_told is None or all(_is_known_operand(one, is_told) for one in numbers)):
+            if result is not None and (
+                is_shown_number is None or all(_is_known_operand(one, is_shown_number) for one in numbers)
+            ):
                 yield result
 
-    def gives(self, value: Value, is_told: Callable[[float], bool] | None = None) -> bool:
-        """Whether its result, rounded like the value, is the value. With ``is_told``, its numbers must all be told."""
+    def results_in(self, value: Value, is_shown_number: Callable[[float], bool] | None = None) -> bool:
+        """Whether its result, rounded like the value, is the value.
+
+        With ``is_shown_number``, all its numbers must have been shown.
+        """
         amount = abs(value.amount or 0.0)
         if value.kind not in {"number", "money"} or not amount:
             return False
-        written = min(resolution_as_written(value.text, amount), 1.0)
+        written_step = min(resolution_as_written(value.text, amount), 1.0)
         tolerance = min(resolution(plain(amount)) / 2, amount * ROUGHLY) if value.approximate else 0.0
-        tolerance = max(tolerance, written / 2) + _EXACT * amount
+        tolerance = max(tolerance, written_step / 2) + _EXACT * amount
         return any(
             abs(abs(one) - amount) <= tolerance
-            for result in self._possible_results(is_told)
+            for result in self._possible_results(is_shown_number)
             for one in _in_other_units(result, value)
         )
 
-    def is_of(self, value: Value) -> bool:
-        """Whether it stands in brackets after the value, or before the value with an equals sign between."""
-        return (self.around == "brackets" and value.end <= self.start) or (
-            self.around == "equals" and value.start >= self.end
+    def belongs_to(self, value: Value) -> bool:
+        """Whether it is in brackets after the value, or before the value with an equals sign between."""
+        return (self.joined_by == "brackets" and value.end <= self.start) or (
+            self.joined_by == "equals" and value.start >= self.end
         )
 
 
@@ -96,49 +101,54 @@ class WrittenCalculation:
 class WrittenCalculations:
     """All calculations that a statement writes out."""
 
-    all: tuple[WrittenCalculation, ...] = ()
+    calculations: tuple[WrittenCalculation, ...] = ()
 
-    def untold(self, is_told: Callable[[float], bool]) -> list[tuple[int, int]]:
-        """The places of their numbers that were not told, and so are no operands."""
+    def unshown_operands(self, is_shown_number: Callable[[float], bool]) -> list[tuple[int, int]]:
+        """The places of their numbers that were not shown, and so are no operands."""
         return [
             (term.start, term.end)
-            for one in self.all
+            for one in self.calculations
             for term in one.terms
-            if not any(_is_known_operand(number, is_told) for number in term.readings)
+            if not any(_is_known_operand(number, is_shown_number) for number in term.readings)
         ]
 
-    def prove(self, value: Value, is_told: Callable[[float], bool]) -> bool:
-        """Whether one of them gives the value from told numbers, or has it as a term that a told percentage leaves."""
+    def proves(self, value: Value, is_shown_number: Callable[[float], bool]) -> bool:
+        """Whether one gives the value from shown numbers, or has it as a term that a shown percentage leaves."""
         amount = value.amount or 0.0
-        is_term = any(value.start == term.start for one in self.all for term in one.terms)
-        return any(one.gives(value, is_told) for one in self.all) or (is_term and _is_rest(amount, is_told))
+        is_term = any(value.start == term.start for one in self.calculations for term in one.terms)
+        return any(one.results_in(value, is_shown_number) for one in self.calculations) or (
+            is_term and _is_remainder(amount, is_shown_number)
+        )
 
-    def deny(self, text: str, value: Value) -> bool:
-        """Whether the value's own calculation, the one directly beside it, has another result."""
-        return any(one.is_of(value) and _is_beside(text, one, value) and not one.gives(value) for one in self.all)
+    def denies(self, text: str, value: Value) -> bool:
+        """Whether the value's own calculation, the one directly next to it, has another result."""
+        return any(
+            one.belongs_to(value) and _is_adjacent(text, one, value) and not one.results_in(value)
+            for one in self.calculations
+        )
 
 
 def _in_other_units(result: float, value: Value) -> Iterator[float]:
     yield result
     if value.base == "%":
-        yield from (result * _WHOLE, (result - 1) * _WHOLE)
+        yield from (result * _WHOLE_PERCENT, (result - 1) * _WHOLE_PERCENT)
     elif value.base or value.kind == "money":
-        yield from (changed for factor in _UNITS for changed in (result * factor, result / factor))
+        yield from (changed for factor in _UNIT_FACTORS for changed in (result * factor, result / factor))
 
 
-def _is_known_operand(number: float, is_told: Callable[[float], bool]) -> bool:
-    is_small = number == int(number) and number < _SMALL
-    return is_small or number in _USUAL or _is_rest(number, is_told) or is_told(number)
+def _is_known_operand(number: float, is_shown_number: Callable[[float], bool]) -> bool:
+    is_small = number == int(number) and number < _SMALL_NUMBER
+    return is_small or number in _USUAL_OPERANDS or _is_remainder(number, is_shown_number) or is_shown_number(number)
 
 
-def _is_rest(number: float, is_told: Callable[[float], bool]) -> bool:
-    return 0 < number < 1 and is_told(round(_WHOLE * (1 - number), 6))
+def _is_remainder(number: float, is_shown_number: Callable[[float], bool]) -> bool:
+    return 0 < number < 1 and is_shown_number(round(_WHOLE_PERCENT * (1 - number), 6))
 
 
-def _is_beside(text: str, one: WrittenCalculation, value: Value) -> bool:
+def _is_adjacent(text: str, one: WrittenCalculation, value: Value) -> bool:
     if value.end <= one.start:
-        return _BEFORE.match(text[value.end : one.start][:_BETWEEN].replace("（", "(")) is not None
-    found = _EQUALS.match(text[one.end : value.start][:_BETWEEN])
+        return _BEFORE.match(text[value.end : one.start][:_MOST_CHARACTERS_BETWEEN].replace("（", "(")) is not None
+    found = _EQUALS.match(text[one.end : value.start][:_MOST_CHARACTERS_BETWEEN])
     return found is not None and found.end() == value.start - one.end
 
 
@@ -149,15 +159,15 @@ def written_calculations(text: str) -> WrittenCalculations:
     found: list[WrittenCalculation] = []
     for terms, signs in _runs(folded.text, tokens):
         before, after = folded.text[: terms[0].start], folded.text[terms[-1].end :]
-        around = ""
-        if before.rstrip("€$£¥ ").endswith("(") and _AFTER.match(after[:_BETWEEN]):
-            around = "brackets"
-        elif _EQUALS.match(after[:_BETWEEN]):
-            around = "equals"
+        joined_by = ""
+        if before.rstrip("€$£¥ ").endswith("(") and _AFTER.match(after[:_MOST_CHARACTERS_BETWEEN]):
+            joined_by = "brackets"
+        elif _EQUALS.match(after[:_MOST_CHARACTERS_BETWEEN]):
+            joined_by = "equals"
         placed = tuple(
             _Term(folded.original(one.start), folded.original(one.end - 1) + 1, one.readings) for one in terms
         )
-        found.append(WrittenCalculation(placed, signs, around, placed[0].start, placed[-1].end))
+        found.append(WrittenCalculation(placed, signs, joined_by, placed[0].start, placed[-1].end))
         if len(found) == _MOST_CALCULATIONS:
             break
     return WrittenCalculations(tuple(found))
@@ -195,13 +205,13 @@ def _terms(tokens: Sequence[Token]) -> Iterator[_Term]:
 
 def _sign(text: str, end: int, start: int) -> str:
     between = text[end:start]
-    if not 0 < len(between) <= _BETWEEN or not (found := _OPERATOR.match(between)):
+    if not 0 < len(between) <= _MOST_CHARACTERS_BETWEEN or not (found := _OPERATOR.match(between)):
         return ""
     is_times = bool(found["times"])
     if found["percent"]:  # "20 % of 195"
         sign = "%" if found["share"] or is_times else ""
     else:
-        sign = "*" if is_times else "/" if found["share"] or found["sign"] in _DIVIDED else found["sign"]
+        sign = "*" if is_times else "/" if found["share"] or found["sign"] in _DIVISION_SIGNS else found["sign"]
     return sign and found["closed"] + sign + found["opened"]
 
 
@@ -239,4 +249,4 @@ def _apply_waiting_operators(values: list[float], waiting: list[str], rank: int)
         elif sign == "/":
             values.append(first / second)
         else:
-            values.append(first * second / (_WHOLE if sign == "%" else 1))
+            values.append(first * second / (_WHOLE_PERCENT if sign == "%" else 1))

@@ -35,7 +35,7 @@ from app.core.state.schema_change import (
     requested_state_tokens,
     without_shown_anchors,
 )
-from app.core.summarizer.stretches import output_room
+from app.core.summarizer.segment_prompts import digest_output_tokens
 from app.core.summarizer.system_context import system_context
 from app.core.text.budget import first_fitting
 from app.off_loop import AN_ITEM, off_loop
@@ -178,7 +178,7 @@ class Chunk:
         focus = self.row.request.focus
         state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.changes_schema)
         described = self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
-        room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
+        room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + digest_output_tokens(described)
         return SummaryRequest(
             schema=self.resolved.schema,
             messages=without(self.span, withheld) if withheld else self.span,
@@ -285,7 +285,7 @@ def system_excerpt_of(resolved: Resolved) -> SystemExcerpt:
     """The system prompt of a conversation that is to be summarized; a large one takes a while."""
     prompt = redact(resolved.conversation.system_prompt)
     wants_excerpt = resolved.policy.inject_system_context
-    return SystemExcerpt(prompt, system_context(prompt, room=SYSTEM_CONTEXT) if wants_excerpt else "")
+    return SystemExcerpt(prompt, system_context(prompt, max_tokens=SYSTEM_CONTEXT) if wants_excerpt else "")
 
 
 async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:

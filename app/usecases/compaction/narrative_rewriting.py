@@ -18,11 +18,11 @@ from app.core.state.apply import QUOTES_SHARE, Applied, as_many_as_fit, repairs_
 from app.core.state.layout import layout_of
 from app.core.state.pruning import most_tokens, prune, state_of
 from app.core.state.survival import with_quotes
-from app.core.summarizer.offline.retold import is_told
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget, first_fitting
-from app.core.validation.dates import dated
+from app.core.validation.dates import text_with_dates
 from app.core.validation.gate import GateReport
-from app.core.validation.survival import lost_sentences
+from app.core.validation.lost_values import lost_sentences
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult, run_attempts
@@ -94,7 +94,7 @@ async def _read_sources(shell: Shell, lease: Lease) -> _NarrativeSources | None:
         schema = schema_named(version.state_schema)
         messages = await _newest_covered(uow, conversation, most, through_seq=conversation.boundary_seq)
         before = list[Message]()
-        if messages and messages[0].seq > 1 and is_told(schema):
+        if messages and messages[0].seq > 1 and is_narrative_only(schema):
             before = await _newest_covered(uow, conversation, most, through_seq=messages[0].seq - 1)
         anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MOST_ANCHORS)
     if not messages or all(field.is_list for field in schema.fields):
@@ -168,7 +168,9 @@ def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[Ga
             entries=(*kept, *pushed_out, *(entry for entry in staying if entry.pruned)),
             next_entry=version.next_entry + len(narrative),
             layout=layout,
-            counts=EntryCounts(added=len(narrative), kept=len(kept) - len(narrative), ungrounded=report.ungrounded),
+            counts=EntryCounts(
+                added=len(narrative), kept=len(kept) - len(narrative), ungrounded=report.ungrounded_count
+            ),
             tokens_after=resolved.breakdown.total - resolved.breakdown.state + layout.tokens,
             repairs=report.repairs,
         )
@@ -186,12 +188,15 @@ def _with_lost_values(
     Sentences are added only if the narrative is the whole state.
     """
     resolved, messages = sources.chunk.resolved, sources.messages
-    if not is_told(resolved.schema):  # other schemas have entries in lists, which hold the values
+    if not is_narrative_only(resolved.schema):  # other schemas have entries in lists, which hold the values
         return narrative, ()
-    lost = lost_sentences(messages, [entry.text for entry in narrative], shown=(), hidden=())
+    lost = lost_sentences(messages, [entry.text for entry in narrative], served_anchors=(), unserved_anchors=())
     room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
     by_seq = {message.seq: message for message in messages}
-    quotes = [(seq, dated(text, [by_seq[seq]])) for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)]
+    quotes = [
+        (seq, text_with_dates(text, [by_seq[seq]]))
+        for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)
+    ]
     version = narrative[0].since_version
     whole = with_quotes(resolved.schema, narrative, quotes, messages, version=version, next_entry=0, at_end=by_model)
     return [*whole], [text for _, text in quotes]

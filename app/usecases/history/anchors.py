@@ -108,9 +108,9 @@ async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: V
     Returns:
         Whether one of these anchors is served (``is_served``).
     """
-    await uow.anchors.unclaim(conversation.id, [UUID(claim.target) for claim in verified.refused])
+    await uow.anchors.unclaim(conversation.id, [UUID(claim.target) for claim in verified.unsupported_anchor_claims])
     moved = False
-    for claim in verified.agreed:
+    for claim in verified.supported_anchor_claims:
         try:
             anchor = await uow.anchors.get(conversation.id, UUID(claim.target))
         except NotFoundError:  # its message was erased

@@ -21,9 +21,9 @@ from app.core.model.records import Attempt, DetailCall
 from app.core.model.redaction import redact, redact_messages
 from app.core.model.segments import Segment, SegmentLevel
 from app.core.segments.hashing import content_hash
-from app.core.summarizer.details import DETAIL_VERSION
+from app.core.summarizer.detail_prompts import DETAIL_VERSION
 from app.core.text.token_counts import estimate_text
-from app.core.validation.details import DetailReport, check_detail
+from app.core.validation.detail_checks import DetailReport, check_detail
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED

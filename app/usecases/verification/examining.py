@@ -21,7 +21,14 @@ from app.core.model.records import Compaction, Event
 from app.core.model.redaction import redact_messages
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
-from app.core.validation.damage import Damage, Made, Mended, damages, mended, sound_version
+from app.core.validation.damage import (
+    Damage,
+    MendedEntries,
+    RecordedVersion,
+    find_damage,
+    mended_entries,
+    sound_version,
+)
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
@@ -68,7 +75,7 @@ class _Findings:
     """What was found in a state, and what was read to find it."""
 
     examination: Examination
-    mended: Mended
+    mended: MendedEntries
     current: StateVersion | None
     """The version that was examined."""
     content_epoch: int
@@ -155,7 +162,7 @@ class ExaminationService(Service):
         )
 
     async def _write_mended(
-        self, uow: UnitOfWork, present: Conversation, current: StateVersion, done: Mended, compute: Compute
+        self, uow: UnitOfWork, present: Conversation, current: StateVersion, done: MendedEntries, compute: Compute
     ) -> int:
         version = await write_entries(self._shell, uow, present, current, done.entries, done.repairs, compute=compute)
         await note_version(uow, self._shell, present.id, version)
@@ -164,13 +171,13 @@ class ExaminationService(Service):
 
 
 def _damages_and_repairs(
-    lineage: Sequence[Made], texts: Mapping[int, str]
-) -> tuple[tuple[Damage, ...], int | None, Mended]:
-    found = damages(lineage, texts)
+    lineage: Sequence[RecordedVersion], texts: Mapping[int, str]
+) -> tuple[tuple[Damage, ...], int | None, MendedEntries]:
+    found = find_damage(lineage, texts)
     if not found:
-        return found, None, Mended()
+        return found, None, MendedEntries()
     last = lineage[-1]
-    return found, sound_version(lineage, texts), mended(last.entries, found, version=last.version + 1)
+    return found, sound_version(lineage, texts), mended_entries(last.entries, found, version=last.version + 1)
 
 
 async def _current_version(uow: UnitOfWork, present: Conversation) -> StateVersion | None:
@@ -186,14 +193,16 @@ async def _versions_to_present(uow: UnitOfWork, present: Conversation) -> list[S
     return found[::-1]
 
 
-async def _how_made(uow: UnitOfWork, version: StateVersion) -> Made:
+async def _how_made(uow: UnitOfWork, version: StateVersion) -> RecordedVersion:
     row = await uow.compactions.get(version.compaction_id) if version.compaction_id else None
-    return Made(
+    return RecordedVersion(
         version=version.version,
         boundary_seq=version.boundary_seq,
         entries=version.entries,
-        changed=row.entries.ungrounded if row and version.made_by == "compaction" and _is_of_earlier_checks(row) else 0,
-        made_in=str(row.id if row else version.version),
+        changed_texts=row.entries.ungrounded
+        if row and version.made_by == "compaction" and _is_of_earlier_checks(row)
+        else 0,
+        written_by=str(row.id if row else version.version),
     )
 
 
@@ -202,12 +211,12 @@ def _is_of_earlier_checks(row: Compaction) -> bool:
     return any(attempt.metered and attempt.prompt_version is None for attempt in accepted)
 
 
-async def _texts_of(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Made]) -> dict[int, str]:
+async def _texts_of(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[RecordedVersion]) -> dict[int, str]:
     """The text of the messages on which possibly damaged entries rest."""
     seqs = {
         seq
         for made in lineage
-        if made.changed
+        if made.changed_texts
         for entry in made.entries
         if entry.since_version == made.version
         for seq in entry.from_seqs

@@ -25,14 +25,14 @@ from app.core.model.timings import VERIFIER_CALLS
 from app.core.state.apply import served
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
-from app.core.validation.claims import MOST_CLAIMS, DigestText, batches, claims_of, older_sources, parts_of
-from app.core.validation.evidence import background, evidence
-from app.core.validation.gathering import gone_between
+from app.core.validation.claims import MOST_CLAIMS, DigestText, claim_batches, claims_of, part_claims, unshown_sources
+from app.core.validation.evidence import background_entries, evidence_messages
+from app.core.validation.lost_entries import lost_entries
+from app.core.validation.narrative_sources import narrative_sources
 from app.core.validation.quotes import ShownTexts
-from app.core.validation.retelling import retold_sources
 from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verified_state import doubtful_items
-from app.core.validation.verifier_prompts import VERIFY_VERSION, halves, output_room, shown_texts
+from app.core.validation.verifier_prompts import VERIFY_VERSION, request_halves, shown_texts, verdict_output_tokens
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, NOT_ASKED
@@ -68,7 +68,7 @@ class VersionSources:
 
     def missing_from(self, present: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
         """Entries of the judged versions that ``present`` contains neither as served nor as removed."""
-        return gone_between(present, [version.entries for version in self.judged], self.version.entries)
+        return lost_entries(present, [version.entries for version in self.judged], self.version.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,32 +90,32 @@ class Subject:
         """
         if not self.messages:
             return []
-        return [self._request(claims, profile) for claims in batches(self.claims)[:VERIFIER_CALLS]]
+        return [self._request(claims, profile) for claims in claim_batches(self.claims)[:VERIFIER_CALLS]]
 
     def with_parts(self, judgement: Judgement, profile: ModelProfile) -> tuple[Subject, list[VerificationRequest]]:
         """The subject with the single sentences of unsupported items as claims, and the call that asks about them."""
         items = doubtful_items(self.claims, judgement.verdicts, judgement.shown)
-        parts = parts_of(items, after=len(self.claims))
+        parts = part_claims(items, last_number=len(self.claims))
         claims = replace(self, claims=(*self.claims, *parts))
         return claims, [self._request(parts, profile)] if parts else []
 
     def _request(self, claims: Sequence[Claim], profile: ModelProfile) -> VerificationRequest:
         """One call: the claims, and the evidence for judging them."""
         before = self.sources.before
-        messages = evidence(claims, self.messages)
+        messages = evidence_messages(claims, self.messages)
         older = tuple(self.older[seq] for seq in self._older_source_seqs(claims) if seq in self.older)
         return VerificationRequest(
             messages=messages,
             claims=tuple(claims),
-            previous=background(claims, (*messages, *older), served(before.entries)) if before else (),
+            previous=background_entries(claims, (*messages, *older), served(before.entries)) if before else (),
             older=older,
-            max_output_tokens=min(output_room(claims), profile.output_limit),
+            max_output_tokens=min(verdict_output_tokens(claims), profile.output_limit),
             chunk_tokens=chunk_tokens(profile),
         )
 
     def _older_source_seqs(self, claims: Sequence[Claim]) -> list[int]:
         has_unsourced = any(claim.names_no_sources for claim in claims)
-        named = older_sources(claims, [message.seq for message in self.messages])
+        named = unshown_sources(claims, [message.seq for message in self.messages])
         return sorted({*named, *(self.narrative_sources if has_unsourced else ())})
 
 
@@ -223,15 +223,15 @@ def with_older(subject: Subject, messages: Sequence[Message], most_tokens: int) 
 
     First come the sources that entries name, then what narratives retell; of both the newest first.
     """
-    named = older_sources(subject.claims, [message.seq for message in subject.messages])
-    narrative_sources = retold_sources(subject.claims, subject.messages, messages)
-    wanted = [message for message in messages if message.seq in {*named, *narrative_sources}]
+    named = unshown_sources(subject.claims, [message.seq for message in subject.messages])
+    narrative_seqs = narrative_sources(subject.claims, subject.messages, messages)
+    wanted = [message for message in messages if message.seq in {*named, *narrative_seqs}]
     excerpts = (
         replace(message, content=message_text(redact_message(message))[:EXCERPT], parts=())
         for message in sorted(wanted, key=lambda one: (one.seq not in named, -one.seq))
     )
     shown = first_fitting(excerpts, most_tokens // OLDER_PART, lambda one: estimate_text(one.content))
-    return replace(subject, older={one.seq: one for one in shown}, narrative_sources=narrative_sources)
+    return replace(subject, older={one.seq: one for one in shown}, narrative_sources=narrative_seqs)
 
 
 async def judge(
@@ -267,7 +267,7 @@ async def _judgement(
         request, may_be_halved = waiting.popleft()
         attempt, found = await _ask_verifier(summarizer, request, clock, call_seconds)
         attempts.append(attempt)
-        parts = halves(request) if attempt.reason == CUT_OFF and may_be_halved else ()
+        parts = request_halves(request) if attempt.reason == CUT_OFF and may_be_halved else ()
         if parts and len(attempts) + len(parts) <= most_calls:
             waiting.extendleft((part, False) for part in reversed(parts))
             continue

@@ -29,11 +29,11 @@ from app.core.segments.describing import describe
 from app.core.state.schema_change import next_after
 from app.core.state.survival import with_replaced_sentences
 from app.core.text.token_counts import Estimator
-from app.core.validation.claims import older_sources
-from app.core.validation.gathering import without_gone
-from app.core.validation.restoring import Restoring
-from app.core.validation.retelling import search_words
-from app.core.validation.verified_state import VerifiedState, applied_verdicts
+from app.core.validation.claims import unshown_sources
+from app.core.validation.lost_entries import without_lost_entries
+from app.core.validation.narrative_sources import search_words
+from app.core.validation.restoring import Restoration
+from app.core.validation.verified_state import VerifiedState, apply_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -319,7 +319,7 @@ class VerificationService:
         async with self._shell.uow(tenant_id) as uow:
             narrowed = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
             seqs = {source.seq for source in narrowed.sources if source.seq < first} if narrowed else set[int]()
-            rested = older_sources(subject.claims, [message.seq for message in subject.messages])
+            rested = unshown_sources(subject.claims, [message.seq for message in subject.messages])
             earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
         return await off_loop(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))
 
@@ -443,15 +443,17 @@ class VerificationService:
         is_same = current.version == version.version
         if is_same:
             current = replace(current, verified="model", verification=counts)
-        rewrites_segments = await _rewrite_contradicted_segments(uow, present, judged, verified.digests, compute)
+        rewrites_segments = await _rewrite_contradicted_segments(
+            uow, present, judged, verified.contradicted_digests, compute
+        )
         if rewrites_segments or (
-            verified.is_changed and not verified.is_order_only and verified.entries != current.entries
+            verified.is_changed and not verified.is_doubt_only and verified.entries != current.entries
         ):
             await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, compute=compute)
             return True
         if moves_anchors:
             await self._renew_layout(uow, present, compute)
-        if verified.is_order_only:
+        if verified.is_doubt_only:
             # What is served stays unchanged until the next compaction, since a new version would cost the cached
             # prefix.
             repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
@@ -479,22 +481,22 @@ def _verified_state(
 ) -> VerifiedState:
     judgement, gone = judged.judgement, judged.subject.sources.missing_from(current.entries)
     entries = (*current.entries, *gone)
-    restoring = Restoring(
+    restoring = Restoration(
         schema=schema_named(current.state_schema),
         version=current.version + 1,
         next_entry=next_after(entries, current.next_entry),
         boundary_seq=current.boundary_seq,
         messages=judged.subject.messages,
     )
-    found = applied_verdicts(
+    found = apply_verdicts(
         entries,
         judged.subject.claims,
         judgement.verdicts,
-        shown=judgement.shown,
+        shown_texts=judgement.shown,
         before=before,
-        restoring=restoring if current.state_schema == judged.version.state_schema else None,
+        restoration=restoring if current.state_schema == judged.version.state_schema else None,
     )
-    found = without_gone(found, gone)
+    found = without_lost_entries(found, gone)
     return with_replaced_sentences(
         restoring.schema,
         found,

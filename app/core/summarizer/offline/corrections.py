@@ -12,15 +12,15 @@ from app.core.anchors.replacement import answers_otherwise, form_of, replaces
 from app.core.anchors.topics import given_up
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
-from app.core.summarizer.offline.items import parted
+from app.core.summarizer.offline.items import label_and_clauses
 from app.core.text.identifiers import EXACT_KINDS, Identifier, find_identifiers
 from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
 """The fewest content words of an utterance that can be understood without the one before it."""
 
-_REACH: Final = 8  # how many of the newest passages with a word are compared with a correction
-_NEAR: Final = 6  # how many messages back a correction without a subject of its own may refer
+_MOST_COMPARED_PASSAGES: Final = 8  # how many of the newest passages with a word are compared with a correction
+_MOST_TURNS_BACK: Final = 6  # how many messages back a correction without a subject of its own may refer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class Content:
     values: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, found: Iterable[str], identifiers: Iterable[Identifier]) -> Content:
+    def of(cls, all_stems: Iterable[str], identifiers: Iterable[Identifier]) -> Content:
         """The content of a text with these stems and identifiers."""
         values = frozenset([(item.kind, item.text.lower()) for item in identifiers if item.kind in EXACT_KINDS])
-        return cls(content_of(found), values)
+        return cls(specific_stems(all_stems), values)
 
     @property
     def keys(self) -> frozenset[str]:
@@ -42,9 +42,9 @@ class Content:
         return self.stems | {value for _, value in self.values}
 
 
-def content_of(found: Iterable[str]) -> frozenset[str]:
+def specific_stems(all_stems: Iterable[str]) -> frozenset[str]:
     """The stems without general words and numbers."""
-    return frozenset([word for word in frozenset(found) - GENERIC_STEMS if not word[0].isdigit()])
+    return frozenset([word for word in frozenset(all_stems) - GENERIC_STEMS if not word[0].isdigit()])
 
 
 def _content(passage: Passage) -> Content:
@@ -55,13 +55,15 @@ def _says_nothing_new(new: Content, old: Content) -> bool:
     return new.stems <= old.stems and new.values <= old.values
 
 
-def _corrects(new: Passage, content: Content, old: Passage, said: Content) -> bool:
+def _corrects(new: Passage, content: Content, old: Passage, old_content: Content) -> bool:
     # One shared word is only enough if there are values, or if something is given up.
-    is_about = len(content.stems & said.stems) > 1 or bool(given_up(new.text) or (content.values and said.values))
+    is_about = len(content.stems & old_content.stems) > 1 or bool(
+        given_up(new.text) or (content.values and old_content.values)
+    )
     if is_about and replaces(new.text, old.text, as_="correction"):
         return True
-    is_bare = len(content.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
-    return is_bare and bool(content.values and said.values) and answers_otherwise(new.text, old.text, near=True)
+    is_bare = len(content.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _MOST_TURNS_BACK
+    return is_bare and bool(content.values and old_content.values) and answers_otherwise(new.text, old.text, near=True)
 
 
 class Corrections:
@@ -81,31 +83,31 @@ class Corrections:
         self.restated: set[int] = set()
         self._passages = passages
         self._contents = [_content(passage) for passage in passages]
-        self._texts = {entry.id: parted(entry.text) for entry in previous if entry.role in {"fact", "open"}}
+        self._texts = {entry.id: label_and_clauses(entry.text) for entry in previous if entry.role in {"fact", "open"}}
         self._clauses = [
-            (entry, place, Content.of(stems(clause), find_identifiers(clause)))
+            (entry, index, Content.of(stems(clause), find_identifiers(clause)))
             for entry, (_, clauses) in self._texts.items()
-            for place, clause in enumerate(clauses)
+            for index, clause in enumerate(clauses)
         ]
-        self._lost: set[tuple[str, int]] = set()
-        self._index: defaultdict[str, list[int]] = defaultdict(list)
-        self._stated: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+        self._outdated_clauses: set[tuple[str, int]] = set()
+        self._clauses_by_word: defaultdict[str, list[int]] = defaultdict(list)
+        self._clauses_by_form: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         for number, (_, _, content) in enumerate(self._clauses):
             for word in content.stems:
-                self._index[word].append(number)
+                self._clauses_by_word[word].append(number)
         for entry, (_, clauses) in self._texts.items():
-            for place, clause in enumerate(clauses):
+            for index, clause in enumerate(clauses):
                 if statement := form_of(clause):
-                    self._stated[statement].append((entry, place))
+                    self._clauses_by_form[statement].append((entry, index))
         self._read_passages()
 
-    def rest(self, entry: str) -> tuple[str, list[str]]:
+    def remaining_clauses(self, entry: str) -> tuple[str, list[str]]:
         """The label of an entry, and the clauses of it that still hold."""
         label, clauses = self._texts[entry]
-        return label, [clause for place, clause in enumerate(clauses) if (entry, place) not in self._lost]
+        return label, [clause for index, clause in enumerate(clauses) if (entry, index) not in self._outdated_clauses]
 
     def _read_passages(self) -> None:
-        recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_REACH))
+        recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_MOST_COMPARED_PASSAGES))
         stated: dict[str, Passage] = {}
         for passage, content in zip(self._passages, self._contents, strict=True):
             self._note_restatement(passage, stated)
@@ -116,24 +118,28 @@ class Corrections:
                     recent[word].append(passage.index)
 
     def _note_correction(self, passage: Passage, content: Content, recent: defaultdict[str, deque[int]]) -> None:
-        old = self._antecedents(passage, content, recent)
-        if old:
-            self.antecedents[passage.index] = old[0]
-            self.outdated.update(one.index for one in old)
-            content = Content(content.stems.union(*(content_of(one.stems) for one in old)), content.values)
+        corrected = self._antecedents(passage, content, recent)
+        if corrected:
+            self.antecedents[passage.index] = corrected[0]
+            self.outdated.update(one.index for one in corrected)
+            content = Content(content.stems.union(*(specific_stems(one.stems) for one in corrected)), content.values)
         if passage.role != "user" and not passage.is_named:
             return
-        counts = Counter(number for word in content.stems for number in self._index.get(word, ()))
-        found: dict[str, None] = {}
+        counts = Counter(number for word in content.stems for number in self._clauses_by_word.get(word, ()))
+        replaced_entries: dict[str, None] = {}
         for number, _ in sorted(counts.items(), key=lambda item: (-item[1], -item[0])):
-            entry, place, said = self._clauses[number]
-            clause = self._texts[entry][1][place]
-            known = (entry, place) in self._lost or _says_nothing_new(self._contents[passage.index], said)
-            if not known and any(replaces(one.text, clause, as_="correction") for one in (passage, *old)):
-                self._lost.add((entry, place))
-                found[entry] = None
-        if found:
-            self.replaced[passage.index] = tuple(dict.fromkeys((*self.replaced.get(passage.index, ()), *found)))
+            entry, index, clause_content = self._clauses[number]
+            clause = self._texts[entry][1][index]
+            known = (entry, index) in self._outdated_clauses or _says_nothing_new(
+                self._contents[passage.index], clause_content
+            )
+            if not known and any(replaces(one.text, clause, as_="correction") for one in (passage, *corrected)):
+                self._outdated_clauses.add((entry, index))
+                replaced_entries[entry] = None
+        if replaced_entries:
+            self.replaced[passage.index] = tuple(
+                dict.fromkeys((*self.replaced.get(passage.index, ()), *replaced_entries))
+            )
 
     def _note_restatement(self, passage: Passage, stated: dict[str, Passage]) -> None:
         """If the passage repeats an earlier statement with another value, the earlier one no longer holds."""
@@ -147,19 +153,20 @@ class Corrections:
         if before is not None and before.seq < passage.seq and before.speaker == passage.speaker:
             self.outdated.add(before.index)
             self.restated.add(passage.index)
-        said = passage.core.casefold().rstrip(".")
-        lost = [
-            (entry, place)
-            for entry, place in self._stated.get(statement, ())
-            if (entry, place) not in self._lost and self._texts[entry][1][place].casefold().rstrip(".") != said
+        statement_text = passage.core.casefold().rstrip(".")
+        outdated = [
+            (entry, index)
+            for entry, index in self._clauses_by_form.get(statement, ())
+            if (entry, index) not in self._outdated_clauses
+            and self._texts[entry][1][index].casefold().rstrip(".") != statement_text
         ]
-        self._lost.update(lost)
-        if found := (*self.replaced.get(passage.index, ()), *(entry for entry, _ in lost)):
-            self.replaced[passage.index] = tuple(dict.fromkeys(found))
+        self._outdated_clauses.update(outdated)
+        if replaced_entries := (*self.replaced.get(passage.index, ()), *(entry for entry, _ in outdated)):
+            self.replaced[passage.index] = tuple(dict.fromkeys(replaced_entries))
 
     def _antecedents(self, passage: Passage, content: Content, recent: defaultdict[str, deque[int]]) -> list[Passage]:
         counts = Counter(index for word in content.keys for index in recent.get(word, ()))
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_REACH]
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_MOST_COMPARED_PASSAGES]
         found = (
             old
             for old in (self._passages[index] for index, _ in ranked)

@@ -1,6 +1,6 @@
 """The offline summarizer: deterministic, without a vocabulary or a network. It only repeats what it was given.
 
-``compress`` proposes a state, ``digest`` tells in a few lines what truncation leaves out, ``respond`` answers from the
+``compress`` proposes a state, ``digest`` says in a few lines what truncation leaves out, ``respond`` answers from the
 context. All three take time linear in the number of messages.
 """
 
@@ -23,16 +23,16 @@ from app.core.reading.importance import rated
 from app.core.reading.passages import Passage, passages_of, with_terse_data
 from app.core.reading.scoring import meant_of, score_all
 from app.core.summarizer.offline.corrections import Corrections
-from app.core.summarizer.offline.facts import Facts, Room, facts_of
+from app.core.summarizer.offline.facts import FactLimits, Facts, facts_of
 from app.core.summarizer.offline.files import file_items
-from app.core.summarizer.offline.items import Item, cost
+from app.core.summarizer.offline.items import Item, entry_tokens
 from app.core.summarizer.offline.kinds import OBJECTIVE, PATH, field_for, objective
 from app.core.summarizer.offline.narrative import narrative
+from app.core.summarizer.offline.narrative_states import is_narrative_only, joined_narrative, narrative_as_entries
 from app.core.summarizer.offline.open_points import open_items
 from app.core.summarizer.offline.phrasing import Phrasing
-from app.core.summarizer.offline.retold import is_told, retold, spelled_out
 from app.core.summarizer.offline.style import style_items
-from app.core.summarizer.offline.understood import understood_items
+from app.core.summarizer.offline.understood_points import understood_items
 from app.core.summarizer.prompt_rules import SAVING_SHARE
 from app.core.text.budget import first_fitting
 from app.core.text.identifiers import find_identifiers
@@ -42,20 +42,22 @@ from app.core.text.token_counts import estimate_text, weigh
 from app.core.text.words import stems
 
 _NEW_SHARE: Final = 0.25  # the share of the target that the new span always gets, at the cost of the weakest entries
-_GROWN: Final = 1.5  # times the target: a state to which code added may stay so large; the rest of the cap is for code
-_FRAME: Final = 24  # tokens of the block's tags and its acknowledgement
-_ONE_FACT: Final = 120  # tokens for one fact, so that a span with facts never gives only a story, even if all are long
+_GROWTH_FACTOR: Final = 1.5
+"""Times the target: a state to which code added may stay so large; the rest of the cap is for code."""
+_FRAME_TOKENS: Final = 24  # tokens of the block's tags and its acknowledgement
+_ONE_FACT_TOKENS: Final = 120
+"""Tokens for one fact, so that a span with facts never gives only a story, even if all are long."""
 _NARRATIVE_SHARE: Final = 0.12  # the share of the target for the narrative
-_NARRATIVE_ROOM: Final = 0.3  # the share of the room for new text that the narrative may take
+_NARRATIVE_SHARE_OF_NEW: Final = 0.3  # the share of the room for new text that the narrative may take
 _NARRATIVE_MOST: Final = 90
 _NARRATIVE_LEAST: Final = 44
-_BRIEF: Final = 340  # tokens; with a smaller target all are needed for facts
+_BRIEF_TOKENS: Final = 340  # tokens; with a smaller target all are needed for facts
 _STYLE_SHARE: Final = 0.12
 _STYLE_LEAST: Final = 48  # tokens for the tone and one wish
 _KNOWN_SHARE: Final = 0.12
 _FILES_SHARE: Final = 0.3  # the share of the room for new text that files get, if a field asks for files
 _DATA_SHARE: Final = 0.5  # the share of the target; if tools' data takes more, it is written in fewer words
-_AIMS: Final = 1
+_MOST_OBJECTIVES: Final = 1
 
 
 def compress(request: SummaryRequest) -> str:
@@ -65,13 +67,13 @@ def compress(request: SummaryRequest) -> str:
     corrects. If the state is one text, its statements are treated as entries.
     """
     language = request.language or language_of_locale(request.locale)
-    if is_told(request.schema):
-        request = replace(request, previous=spelled_out(request.previous, request.schema, language))
+    if is_narrative_only(request.schema):
+        request = replace(request, previous=narrative_as_entries(request.previous, request.schema, language))
     passages = passages_of(request.messages, language, brief=_is_brief(request))
-    if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
+    if sum(entry_tokens(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
         passages = with_terse_data(passages, meant_of(passages))
     replaceable = [entry for entry in request.previous if not anchors_say(request.anchors, entry)]
-    collected = _Collected(request, passages, language, Corrections(passages, replaceable))
+    collected = _CandidateContent(request, passages, language, Corrections(passages, replaceable))
     fields: dict[str, Any] = collected.fields()
     fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
     return json.dumps(fields, ensure_ascii=False)
@@ -103,7 +105,7 @@ def _numbered_line(passage: Passage) -> str:
 
 
 def _line_cost(passage: Passage) -> int:
-    return cost(_numbered_line(passage))
+    return entry_tokens(_numbered_line(passage))
 
 
 def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
@@ -111,7 +113,7 @@ def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
     return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
 
 
-def _told_in_texts(texts: Sequence[str]) -> Told:
+def _kept_texts(texts: Sequence[str]) -> Told:
     return Told(
         (frozenset(stems(text)) for text in texts),
         (found.text.casefold() for text in texts for found in find_identifiers(text)),
@@ -119,7 +121,7 @@ def _told_in_texts(texts: Sequence[str]) -> Told:
 
 
 def _is_brief(request: SummaryRequest) -> bool:
-    return request.target_tokens < _BRIEF
+    return request.target_tokens < _BRIEF_TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,25 +130,25 @@ class _Limits:
 
     target: int
     """The tokens of the whole state, without its frame."""
-    new: int
+    most_new: int
     """The most tokens of everything new: with more, nothing would be saved."""
-    least: int
+    least_new: int
     """The least room in tokens for everything new, however full the state is."""
 
     @classmethod
     def of(cls, request: SummaryRequest) -> _Limits:
         """The limits by the size of the state so far and of the folded messages."""
-        before = sum(cost(entry.text) for entry in request.previous)
+        before = sum(entry_tokens(entry.text) for entry in request.previous)
         own = sum(weigh(message.role, message.content, message.parts).tokens for message in request.messages)
-        frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME
+        frame = estimate_text(json.dumps({field.name: "" for field in request.schema.fields})) + _FRAME_TOKENS
         grown = request.target_tokens
-        if not is_told(request.schema):  # entries may stay, while one text is written anew within its target
-            grown = max(grown, min(before + frame, int(_GROWN * request.target_tokens)))
+        if not is_narrative_only(request.schema):  # entries may stay, while one text is written anew within its target
+            grown = max(grown, min(before + frame, int(_GROWTH_FACTOR * request.target_tokens)))
         target, new = max(grown - frame, request.target_tokens // 2), int(SAVING_SHARE * own)
-        return cls(target=target, new=new, least=int(min(max(_NEW_SHARE * target, target - before), new)))
+        return cls(target=target, most_new=new, least_new=int(min(max(_NEW_SHARE * target, target - before), new)))
 
 
-class _Collected:
+class _CandidateContent:
     """The items of one request, by role, and their distribution to the fields of its schema."""
 
     def __init__(
@@ -156,90 +158,105 @@ class _Collected:
         self._ratings = ratings
         self._schema = request.schema
         self._previous = previous
-        self._aim = objective(passages) if not previous and _wants_objective(request.schema) else None
+        self._objective = objective(passages) if not previous and _wants_objective(request.schema) else None
         self._roles = {field.role for field in request.schema.fields}
-        room = limits.least
-        manner = style_items(request.messages, passages, previous, language)
+        new_tokens = limits.least_new
+        style = style_items(request.messages, passages, previous, language)
         if _is_brief(request):
-            manner = [item for item in manner if item.passages]
-        self.style = self._fitting_items(manner, _style_room(room), "style")
+            style = [item for item in style if item.passages]
+        self.style = self._fitting_items(style, _style_tokens(new_tokens), "style")
         known = understood_items(passages, ratings.likely, previous)
-        self.known = self._fitting_items(known, int(_KNOWN_SHARE * room), "known")
-        self.open = self._fitting_items(open_items(passages, previous, language), int(room * 0.2), "open")
-        self.story = self._narrative_text(request, passages, language, room) if "narrative" in self._roles else ""
+        self.known = self._fitting_items(known, int(_KNOWN_SHARE * new_tokens), "known")
+        self.open = self._fitting_items(open_items(passages, previous, language), int(new_tokens * 0.2), "open")
+        self.narrative = (
+            self._narrative_text(request, passages, language, new_tokens) if "narrative" in self._roles else ""
+        )
         phrasing = Phrasing(passages, ratings, corrections, is_brief=_is_brief(request))
-        self.files = self._file_items(passages, phrasing, corrections, int(_FILES_SHARE * room))
-        beside_facts = [*self.style, *self.known, *self.open, *self.files]
-        aside = [item.cost for item in beside_facts] + [estimate_text(self.story)]
-        gone = {entry for ids in corrections.replaced.values() for entry in ids}
-        gone.update(entry for item in [*self.style, *self.known, *self.open] for entry in item.replaces)
-        staying = [entry for entry in previous if entry.id not in gone]
-        aims = _aims(staying, request.schema)
-        earlier = [entry for entry in staying if entry.role in {"fact", "open"} and entry not in aims]
-        beside = sum(cost(entry.text) for entry in staying if entry.role in {"style", "known"} or entry in aims)
+        self.files = self._file_items(passages, phrasing, corrections, int(_FILES_SHARE * new_tokens))
+        other_items = [*self.style, *self.known, *self.open, *self.files]
+        other_tokens = [item.tokens for item in other_items] + [estimate_text(self.narrative)]
+        replaced_ids = {entry for ids in corrections.replaced.values() for entry in ids}
+        replaced_ids.update(entry for item in [*self.style, *self.known, *self.open] for entry in item.replaces)
+        staying = [entry for entry in previous if entry.id not in replaced_ids]
+        objectives = _objectives(staying, request.schema)
+        earlier = [entry for entry in staying if entry.role in {"fact", "open"} and entry not in objectives]
+        staying_tokens = sum(
+            entry_tokens(entry.text) for entry in staying if entry.role in {"style", "known"} or entry in objectives
+        )
         facts = self._facts(
             passages,
             earlier,
-            aims,
+            objectives,
             phrasing=phrasing,
             corrections=corrections,
             request=request,
-            room=Room(
-                total=limits.target - beside - sum(aside),
-                new=limits.new - sum(aside),
-                least=max(room - sum(aside), 0),
+            limits=FactLimits(
+                total=limits.target - staying_tokens - sum(other_tokens),
+                most_new=limits.most_new - sum(other_tokens),
+                least_new=max(new_tokens - sum(other_tokens), 0),
             ),
         )
-        self.facts, self.given_up = self._with_aim(facts.items), facts.given_up
-        if not (self.story or self.facts or self.open or self.style or self.known) and "narrative" in self._roles:
-            self.story = narrative(
-                passages, ratings, previous, language, room=_NARRATIVE_LEAST
+        self.facts, self.given_up = self._with_objective(facts.items), facts.given_up
+        if not (self.narrative or self.facts or self.open or self.style or self.known) and "narrative" in self._roles:
+            self.narrative = narrative(
+                passages, ratings, previous, language, max_tokens=_NARRATIVE_LEAST
             )  # small talk is kept too
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
         }
 
     def _file_items(
-        self, passages: Sequence[Passage], phrasing: Phrasing, corrections: Corrections, room: int
+        self, passages: Sequence[Passage], phrasing: Phrasing, corrections: Corrections, max_tokens: int
     ) -> list[Item]:
         field = _field_of_files(self._schema)
         if field is None:
             return []
-        elsewhere = {passage.index for item in self.open for passage in item.passages}
+        open_indexes = {passage.index for item in self.open for passage in item.passages}
         # Passages that correct something are among the facts.
-        left_out = elsewhere | corrections.outdated | corrections.replaced.keys()
+        excluded_indexes = open_indexes | corrections.outdated | corrections.replaced.keys()
         known = [entry.text for entry in self._previous if entry.field == field.name]
-        if self._aim is not None:
-            left_out.add(self._aim.index)
-        return file_items(passages, known, phrasing, room=room, left_out=left_out)
+        if self._objective is not None:
+            excluded_indexes.add(self._objective.index)
+        return file_items(passages, known, phrasing, max_tokens=max_tokens, excluded_indexes=excluded_indexes)
 
-    def _narrative_text(self, request: SummaryRequest, passages: Sequence[Passage], language: str, room: int) -> str:
+    def _narrative_text(
+        self, request: SummaryRequest, passages: Sequence[Passage], language: str, new_tokens: int
+    ) -> str:
         target = request.target_tokens
         # In such a small state each token is needed for facts.
         if _is_brief(request):
             return ""
-        most = min(_NARRATIVE_MOST, int(_NARRATIVE_ROOM * room), max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)))
-        return narrative(passages, self._ratings, request.previous, language, room=most)
+        most = min(
+            _NARRATIVE_MOST,
+            int(_NARRATIVE_SHARE_OF_NEW * new_tokens),
+            max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)),
+        )
+        return narrative(passages, self._ratings, request.previous, language, max_tokens=most)
 
-    def _with_aim(self, facts: Sequence[Item]) -> list[Item]:
-        aim = self._aim
-        told = [*facts, *self.open, *self.files]
-        if aim is None or any(passage.index == aim.index for item in told for passage in item.passages):
+    def _with_objective(self, facts: Sequence[Item]) -> list[Item]:
+        objective_passage = self._objective
+        other_items = [*facts, *self.open, *self.files]
+        if objective_passage is None or any(
+            passage.index == objective_passage.index for item in other_items for passage in item.passages
+        ):
             return list(facts)
-        return [Item(text=aim.told, seqs=(aim.seq,), passages=(aim,)), *facts]
+        return [Item(text=objective_passage.told, seqs=(objective_passage.seq,), passages=(objective_passage,)), *facts]
 
     def _facts(
         self,
         passages: Sequence[Passage],
         earlier: Sequence[StateEntry],
-        aims: Sequence[StateEntry],
+        objectives: Sequence[StateEntry],
         *,
         phrasing: Phrasing,
         corrections: Corrections,
         request: SummaryRequest,
-        room: Room,
+        limits: FactLimits,
     ) -> Facts:
-        anchored, aimed = [anchor.content for anchor in _served_anchors(request)], [entry.text for entry in aims]
+        anchor_texts, objective_texts = (
+            [anchor.content for anchor in _served_anchors(request)],
+            [entry.text for entry in objectives],
+        )
         find = partial(
             facts_of,
             passages,
@@ -248,33 +265,39 @@ class _Collected:
             focus=request.focus,
             phrasing=phrasing,
             corrections=corrections,
-            left_out=frozenset(
+            excluded_indexes=frozenset(
                 p.index for item in [*self.open, *self.style, *self.known, *self.files] for p in item.passages
             ),
         )
-        facts = find(told=_told_in_texts([*anchored, *aimed, *(item.text for item in self.files)]), room=room)
-        if facts.items or (anchored and (self.open or self.style or self.known)):
+        facts = find(
+            kept_texts=_kept_texts([*anchor_texts, *objective_texts, *(item.text for item in self.files)]),
+            limits=limits,
+        )
+        if facts.items or (anchor_texts and (self.open or self.style or self.known)):
             return facts
         # A record must not be empty, even if anchors say everything: find one fact.
-        one = find(told=_told_in_texts(aimed), room=Room(total=_ONE_FACT, new=_ONE_FACT, least=_ONE_FACT))
-        return Facts(items=one.items[:1] or self._beginning_of_long_passage(passages), given_up=())
+        single_fact = find(
+            kept_texts=_kept_texts(objective_texts),
+            limits=FactLimits(total=_ONE_FACT_TOKENS, most_new=_ONE_FACT_TOKENS, least_new=_ONE_FACT_TOKENS),
+        )
+        return Facts(items=single_fact.items[:1] or self._beginning_of_long_passage(passages), given_up=())
 
     def _beginning_of_long_passage(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
-        if is_told(self._schema):  # its story says how the talk began
+        if is_narrative_only(self._schema):  # its story says how the talk began
             return ()
-        long = [passage for passage in passages if cost(passage.told) > _ONE_FACT]
+        long = [passage for passage in passages if entry_tokens(passage.told) > _ONE_FACT_TOKENS]
         best = max(long, key=lambda passage: self._ratings.likely[passage.index], default=None)
-        return (Item(text=fitted(best.told, _ONE_FACT), seqs=(best.seq,), passages=(best,)),) if best else ()
+        return (Item(text=fitted(best.told, _ONE_FACT_TOKENS), seqs=(best.seq,), passages=(best,)),) if best else ()
 
-    def _fitting_items(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
+    def _fitting_items(self, items: Sequence[Item], max_tokens: int, role: FieldRole) -> list[Item]:
         # Open points without a field of their own are put among the facts.
         if role not in self._roles and role != "open":
             return []
-        return first_fitting(items, room, lambda item: item.cost)
+        return first_fitting(items, max_tokens, lambda item: item.tokens)
 
     def drops(self, last_seq: int) -> list[dict[str, Any]]:
         """The drops of entries that had to make room for what is worth more."""
-        if is_told(self._schema):
+        if is_narrative_only(self._schema):
             return []
         weak = [entry for entry in self.given_up if entry not in self.replaced]
         return [{"entry": entry, "reason": "no_longer_relevant", "by_seq": last_seq} for entry in weak]
@@ -288,28 +311,32 @@ class _Collected:
             "style": self.style,
             "known": self.known,
         }
-        of_files = _field_of_files(self._schema)
-        if of_files is not None:
-            lists[of_files.name] += [
+        file_field = _field_of_files(self._schema)
+        if file_field is not None:
+            lists[file_field.name] += [
                 {"text": item.text, "from": list(item.seqs), "replaces": list(item.replaces)} for item in self.files
             ]
-        told: list[str] = []
-        opening = self._aim.index if self._aim else None
+        narrative_texts: list[str] = []
+        objective_index = self._objective.index if self._objective else None
         for role, items in by_role.items():
             for item in items:
-                target = field_for(item, role, self._schema, opening)
+                target = field_for(item, role, self._schema, objective_index)
                 if target.is_list:
                     entry = {"text": item.text, "from": list(item.seqs), "replaces": list(item.replaces)}
                     lists[target.name].append(entry)
                 else:
-                    told.append(item.text)
-        story = retold(self.story, [*self._staying_texts(), *told]) if is_told(self._schema) else self.story
-        stories = {field.name: story for field in self._schema.fields if not field.is_list}
-        return {field.name: stories.get(field.name, lists.get(field.name)) for field in self._schema.fields}
+                    narrative_texts.append(item.text)
+        narrative_text = (
+            joined_narrative(self.narrative, [*self._staying_texts(), *narrative_texts])
+            if is_narrative_only(self._schema)
+            else self.narrative
+        )
+        narratives = {field.name: narrative_text for field in self._schema.fields if not field.is_list}
+        return {field.name: narratives.get(field.name, lists.get(field.name)) for field in self._schema.fields}
 
     def _staying_texts(self) -> list[str]:
-        gone = self.replaced | set(self.given_up)
-        return [entry.text for entry in self._previous if entry.role != "narrative" and entry.id not in gone]
+        removed = self.replaced | set(self.given_up)
+        return [entry.text for entry in self._previous if entry.role != "narrative" and entry.id not in removed]
 
 
 def _field_of_files(schema: StateSchema) -> StateField | None:
@@ -317,13 +344,15 @@ def _field_of_files(schema: StateSchema) -> StateField | None:
 
 
 def _wants_objective(schema: StateSchema) -> bool:
-    return is_told(schema) or any(OBJECTIVE in field.takes for field in schema.fields)
+    return is_narrative_only(schema) or any(OBJECTIVE in field.takes for field in schema.fields)
 
 
-def _aims(entries: Sequence[StateEntry], schema: StateSchema) -> list[StateEntry]:
+def _objectives(entries: Sequence[StateEntry], schema: StateSchema) -> list[StateEntry]:
     names = {field.name for field in schema.fields if OBJECTIVE in field.takes}
-    return [entry for entry in entries if entry.role == "fact" and (is_told(schema) or entry.field in names)][:_AIMS]
+    return [entry for entry in entries if entry.role == "fact" and (is_narrative_only(schema) or entry.field in names)][
+        :_MOST_OBJECTIVES
+    ]
 
 
-def _style_room(room: int) -> int:
-    return min(room // 3, max(_STYLE_LEAST, int(_STYLE_SHARE * room)))
+def _style_tokens(new_tokens: int) -> int:
+    return min(new_tokens // 3, max(_STYLE_LEAST, int(_STYLE_SHARE * new_tokens)))

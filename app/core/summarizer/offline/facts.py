@@ -16,27 +16,27 @@ from app.core.reading.scoring import Worth, score_all
 from app.core.reading.sentence import TRAITS
 from app.core.reading.tool_data_lines import as_records, is_call, name_of
 from app.core.summarizer.offline.corrections import Corrections
-from app.core.summarizer.offline.items import LONGEST, Item, cost, together
-from app.core.summarizer.offline.keeping import Keeping
-from app.core.summarizer.offline.phrasing import SHORT, Phrasing
+from app.core.summarizer.offline.earlier_entries import EarlierEntries
+from app.core.summarizer.offline.items import LONGEST_ITEM, Item, entry_tokens, joined_clauses
+from app.core.summarizer.offline.phrasing import MOST_CONTEXT_CHARACTERS, Phrasing
 from app.core.text.relative import is_relative
 
-_CORRECTS: Final = 2.5  # added worth for a passage that replaces something, and so must not be missing
-_RESTATES: Final = 1.0  # added worth for a statement repeated with another value, which will be asked for
-_RELATIVE: Final = TRAITS.index("relative time")
-_DAY: Final = 9  # tokens of the day that is added to a relative time
-_SHARED: Final = 100  # the approximate characters of records after one speaker and one name
+_CORRECTION_WORTH: Final = 2.5  # added worth for a passage that replaces something, and so must not be missing
+_RESTATEMENT_WORTH: Final = 1.0  # added worth for a statement repeated with another value, which will be asked for
+_RELATIVE_TIME_TRAIT: Final = TRAITS.index("relative time")
+_DAY_TOKENS: Final = 9  # tokens of the day that is added to a relative time
+_SHARED_CHARACTERS: Final = 100  # the approximate characters of records after one speaker and one name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class FactLimits:
     """How many tokens facts may take."""
 
     total: int
     """The most for the facts of the state so far and the new ones together."""
-    new: int
+    most_new: int
     """The most for the new ones."""
-    least: int
+    least_new: int
     """The least for the new ones, even if weaker earlier ones have to be given up."""
 
 
@@ -52,43 +52,45 @@ def facts_of(
     passages: Sequence[Passage],
     earlier: Sequence[StateEntry],
     *,
-    room: Room,
-    told: Told,
+    limits: FactLimits,
+    kept_texts: Told,
     ratings: Ratings,
     focus: str | None,
     phrasing: Phrasing,
     corrections: Corrections,
-    left_out: frozenset[int] = frozenset(),
+    excluded_indexes: frozenset[int] = frozenset(),
 ) -> Facts:
     """The facts of the span, in order. If old and new ones do not fit together, the weakest of both are given up.
 
     Args:
         passages: The passages of the span.
         earlier: Facts and open entries of the state so far that nothing in the span replaces.
-        room: How many tokens they may take.
-        told: What is already said elsewhere and is not repeated.
+        limits: How many tokens they may take.
+        kept_texts: What is already said elsewhere and is not repeated.
         ratings: How likely each passage is worth remembering.
         focus: What the summary was asked to keep.
         phrasing: Writes a passage so that it can be read alone.
         corrections: Which passages correct what.
-        left_out: Indexes of passages that are used elsewhere.
+        excluded_indexes: Indexes of passages that are used elsewhere.
     """
     worths = [
         worth.plus(_worth_of_correction(passage, corrections))
         for passage, worth in zip(passages, score_all(passages, focus, ratings), strict=True)
     ]
-    news = [
+    new_options = [
         _option(passage, worth, phrasing)
         for passage, worth in zip(passages, worths, strict=True)
         if may_be_chosen(worth)
         and passage.index not in corrections.outdated
-        and passage.index not in left_out
+        and passage.index not in excluded_indexes
         and phrasing.is_understandable(passage)
     ]
-    keeping = Keeping(earlier)
-    chosen, given_up = keeping.beside(news, total=room.total, new=room.new, least=room.least, told=told)
+    earlier_entries = EarlierEntries(earlier)
+    chosen, given_up = earlier_entries.chosen_and_given_up(
+        new_options, total=limits.total, most_new=limits.most_new, least_new=limits.least_new, kept_texts=kept_texts
+    )
     picked = _without_quoted_elsewhere([passages[option.key] for option in chosen], phrasing)
-    runs = _passages_told_together(picked, phrasing, corrections)
+    runs = _passages_by_item(picked, phrasing, corrections)
     return Facts(
         items=tuple(item for run in runs for item in _items_of_run(run, phrasing, corrections)), given_up=given_up
     )
@@ -106,34 +108,34 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
 
 def _added_cost(passage: Passage, phrasing: Phrasing) -> int:
     text = phrasing.text(passage)
-    is_simple = text == passage.told and not passage.traits[_RELATIVE]
-    whole = cost(text) + (0 if is_simple else _DAY * is_relative(text))
+    is_simple = text == passage.told and not passage.traits[_RELATIVE_TIME_TRAIT]
+    whole = entry_tokens(text) + (0 if is_simple else _DAY_TOKENS * is_relative(text))
     if passage.line is None or is_call(passage.text):
         return whole
     # The records of one list share one speaker and one name, and the cost of both.
     record = passage.core[len(name_of(passage.core)) :]
-    own = cost(record)
-    return own + math.ceil((whole - own) * min(len(record) / _SHARED, 1.0))
+    own = entry_tokens(record)
+    return own + math.ceil((whole - own) * min(len(record) / _SHARED_CHARACTERS, 1.0))
 
 
 def _worth_of_correction(passage: Passage, corrections: Corrections) -> float:
     if passage.index in corrections.replaced or passage.index in corrections.antecedents:
-        return _CORRECTS
-    return _RESTATES if passage.index in corrections.restated else 0.0
+        return _CORRECTION_WORTH
+    return _RESTATEMENT_WORTH if passage.index in corrections.restated else 0.0
 
 
 def _without_quoted_elsewhere(chosen: Sequence[Passage], phrasing: Phrasing) -> list[Passage]:
-    replies = (phrasing.accepted_by(passage) for passage in chosen)
+    replies = (phrasing.accepting_reply(passage) for passage in chosen)
     before = (phrasing.sentence_before(passage) for passage in chosen)
     quoted = {
-        passage.index for passage in (*replies, *before) if passage is not None and len(passage.text) <= 2 * SHORT
+        passage.index
+        for passage in (*replies, *before)
+        if passage is not None and len(passage.text) <= 2 * MOST_CONTEXT_CHARACTERS
     }
     return [passage for passage in chosen if passage.index not in quoted]
 
 
-def _passages_told_together(
-    chosen: Sequence[Passage], phrasing: Phrasing, corrections: Corrections
-) -> list[list[Passage]]:
+def _passages_by_item(chosen: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> list[list[Passage]]:
     """Groups of passages that share an item and its label: neighbours of one message, or of one speaker if brief."""
     runs: list[list[Passage]] = []
     for passage in chosen:
@@ -145,7 +147,7 @@ def _passages_told_together(
             and (last[0].seq == passage.seq or (phrasing.is_brief and last[0].speaker == passage.speaker))
             and phrasing.is_simple(last[0])
             and last[0].index not in corrections.replaced
-            and sum(len(one.core) for one in last) + len(passage.core) <= LONGEST
+            and sum(len(one.core) for one in last) + len(passage.core) <= LONGEST_ITEM
         ):
             last.append(passage)
         else:
@@ -155,15 +157,15 @@ def _passages_told_together(
 
 def _items_of_run(run: Sequence[Passage], phrasing: Phrasing, corrections: Corrections) -> Iterator[Item]:
     """The item of a run, after items with the parts that still hold of each entry that it replaces."""
-    seqs = tuple(sorted({seq for passage in run for seq in phrasing.seqs(passage)}))
+    seqs = tuple(sorted({seq for passage in run for seq in phrasing.source_seqs(passage)}))
     replaces = tuple(dict.fromkeys(entry for passage in run for entry in corrections.replaced.get(passage.index, ())))
     text = phrasing.text(run[0])
     if len(run) > 1:
-        text = together(f"{run[0].speaker}: ", _cores_with_records_joined(run))
+        text = joined_clauses(f"{run[0].speaker}: ", _cores_with_records_joined(run))
     for entry in replaces:
-        label, clauses = corrections.rest(entry)
+        label, clauses = corrections.remaining_clauses(entry)
         if clauses:
-            yield Item(text=together(label, clauses), seqs=(), replaces=(entry,))
+            yield Item(text=joined_clauses(label, clauses), seqs=(), replaces=(entry,))
     yield Item(text=text, seqs=seqs, replaces=replaces, passages=tuple(run))
 
 

@@ -16,13 +16,13 @@ from app.core.text.token_counts import estimate_text
 ITEM_OVERHEAD: Final = 1
 """The tokens of the marks between two items of a list."""
 
-LONGEST: Final = 220
+LONGEST_ITEM: Final = 220
 """The most characters of one entry, since an entry can only be kept or lost as a whole."""
 
-ANSWERED: Final = " — "
+ANSWER_SEPARATOR: Final = " — "
 """The separator between a question, or other earlier words, and the answer."""
 
-_BETWEEN: Final = "; "
+_CLAUSE_SEPARATOR: Final = "; "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,46 +35,46 @@ class Item:
     passages: tuple[Passage, ...] = ()
 
     @property
-    def cost(self) -> int:
+    def tokens(self) -> int:
         """The tokens of the item in a state."""
-        return cost(self.text)
+        return entry_tokens(self.text)
 
 
-def cost(text: str) -> int:
+def entry_tokens(text: str) -> int:
     """The tokens of a text as an entry of a list."""
     return estimate_text(text) + ITEM_OVERHEAD
 
 
 @memoized()
-def parted(text: str) -> tuple[str, tuple[str, ...]]:
+def label_and_clauses(text: str) -> tuple[str, tuple[str, ...]]:
     """An entry's label and its clauses; a question with its answer counts as one clause, and so does a quotation."""
     labels = tuple(words.open_question for words in PHRASES.values())
     opened = next((label for label in labels if text.startswith(label)), None)
     label = opened or text[: len(text) - len(without_speaker(text))]
     body = text[len(label) :]
-    if ANSWERED in body or is_quoted(text):
+    if ANSWER_SEPARATOR in body or is_quoted(text):
         return label, (body,)
-    clauses = filter(str.strip, body.split(_BETWEEN))
+    clauses = filter(str.strip, body.split(_CLAUSE_SEPARATOR))
     return label, tuple(clauses if role_of(label) == "tool" else _joined_at_small_letters(clauses))
 
 
 def _joined_at_small_letters(clauses: Iterable[str]) -> Iterator[str]:
-    begun: list[str] = []
+    joined: list[str] = []
     for clause in clauses:
-        if begun and not clause[0].islower():
-            yield _BETWEEN.join(begun)
-            begun = []
-        begun.append(clause)
-    if begun:
-        yield _BETWEEN.join(begun)
+        if joined and not clause[0].islower():
+            yield _CLAUSE_SEPARATOR.join(joined)
+            joined = []
+        joined.append(clause)
+    if joined:
+        yield _CLAUSE_SEPARATOR.join(joined)
 
 
-def bare(text: str) -> str:
+def without_label(text: str) -> str:
     """An entry's text without the label that was put before it."""
-    return text[len(parted(text)[0]) :]
+    return text[len(label_and_clauses(text)[0]) :]
 
 
-def together(label: str, clauses: Iterable[str]) -> str:
+def joined_clauses(label: str, clauses: Iterable[str]) -> str:
     """The clauses of one speaker as one text."""
     kept = list(dict.fromkeys(clauses))
-    return label + _BETWEEN.join([*(clause.rstrip(".") for clause in kept[:-1]), *kept[-1:]])
+    return label + _CLAUSE_SEPARATOR.join([*(clause.rstrip(".") for clause in kept[:-1]), *kept[-1:]])

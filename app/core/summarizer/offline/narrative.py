@@ -17,43 +17,47 @@ from app.core.text.token_counts import estimate_text
 
 _LONGEST_PART: Final = 160  # the most characters of a quoted sentence
 _SHORTEST: Final = 24  # the fewest characters to which a sentence is cut
-_BEGINNING: Final = 6  # the number of messages that count as the beginning
-_LATEST: Final = 2  # the number of sentences about what came last
-_LATE: Final = 0.6  # the last part of a span begins after this share of it
-_SETTLED: Final = 0.15  # added likelihood for a sentence by which something was decided or changed
-_SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction", "update", "result", "event"})
-_STANDS: Final = 0.4
+_OPENING_MESSAGES: Final = 6  # the number of messages that count as the beginning
+_LATEST_SENTENCES: Final = 2  # the number of sentences about what came last
+_LATE_SHARE: Final = 0.6  # the last part of a span begins after this share of it
+_SETTLING_BONUS: Final = 0.15  # added likelihood for a sentence by which something was decided or changed
+_SETTLING_CUES: Final[frozenset[Cue]] = frozenset({"decision", "correction", "update", "result", "event"})
+_LEAST_UNDERSTANDABLE: Final = 0.4
 
 
 def narrative(
-    passages: Sequence[Passage], ratings: Ratings, previous: Sequence[StateEntry], language: str, *, room: int
+    passages: Sequence[Passage], ratings: Ratings, previous: Sequence[StateEntry], language: str, *, max_tokens: int
 ) -> str:
-    """The story so far within about ``room`` tokens; empty only when nothing was said.
+    """The story so far within about ``max_tokens`` tokens; empty only when nothing was said.
 
     Its first sentence stays as long as there is room. What was said last comes last, in a frame that says so.
     """
     earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip()
     if not passages:
         return earlier
-    sound = list(_readable_statements(passages, ratings.standing))
-    told = list(_latest_sentences(passages, sound, ratings.likely))
+    readable = list(_readable_statements(passages, ratings.standing))
+    latest = list(_latest_sentences(passages, readable, ratings.likely))
     words = phrases(language)
-    parts = [closed(clip(passage.spoken, _LONGEST_PART)) for passage in told]
-    first = _first_sentence(earlier) if previous else _best_opening_sentence(sound, told, ratings.likely, room // 2)
+    parts = [closed(clip(passage.spoken, _LONGEST_PART)) for passage in latest]
+    first = (
+        _first_sentence(earlier)
+        if previous
+        else _best_opening_sentence(readable, latest, ratings.likely, max_tokens // 2)
+    )
     first = "" if first in parts else first
     if words and (first or len(parts) > 1):
-        last = told[-1]
+        last = latest[-1]
         parts[-1] = closed(words.last_by.format(speaker=last.speaker, text=clip(last.text, _LONGEST_PART)))
     for kept in ([first, *parts], [first, parts[-1]], parts, parts[-1:]):
         text = " ".join(filter(None, kept))
-        if estimate_text(text) <= room:
+        if estimate_text(text) <= max_tokens:
             return text
-    return _cut_to_fit(parts[-1], room) or clip(parts[-1], _SHORTEST)
+    return _cut_to_fit(parts[-1], max_tokens) or clip(parts[-1], _SHORTEST)
 
 
-def _cut_to_fit(text: str, room: int) -> str:
-    cut = fitted(text, room, shortest=_SHORTEST)
-    return cut if estimate_text(cut) <= room else ""
+def _cut_to_fit(text: str, max_tokens: int) -> str:
+    cut = fitted(text, max_tokens, shortest=_SHORTEST)
+    return cut if estimate_text(cut) <= max_tokens else ""
 
 
 def _first_sentence(earlier: str) -> str:
@@ -61,24 +65,26 @@ def _first_sentence(earlier: str) -> str:
 
 
 def _best_opening_sentence(
-    sound: Sequence[Passage], told: Sequence[Passage], likely: Sequence[float], room: int
+    readable: Sequence[Passage], latest: Sequence[Passage], likely: Sequence[float], max_tokens: int
 ) -> str:
-    opening = [one for one in sound if one.turn < _BEGINNING and one not in told]
-    fitting = [one for one in opening if estimate_text(one.spoken) <= room]
+    opening = [one for one in readable if one.turn < _OPENING_MESSAGES and one not in latest]
+    fitting = [one for one in opening if estimate_text(one.spoken) <= max_tokens]
     best = max(fitting, key=lambda one: (likely[one.index], -one.index), default=None)
     return closed(clip(best.spoken, _LONGEST_PART)) if best else ""
 
 
 def _latest_sentences(
-    passages: Sequence[Passage], sound: Sequence[Passage], likely: Sequence[float]
+    passages: Sequence[Passage], readable: Sequence[Passage], likely: Sequence[float]
 ) -> Iterator[Passage]:
-    if not sound:
+    if not readable:
         spoken = [one for one in passages if one.role in {"user", "assistant"} and not one.is_pasted]
         yield (spoken or list(passages))[-1]
         return
-    recent = [one for one in sound if one.index >= _LATE * passages[-1].index] or sound[-1:]
-    ranked = sorted(recent, key=lambda one: (-likely[one.index] - _SETTLED * bool(one.cues & _SETTLES), -one.index))
-    yield from sorted(ranked[:_LATEST], key=lambda one: one.index)
+    recent = [one for one in readable if one.index >= _LATE_SHARE * passages[-1].index] or readable[-1:]
+    ranked = sorted(
+        recent, key=lambda one: (-likely[one.index] - _SETTLING_BONUS * bool(one.cues & _SETTLING_CUES), -one.index)
+    )
+    yield from sorted(ranked[:_LATEST_SENTENCES], key=lambda one: one.index)
 
 
 def _readable_statements(passages: Sequence[Passage], standing: Sequence[float]) -> Iterator[Passage]:
@@ -87,6 +93,6 @@ def _readable_statements(passages: Sequence[Passage], standing: Sequence[float])
         for one in passages
         if one.role in {"user", "assistant"}
         and not (one.is_question or one.is_pasted or one.is_listed or is_fragment(one.text))
-        and standing[one.index] >= _STANDS
+        and standing[one.index] >= _LEAST_UNDERSTANDABLE
     ]
     yield from [one for one in found if one.role == "user" or one.is_named] or found

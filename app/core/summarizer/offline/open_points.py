@@ -12,7 +12,7 @@ from app.core.reading.cues import NON_ANSWER
 from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.corrections import FEW
-from app.core.summarizer.offline.items import Item, bare
+from app.core.summarizer.offline.items import Item, without_label
 from app.core.text.words import stems
 
 _MOST: Final = 6  # the most messages with open points that are kept
@@ -27,13 +27,17 @@ def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], lang
         if _is_open(passage, passages):
             by_message[passage.seq].append(passage)
     items: list[Item] = []
-    known = Told(frozenset(stems(bare(entry.text))) for entry in previous)
+    known = Told(frozenset(stems(without_label(entry.text))) for entry in previous)
     for seq, found in sorted(by_message.items())[-_MOST:]:
         if known.repeats(frozenset().union(*(passage.stems for passage in found))):
             continue
         speaker = "" if label and not found[0].is_named else f"{found[0].speaker}: "
-        said = " ".join(passage.text for passage in found[:FEW])
-        text = speaker + said if said.casefold().startswith(label.casefold().rstrip(": ")) else label + speaker + said
+        points = " ".join(passage.text for passage in found[:FEW])
+        text = (
+            speaker + points
+            if points.casefold().startswith(label.casefold().rstrip(": "))
+            else label + speaker + points
+        )
         items.append(Item(text=text, seqs=(seq,), passages=tuple(found)))
     return items
 

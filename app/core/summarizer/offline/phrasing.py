@@ -10,23 +10,23 @@ from app.core.reading.cues import PLEASANTRY
 from app.core.reading.importance import Ratings
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import FOLLOWED, kind_of, proposal_before
-from app.core.summarizer.offline.corrections import FEW, Corrections, content_of
-from app.core.summarizer.offline.items import ANSWERED
+from app.core.summarizer.offline.corrections import FEW, Corrections, specific_stems
+from app.core.summarizer.offline.items import ANSWER_SEPARATOR
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed
 from app.core.text.shortening import clip
 
-SHORT: Final = 90
+MOST_CONTEXT_CHARACTERS: Final = 90
 """The most characters that are quoted of the utterance before or after."""
 
-_TELLING: Final = 40
+_LEAST_CHARACTERS_ALONE: Final = 40
 """The least characters of a sentence that can do without context. Readers would keep a third of shorter sentences, and
 two thirds of those twice as long."""
-_STANDS: Final = 0.25
+_LEAST_UNDERSTANDABLE: Final = 0.25
 """The least likelihood to be understood alone; other sentences are shown with the one before."""
-_THANKS: Final = 3  # the most words of mere thanks
+_MOST_THANKS_WORDS: Final = 3  # the most words of mere thanks
 _ANAPHORA: Final = compiled(
     rf"^(?:{alternatives('clauses', 'open_beginnings')})\b|\b(?:{alternatives('clauses', 'open_ends')})", re.IGNORECASE
 )
@@ -34,7 +34,9 @@ _ANAPHORA: Final = compiled(
 
 def is_thanks(passage: Passage) -> bool:
     """Whether a sentence is mere politeness."""
-    return len(passage.stems) <= _THANKS and not passage.values and PLEASANTRY.match(passage.text) is not None
+    return (
+        len(passage.stems) <= _MOST_THANKS_WORDS and not passage.values and PLEASANTRY.match(passage.text) is not None
+    )
 
 
 class Phrasing:
@@ -66,27 +68,27 @@ class Phrasing:
     def _text_in_context(self, passage: Passage) -> str:
         before = self.question_before(passage) or self._utterance_meant_by_pronoun(passage)
         if before is not None:
-            return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"
-        reply = self.accepted_by(passage)
+            return f"{before.speaker}: {clip(before.core, 2 * MOST_CONTEXT_CHARACTERS)}{ANSWER_SEPARATOR}{passage.told}"
+        reply = self.accepting_reply(passage)
         if reply is not None:
-            return f"{passage.told}{ANSWERED}{reply.speaker}: {clip(reply.text, 2 * SHORT)}"
+            return f"{passage.told}{ANSWER_SEPARATOR}{reply.speaker}: {clip(reply.text, 2 * MOST_CONTEXT_CHARACTERS)}"
         lead = self.sentence_before(passage)
         return f"{passage.speaker}: {_with_sentence_end(lead.text)} {passage.core}" if lead else passage.told
 
-    def seqs(self, passage: Passage) -> set[int]:
+    def source_seqs(self, passage: Passage) -> set[int]:
         """The positions of all messages from which the text takes words."""
         leads = (
             self.question_before(passage),
             self._utterance_meant_by_pronoun(passage),
             self.sentence_before(passage),
         )
-        others = (*leads, self.accepted_by(passage))
+        others = (*leads, self.accepting_reply(passage))
         seqs = (passage.result_seq, *(other.seq for other in others if other is not None))
         return {passage.seq, *(seq for seq in seqs if seq is not None)}
 
     def is_understandable(self, passage: Passage) -> bool:
         """Whether ``text`` can be understood without the messages around it."""
-        if passage.line or passage.is_action or not self._needs_context(passage) or self.accepted_by(passage):
+        if passage.line or passage.is_action or not self._needs_context(passage) or self.accepting_reply(passage):
             return True
         if passage.values and not begins_unresolved(passage.text):
             return True
@@ -95,9 +97,9 @@ class Phrasing:
         )
 
     def _needs_context(self, passage: Passage) -> bool:
-        if self._standing[passage.index] < _STANDS:
+        if self._standing[passage.index] < _LEAST_UNDERSTANDABLE:
             return True
-        return bool(passage.verdict and not passage.values and not content_of(passage.stems))
+        return bool(passage.verdict and not passage.values and not specific_stems(passage.stems))
 
     def is_simple(self, passage: Passage) -> bool:
         """Whether ``text`` adds no words of other passages."""
@@ -107,12 +109,17 @@ class Phrasing:
         """The same speaker's sentence right before, if this one refers to it or says too little alone."""
         if passage.index == 0 or passage.line:
             return None
-        is_short = len(passage.text) < _TELLING and kind_of(passage.cues) not in FOLLOWED
+        is_short = len(passage.text) < _LEAST_CHARACTERS_ALONE and kind_of(passage.cues) not in FOLLOWED
         if not (self._needs_context(passage) or is_short or _ANAPHORA.search(passage.text)):
             return None
         before = self._passages[passage.index - 1]
         goes_on = before.speaker == passage.speaker and passage.turn - before.turn <= 1
-        if not goes_on or before.line or len(before.text) > 2 * SHORT or before.index in self._corrections.outdated:
+        if (
+            not goes_on
+            or before.line
+            or len(before.text) > 2 * MOST_CONTEXT_CHARACTERS
+            or before.index in self._corrections.outdated
+        ):
             return None
         return before if len(before.stems) > 1 and not PLEASANTRY.match(before.text) else None
 
@@ -128,10 +135,10 @@ class Phrasing:
         before = self._last_passage_but_thanks(passage)
         if before is None or not before.is_question or not _is_reply_to(passage, before):
             return None
-        if len(content_of(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
+        if len(specific_stems(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
             return None
-        short = len(content_of(passage.stems)) <= FEW and len(passage.text) < SHORT
-        needed = (passage.verdict or self._needs_context(passage)) and len(passage.text) < 2 * SHORT
+        short = len(specific_stems(passage.stems)) <= FEW and len(passage.text) < MOST_CONTEXT_CHARACTERS
+        needed = (passage.verdict or self._needs_context(passage)) and len(passage.text) < 2 * MOST_CONTEXT_CHARACTERS
         return before if short or needed else None
 
     def _last_passage_but_thanks(self, passage: Passage) -> Passage | None:
@@ -140,7 +147,7 @@ class Phrasing:
             index -= 1
         return self._passages[index] if index >= 0 else None
 
-    def accepted_by(self, passage: Passage) -> Passage | None:
+    def accepting_reply(self, passage: Passage) -> Passage | None:
         """The user's reply that says yes to this passage, if it is a proposal of the assistant."""
         if passage.role != "assistant" or passage.is_named:
             return None
@@ -158,7 +165,7 @@ class Phrasing:
             return None
         before = self._passages[passage.index - 1]
         usable = _is_reply_to(passage, before) and not before.is_pasted
-        usable = usable and len(before.core) <= SHORT and not begins_unresolved(before.core)
+        usable = usable and len(before.core) <= MOST_CONTEXT_CHARACTERS and not begins_unresolved(before.core)
         return before if usable and not is_fragment(before.core) else None
 
 

@@ -16,7 +16,7 @@ from app.core.model.model_io import SummaryRequest
 from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
 from app.core.model.segments import CutSegment, SegmentDigest
-from app.core.summarizer.stretches import BRIEF_TOKENS, MOST_TAGS, asked_about
+from app.core.summarizer.segment_prompts import BRIEF_TOKENS, MOST_TAGS, described_segments
 from app.core.text.language import detect, differs
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
@@ -26,61 +26,65 @@ MOST_BRIEF: Final = 2 * BRIEF_TOKENS
 """The most tokens of a brief."""
 _MOST_TOPIC: Final = 24  # tokens, for a name of two to six words
 _MOST_TAG: Final = 16
-_SHORTER: Final = 0.75  # the largest share of the messages' tokens
+_MOST_TOKEN_SHARE: Final = 0.75  # the largest share of the messages' tokens
 _POINTER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
 
 
-def described(digests: Sequence[SegmentDigest], request: SummaryRequest) -> tuple[SegmentDigest, ...]:
-    """The descriptions of the request's stretches; a field that exceeds its size is emptied.
+def checked_digests(digests: Sequence[SegmentDigest], request: SummaryRequest) -> tuple[SegmentDigest, ...]:
+    """The descriptions of the request's segments; a field that exceeds its size is emptied.
 
     A description is left out if it imitates our tags or markers, talks about its task, or is in another language.
     """
-    asked = dict(asked_about(request.segments))
-    reading = _Reading(request)
-    found = (reading.fitting(digest, asked[digest.number]) for digest in digests if digest.number in asked)
-    return tuple(digest for digest in found if digest is not None)
+    segments = dict(described_segments(request.segments))
+    check = _DigestCheck(request)
+    checked = (check.checked(digest, segments[digest.number]) for digest in digests if digest.number in segments)
+    return tuple(digest for digest in checked if digest is not None)
 
 
-def imitates(text: str) -> bool:
+def imitates_markup(text: str) -> bool:
     """Whether a text holds one of our tags, or something that reads like a marker."""
     return escape_served(text) != text or _POINTER.search(text) is not None
 
 
-class _Reading:
+class _DigestCheck:
     """Checks the descriptions of one answer, and keeps what these checks share."""
 
     def __init__(self, request: SummaryRequest) -> None:
         self._request = request
         self._seqs = [message.seq for message in request.messages]
 
-    def fitting(self, digest: SegmentDigest, cut: CutSegment) -> SegmentDigest | None:
+    def checked(self, digest: SegmentDigest, cut: CutSegment) -> SegmentDigest | None:
         texts = (digest.topic, digest.brief, *digest.tags)
-        if any(imitates(text) or is_excuse(text) for text in texts):
+        if any(imitates_markup(text) or is_excuse(text) for text in texts):
             return None
         messages = self._messages(cut)
         if not messages or self._is_in_foreign_language(digest.brief or digest.topic, messages):
             return None
-        made = SegmentDigest(
+        digest_within_limits = SegmentDigest(
             number=digest.number,
             topic=_topic(digest.topic),
             brief=_brief_if_short_enough(digest.brief, cut),
             tags=_tags(digest.tags),
         )
-        return made if made.topic or made.brief or made.tags else None
+        return (
+            digest_within_limits
+            if digest_within_limits.topic or digest_within_limits.brief or digest_within_limits.tags
+            else None
+        )
 
     def _messages(self, cut: CutSegment) -> Sequence[Message]:
         first, last = bisect_left(self._seqs, cut.from_seq), bisect_right(self._seqs, cut.to_seq)
         return self._request.messages[first:last]
 
     def _is_in_foreign_language(self, text: str, messages: Sequence[Message]) -> bool:
-        written = detect(text)
-        if written is not None and written == self._request.language:
+        language = detect(text)
+        if language is not None and language == self._request.language:
             return False
-        spoken = sample_of(messages)
-        return differs(text, self._spoken) and (detect(spoken) is None or differs(text, spoken))
+        text_sample = sample_of(messages)
+        return differs(text, self._text_sample) and (detect(text_sample) is None or differs(text, text_sample))
 
     @cached_property
-    def _spoken(self) -> str:
+    def _text_sample(self) -> str:
         return sample_of(self._request.messages)
 
 
@@ -89,9 +93,9 @@ def _topic(topic: str) -> str:
     return line if estimate_text(line) <= _MOST_TOPIC else ""
 
 
-def _brief_if_short_enough(told: str, cut: CutSegment) -> str:
-    brief = redact(told)
-    return brief if estimate_text(brief) <= min(MOST_BRIEF, int(_SHORTER * cut.tokens)) else ""
+def _brief_if_short_enough(text: str, cut: CutSegment) -> str:
+    brief = redact(text)
+    return brief if estimate_text(brief) <= min(MOST_BRIEF, int(_MOST_TOKEN_SHARE * cut.tokens)) else ""
 
 
 def _tags(tags: Sequence[str]) -> tuple[str, ...]:

@@ -10,17 +10,17 @@ from typing import Final
 from app.core.model.state import StateEntry, StateField, StateSchema
 from app.core.reading.labels import PHRASES, phrases
 from app.core.reading.quoting import is_open, is_quoted
-from app.core.summarizer.offline.items import ANSWERED
+from app.core.summarizer.offline.items import ANSWER_SEPARATOR
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentences
 from app.core.text.speakers import label_of
 
-_LONGEST: Final = 420
+_LONGEST_STATEMENT: Final = 420
 """The most characters of one speaker's sentences in a statement, enough for a question quoted with its answer."""
-_ABOUT: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
-_LAST: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
-_FRAMED: Final = (*_LAST, *(words.last_by.partition("{")[0] for words in PHRASES.values()))
-_LAST_BY: Final = tuple(
+_TOPIC_FRAMES: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
+_LATEST_FRAMES: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
+_FRAMES: Final = (*_LATEST_FRAMES, *(words.last_by.partition("{")[0] for words in PHRASES.values()))
+_LATEST_BY_SPEAKER: Final = tuple(
     compiled(
         re.escape(words.last_by).replace(r"\{speaker\}", r"([^()\n]{1,60})").replace(r"\{text\}", "(.*)"), re.DOTALL
     )
@@ -28,46 +28,54 @@ _LAST_BY: Final = tuple(
 )
 
 
-def is_told(schema: StateSchema) -> bool:
+def is_narrative_only(schema: StateSchema) -> bool:
     """Whether the schema has no list of facts: the narrative is the whole state."""
     return not schema.home("fact").is_list
 
 
-def spelled_out(entries: Sequence[StateEntry], schema: StateSchema, language: str) -> tuple[StateEntry, ...]:
+def narrative_as_entries(entries: Sequence[StateEntry], schema: StateSchema, language: str) -> tuple[StateEntry, ...]:
     """The narrative as entries: its topic stays a narrative, and each further statement becomes a fact, in order.
 
     Their ids and sources only number these entries and are used nowhere else. Entries of other roles stay.
     """
-    found: list[StateEntry] = []
+    result: list[StateEntry] = []
     numbers = count(1)
     field = schema.home("narrative")
     for entry in sorted(entries, key=lambda one: not one.in_doubt):  # earlier text, which is in doubt, comes first
         if entry.role != "narrative":
-            found.append(entry)
+            result.append(entry)
             continue
-        story, told = ("", statements(entry.text)) if entry.in_doubt else _topic_and_statements(entry.text, language)
-        found += [_entry_of_piece(entry, field, "N", next(numbers), story)] if story else []
-        found += [_entry_of_piece(entry, field, "F", next(numbers), text) for text in told]
-    return tuple(found)
+        topic, texts = ("", statements(entry.text)) if entry.in_doubt else _topic_and_statements(entry.text, language)
+        result += [_entry_of_piece(entry, field, "N", next(numbers), topic)] if topic else []
+        result += [_entry_of_piece(entry, field, "F", next(numbers), text) for text in texts]
+    return tuple(result)
 
 
-def retold(story: str, texts: Iterable[str]) -> str:
+def joined_narrative(narrative: str, texts: Iterable[str]) -> str:
     """One text: the story, then each text as a sentence of its own, without repetitions.
 
     What the story marks as said last is put at the end, without the words that mark it.
     """
-    told = list(dict.fromkeys(map(closed, texts)))
-    told = [text for text in told if not any(text in other for other in told if other != text)]
-    parts = statements(story)
-    begun = [part for part in parts if unframed(part) == part and not any(closed(part) in text for text in told)]
-    last = [said for part in parts if (said := unframed(part)) != part]
-    last = [said for said in last if not any(closed(said) in text for text in told)]
-    return " ".join(part for part in (*begun, *told, *last) if part)
+    sentences_of_texts = list(dict.fromkeys(map(closed, texts)))
+    sentences_of_texts = [
+        text for text in sentences_of_texts if not any(text in other for other in sentences_of_texts if other != text)
+    ]
+    parts = statements(narrative)
+    opening = [
+        part
+        for part in parts
+        if without_frame(part) == part and not any(closed(part) in text for text in sentences_of_texts)
+    ]
+    latest = [latest_text for part in parts if (latest_text := without_frame(part)) != part]
+    latest = [
+        latest_text for latest_text in latest if not any(closed(latest_text) in text for text in sentences_of_texts)
+    ]
+    return " ".join(part for part in (*opening, *sentences_of_texts, *latest) if part)
 
 
-def is_about(text: str) -> bool:
+def is_topic_statement(text: str) -> bool:
     """Whether a statement only says what the conversation is about."""
-    return text.startswith(_ABOUT)
+    return text.startswith(_TOPIC_FRAMES)
 
 
 def statements(text: str) -> list[str]:
@@ -75,7 +83,7 @@ def statements(text: str) -> list[str]:
     return list(dict.fromkeys(_statements(text)))
 
 
-def pieces(text: str) -> list[str]:
+def statement_pieces(text: str) -> list[str]:
     """The text cut between its statements. Together, the pieces are the whole text, apart from spaces."""
     cuts = [0]
     for statement in _statements(text):
@@ -87,16 +95,16 @@ def pieces(text: str) -> list[str]:
 
 
 def _statements(text: str) -> list[str]:
-    found: list[str] = []
+    result: list[str] = []
     for sentence in sentences(text):
-        goes_on = found and len(found[-1]) + len(sentence) <= _LONGEST and label_of(sentence) is None
-        goes_on = goes_on and not sentence.startswith(_FRAMED) and not is_quoted(sentence)
-        is_labelled = goes_on and label_of(found[-1]) and not is_quoted(found[-1])
-        if goes_on and (sentence.startswith(ANSWERED.strip()) or is_labelled or is_open(found[-1])):
-            found[-1] = f"{found[-1]} {sentence}"
+        goes_on = result and len(result[-1]) + len(sentence) <= _LONGEST_STATEMENT and label_of(sentence) is None
+        goes_on = goes_on and not sentence.startswith(_FRAMES) and not is_quoted(sentence)
+        is_labelled = goes_on and label_of(result[-1]) and not is_quoted(result[-1])
+        if goes_on and (sentence.startswith(ANSWER_SEPARATOR.strip()) or is_labelled or is_open(result[-1])):
+            result[-1] = f"{result[-1]} {sentence}"
         else:
-            found.append(sentence)
-    return found
+            result.append(sentence)
+    return result
 
 
 def _entry_of_piece(entry: StateEntry, field: StateField, letter: str, number: int, text: str) -> StateEntry:
@@ -112,22 +120,22 @@ def _entry_of_piece(entry: StateEntry, field: StateField, letter: str, number: i
 
 
 def _topic_and_statements(text: str, language: str) -> tuple[str, list[str]]:
-    told = statements(text)
+    all_statements = statements(text)
     # In a language without such frames the first sentence counts as the topic.
-    if told and (told[0].startswith(_ABOUT) or phrases(language) is None):
-        first = sentences(told[0])[0]
-        told = [told[0][len(first) :].strip(), *told[1:]]
+    if all_statements and (all_statements[0].startswith(_TOPIC_FRAMES) or phrases(language) is None):
+        first = sentences(all_statements[0])[0]
+        all_statements = [all_statements[0][len(first) :].strip(), *all_statements[1:]]
     else:
         first = ""
-    said = [(one, unframed(one)) for one in told]
+    pairs = [(one, without_frame(one)) for one in all_statements]
     # Statements with a frame were said last: they come last.
-    ordered = sorted(said, key=lambda pair: pair[0] != pair[1])
+    ordered = sorted(pairs, key=lambda pair: pair[0] != pair[1])
     return first, [unframed for _, unframed in ordered if unframed]
 
 
-def unframed(text: str) -> str:
+def without_frame(text: str) -> str:
     """A statement without words such as "Last:" before it."""
-    for pattern in _LAST_BY:
+    for pattern in _LATEST_BY_SPEAKER:
         if found := pattern.fullmatch(text):
             return f"{found[1]}: {found[2]}"
-    return next((text[len(frame) :] for frame in _LAST if text.startswith(frame)), text)
+    return next((text[len(frame) :] for frame in _LATEST_FRAMES if text.startswith(frame)), text)

@@ -16,15 +16,15 @@ from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 from app.core.text.values import values
-from app.core.validation.digests import imitates
+from app.core.validation.digest_checks import imitates_markup
 from app.core.validation.excuses import is_excuse
-from app.core.validation.gate import FINISH
+from app.core.validation.gate import REFUSED_FINISHES
 from app.core.validation.orders import orders_in
-from app.core.validation.shown import Shown
+from app.core.validation.source_texts import SourceTexts
 
-SHORTER: Final = 0.9
+MOST_TOKEN_SHARE: Final = 0.9
 """The largest share of its messages' tokens that an L1 may have: beyond it the originals themselves are better."""
-_WHOLE: Final = 0.5  # the least share of a text that must be left after removing what does not hold
+_LEAST_REMAINING: Final = 0.5  # the least share of a text that must be left after removing what does not hold
 _LONGEST_DETAIL: Final = 40_000  # characters; what is longer is no condensed text of anything
 _FENCE: Final = compiled(r"\A```[\w-]*+[ \t]*+\n(.*)```\Z", re.DOTALL)
 
@@ -43,14 +43,20 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
     Reasons: ``blocked``, ``cut_off``, ``not_a_summary``, ``empty_summary``, ``unparseable`` (far too long),
     ``wrong_language``, ``ungrounded`` (less than half of it holds), ``not_smaller``.
     """
-    refused = "not_a_summary" if proposal.called_tool and proposal.finish not in FINISH else FINISH.get(proposal.finish)
-    told = _bare_answer(proposal.text)
-    if reason := refused or _unfit(told, request):
+    refused = (
+        "not_a_summary"
+        if proposal.called_tool and proposal.finish not in REFUSED_FINISHES
+        else REFUSED_FINISHES.get(proposal.finish)
+    )
+    answer = _bare_answer(proposal.text)
+    if reason := refused or _refusal_reason(answer, request):
         return DetailReport(reason=reason)
-    text = redact(_without_unsound_sentences(told, request))
-    if len(text) < _WHOLE * len(told):
+    text = redact(_without_unsound_sentences(answer, request))
+    if len(text) < _LEAST_REMAINING * len(answer):
         return DetailReport(reason="ungrounded")
-    if estimate_text(text) > SHORTER * sum(estimate_text(message_text(message)) for message in request.messages):
+    if estimate_text(text) > MOST_TOKEN_SHARE * sum(
+        estimate_text(message_text(message)) for message in request.messages
+    ):
         return DetailReport(reason="not_smaller")
     return DetailReport(text=text)
 
@@ -61,28 +67,32 @@ def _bare_answer(text: str) -> str:
     return fenced[1].strip() if fenced else answer
 
 
-def _unfit(told: str, request: DetailRequest) -> str | None:
-    if not told:
+def _refusal_reason(answer: str, request: DetailRequest) -> str | None:
+    if not answer:
         return "empty_summary"
-    if len(told) > _LONGEST_DETAIL:
+    if len(answer) > _LONGEST_DETAIL:
         return "unparseable"
-    if is_excuse(told) or told[0] in "{[":
+    if is_excuse(answer) or answer[0] in "{[":
         return "not_a_summary"
-    return "wrong_language" if differs(told, sample_of(request.messages)) else None
+    return "wrong_language" if differs(answer, sample_of(request.messages)) else None
 
 
-def _without_unsound_sentences(told: str, request: DetailRequest) -> str:
-    shown, paragraphs = Shown(request.messages), list[str]()
-    for paragraph in told.split("\n"):
+def _without_unsound_sentences(answer: str, request: DetailRequest) -> str:
+    source_texts, paragraphs = SourceTexts(request.messages), list[str]()
+    for paragraph in answer.split("\n"):
         parts = sentences(paragraph)
-        sound = [part for part in parts if _is_sound(part, shown)]
-        kept = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
-        if kept:
-            paragraphs.append(kept)
+        sound = [part for part in parts if _is_sound(part, source_texts)]
+        remaining = paragraph.strip() if len(sound) == len(parts) else " ".join(sound)
+        if remaining:
+            paragraphs.append(remaining)
     return "\n".join(paragraphs)
 
 
-def _is_sound(sentence: str, shown: Shown) -> bool:
-    if is_excuse(sentence) or imitates(sentence) or not all(map(shown.wishes.include, orders_in(sentence))):
+def _is_sound(sentence: str, source_texts: SourceTexts) -> bool:
+    if (
+        is_excuse(sentence)
+        or imitates_markup(sentence)
+        or not all(map(source_texts.wishes.include, orders_in(sentence)))
+    ):
         return False
-    return all(shown.sources(value) for value in values(sentence))
+    return all(source_texts.sources_of(value) for value in values(sentence))

@@ -7,8 +7,8 @@ from typing import Final
 
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
-from app.core.summarizer.offline.corrections import FEW, content_of
-from app.core.summarizer.offline.items import ANSWERED, Item
+from app.core.summarizer.offline.corrections import FEW, specific_stems
+from app.core.summarizer.offline.items import ANSWER_SEPARATOR, Item
 from app.core.text.languages.joined import pattern_of
 from app.core.text.shortening import clip
 
@@ -32,14 +32,16 @@ def _understood_items(passages: Sequence[Passage], likely: Sequence[float]) -> I
         if passage.role == "assistant" and not passage.is_named:
             explained = [*(explained if explained and explained[0].seq == passage.seq else []), passage]
         elif explained and passage.turn - explained[0].turn == 1 and _UNDERSTOOD.match(passage.text):
-            said = [one for one in explained if not (one.is_question or one.is_listed or one.line)]
-            best = max(said, key=lambda one: (likely[one.index], -one.index), default=None)
+            statements = [one for one in explained if not (one.is_question or one.is_listed or one.line)]
+            best = max(statements, key=lambda one: (likely[one.index], -one.index), default=None)
             if best is not None and not passage.is_question:
                 yield _item(best, passage)
 
 
 def _item(explained: Passage, answer: Passage) -> Item:
     text = f"{explained.speaker}: {clip(explained.text, _LONGEST)}"
-    if len(content_of(answer.stems)) < FEW:
+    if len(specific_stems(answer.stems)) < FEW:
         return Item(text=text, seqs=(explained.seq,), passages=(explained,))
-    return Item(text=f"{text}{ANSWERED}{answer.spoken}", seqs=(explained.seq, answer.seq), passages=(explained, answer))
+    return Item(
+        text=f"{text}{ANSWER_SEPARATOR}{answer.spoken}", seqs=(explained.seq, answer.seq), passages=(explained, answer)
+    )

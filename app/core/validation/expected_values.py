@@ -12,79 +12,79 @@ from app.core.text.operands import Operands
 
 Results = Iterator[float]
 """The results of one kind of calculation with some operands, in the unit of the expected value."""
-Marks = tuple[str, ...]
+Features = tuple[str, ...]
 """What is known about a calculation: its kind, where its operands stand, how well they fit."""
 DAY_SECONDS: Final = 86_400.0
 YEAR_MONTHS: Final = 12
-Derivation = tuple[Marks, Results]
-"""The marks and the results of one calculation, or of a few with the same marks."""
+Derivation = tuple[Features, Results]
+"""The features and the results of one calculation, or of a few with the same features."""
 AmountsBetween = Callable[[str, float, float], Sequence[float]]
 """From a unit and two sizes to the shown amounts of that unit between them; the empty unit has amounts without one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceOperands:
     """One text that a statement may rest on."""
 
     operands: Operands
-    close: tuple[tuple[int, int, int], ...] = ()
+    clause_closeness: tuple[tuple[int, int, int], ...] = ()
     """(start, end, closeness) of each clause: 2 if none shares more words with the statement, 1 if it shares any."""
 
-    def closeness(self, place: int) -> int:
+    def closeness_at(self, position: int) -> int:
         """How close the clause at this place is to the statement."""
-        return next((close for start, end, close in self.close if start <= place < end), 0)
+        return next((close for start, end, close in self.clause_closeness if start <= position < end), 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class CalculationBasis:
     """The operands that a statement may have been calculated from."""
 
     statement: Operands
     """The operands among the statement's own values that hold, and its small numbers. Its dates without a year are also
     given as relative days."""
-    own: Sequence[Source] = ()
+    own_sources: Sequence[SourceOperands] = ()
     """The statement's sources."""
-    near: Sequence[Source] = ()
+    nearby_sources: Sequence[SourceOperands] = ()
     """The messages near the sources."""
-    now: date | None = None
+    newest_day: date | None = None
     """The day of the newest message, for a sentence of a narrative: it may count days to it."""
 
     @property
-    def of_own(self) -> Operands:
+    def own_operands(self) -> Operands:
         """The operands of all its sources, together."""
-        return together(one.operands for one in self.own)
+        return combined_operands(one.operands for one in self.own_sources)
 
     @property
-    def of_near(self) -> Operands:
+    def nearby_operands(self) -> Operands:
         """The operands of all messages near the sources, together."""
-        return together(one.operands for one in self.near)
+        return combined_operands(one.operands for one in self.nearby_sources)
 
 
 @dataclass(frozen=True, slots=True)
-class Expected(ABC):
-    """A value as its place ``at`` in a row of values; the values similar to it reach from ``first`` to ``last``."""
+class ExpectedValue(ABC):
+    """A value as its ``position`` in a row of values; the values similar to it reach from ``first`` to ``last``."""
 
-    at: int
+    position: int
     first: float
     last: float
 
     @abstractmethod
-    def place(self, result: float) -> int | None:
-        """The place of a result in that row; ``None`` if it lies between two places."""
+    def position_of(self, result: float) -> int | None:
+        """The position of a result in that row; ``None`` if it lies between two positions."""
 
     @abstractmethod
-    def shown(self, basis: Basis) -> Results:
+    def known_operands(self, basis: CalculationBasis) -> Results:
         """The operands of the value's own kind: if it is among them, it needs no calculation."""
 
     @abstractmethod
-    def within(self, basis: Basis) -> Iterator[Results]:
+    def results_within_statement(self, basis: CalculationBasis) -> Iterator[Results]:
         """The results of calculations with the statement's own values."""
 
     @abstractmethod
-    def derivations(self, basis: Basis) -> Iterator[Derivation]:
-        """All other results, with the marks of their calculations."""
+    def derivations(self, basis: CalculationBasis) -> Iterator[Derivation]:
+        """All other results, with the features of their calculations."""
 
 
-def together(several: Iterable[Operands]) -> Operands:
+def combined_operands(operands_of_texts: Iterable[Operands]) -> Operands:
     """The operands of several texts in one."""
-    return sum(several, Operands())
+    return sum(operands_of_texts, Operands())

@@ -7,15 +7,15 @@ from typing import Final
 
 from app.core.model.model_io import DetailRequest
 from app.core.model.provenance import language_of
-from app.core.summarizer.framing import fence, frame
+from app.core.summarizer.framing import fenced_text, frame_messages
 from app.core.summarizer.prompt_rules import language_rule, size_of
 
 DETAIL_VERSION: Final = "detail-1"
 """The version of the prompt. It is part of a level's content hash, so that a new version writes the texts again."""
 
-TASK: Final = "You retell one stretch of a longer conversation between a user and an assistant."
+DETAIL_TASK: Final = "You retell one stretch of a longer conversation between a user and an assistant."
 
-_WHAT: Final = """\
+_PURPOSE: Final = """\
 The messages themselves have left the assistant's view; your text stands for them when somebody wants to know more \
 than a one-line note says. Write a condensed narrative of the key exchanges, in the order in which they happened: what \
 was asked or wanted, what was found, tried and answered, what was decided and why, and how it ended or what stayed \
@@ -49,17 +49,19 @@ def render_detail(request: DetailRequest) -> DetailPrompt:
     language = language_of(request.messages)
     size = f"The text should have at most about {size_of(request.target_tokens, language)}; shorter is welcome."
     return DetailPrompt(
-        system="\n\n".join([f"{TASK} {_WHAT}", f"How to write:\n{_RULES}", language_rule(language), size, _DATA_RULE]),
+        system="\n\n".join(
+            [f"{DETAIL_TASK} {_PURPOSE}", f"How to write:\n{_RULES}", language_rule(language), size, _DATA_RULE]
+        ),
         user="\n\n".join(_data_sections(request)),
     )
 
 
 def _data_sections(request: DetailRequest) -> list[str]:
-    data = [f"The stretch is about:\n{fence('focus', request.topic)}"] if request.topic.strip() else []
-    data.append(f"<messages>\n{frame(request.messages, max_tokens=request.shown_tokens)}\n</messages>")
+    data = [f"The stretch is about:\n{fenced_text('focus', request.topic)}"] if request.topic.strip() else []
+    data.append(f"<messages>\n{frame_messages(request.messages, max_tokens=request.shown_tokens)}\n</messages>")
     if request.instructions.strip():
         data.append(
-            f"The operator of this service asks to observe this:\n{fence('instructions', request.instructions)}"
+            f"The operator of this service asks to observe this:\n{fenced_text('instructions', request.instructions)}"
         )
     data.append(f"Now retell the {len(request.messages)} messages above.")
     return data

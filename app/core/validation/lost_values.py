@@ -27,15 +27,15 @@ code nothing: programs and traces are full of apparent paths and identifiers, an
 _LONGEST_LEAD: Final = 180  # characters of the sentence before, if one that points back is kept together with it
 _FRAME: Final = 5  # the fewest tokens that the words around a quote take, in any language
 _MOST_VALUES: Final = 2_000  # the most values of one chunk that are checked
-_OWN_WORDS: Final = 4_000  # characters; most of a longer message was pasted
+_LONGEST_OWN_MESSAGE: Final = 4_000  # characters; most of a longer message was pasted
 _LONG_NUMBER: Final = 5  # digits; a number with as many identifies something
-_OPENING: Final = 4  # the number of messages that open a talk
+_OPENING_MESSAGES: Final = 4  # the number of messages that open a talk
 _MOST_CLAUSES: Final = 400
-_WHOLE: Final = frozenset({"path", "url"})
+_WHOLE_KINDS: Final = frozenset({"path", "url"})
 """Kinds of values that have to be found whole, since a part of one names something else."""
 
 
-Stale = Callable[[str, int], Collection[str] | None]
+StaleValues = Callable[[str, int], Collection[str] | None]
 """Which values of a sentence in a message later messages changed; ``None`` if they changed the whole sentence."""
 
 
@@ -45,89 +45,100 @@ class LostSentence:
 
     seq: int
     text: str
-    said: str
+    attributed_text: str
     """The sentence with its speaker, as an entry. If it points back, the sentence before it is included."""
 
 
 def lost_sentences(
     span: Sequence[Message],
-    served: Iterable[str],
+    served_texts: Iterable[str],
     *,
-    shown: Sequence[FoundAnchor],
-    hidden: Sequence[FoundAnchor],
-    stale: Stale | None = None,
-    room: Budget | None = None,
+    served_anchors: Sequence[FoundAnchor],
+    unserved_anchors: Sequence[FoundAnchor],
+    stale_values: StaleValues | None = None,
+    token_budget: Budget | None = None,
 ) -> Iterator[LostSentence]:
     """The sentences of a span with values that are no longer served, the most important first, computed one by one.
 
     Args:
         span: The folded messages; held ones are served anyway.
-        served: What is served in their place: entries, narratives, descriptions of stretches.
-        shown: Anchors that are served.
-        hidden: Anchors of the span for which there is no room.
-        stale: Finds values that no longer hold: they are not lost, and "…" replaces them in a sentence that is kept.
-        room: The tokens left for the sentences, which the caller spends; sentences that surely do not fit are skipped.
-            ``None``: no limit.
+        served_texts: What is served in their place: entries, narratives, descriptions of segments.
+        served_anchors: Anchors that are served.
+        unserved_anchors: Anchors of the span for which there is no room.
+        stale_values: Finds values that no longer hold: they are not lost, and "…" replaces them in a sentence that is
+            kept.
+        token_budget: The tokens left for the sentences, which the caller spends; sentences that surely do not fit are
+            skipped. ``None``: no limit.
     """
-    present = Told()
-    for text in served:
-        present.add(text)
-    for anchor in shown:
-        present.add(anchor.content)
+    served_values = ServedValues()
+    for text in served_texts:
+        served_values.add(text)
+    for anchor in served_anchors:
+        served_values.add(anchor.content)
     for message in span:
         if message.is_protected or message.role == "system":
-            present.add(message.content, message.created_at)
-    anchored = {anchor.seq: anchor.content for anchor in hidden}
+            served_values.add(message.content, message.created_at)
+    anchored = {anchor.seq: anchor.content for anchor in unserved_anchors}
     language: str | None = None
-    for number, (message, text, lead, lost) in enumerate(_lost(span, present, anchored, stale, room)):
-        kept = redact(_clauses(" ".join(text.split()), lost))
+    for number, (message, text, lead, lost) in enumerate(
+        _lost(span, served_values, anchored, stale_values, token_budget)
+    ):
+        shortened = redact(_clauses(" ".join(text.split()), lost))
         language = language if number else language_of(span)
-        told = f"{redact(' '.join(lead.split()))} {kept}".lstrip()
-        said = quoted(told, origin_of(message, text), language)
-        yield LostSentence(seq=message.seq, text=kept, said=said)
+        text_with_lead = f"{redact(' '.join(lead.split()))} {shortened}".lstrip()
+        attributed_text = quoted(text_with_lead, origin_of(message, text), language)
+        yield LostSentence(seq=message.seq, text=shortened, attributed_text=attributed_text)
 
 
 def _lost(
-    span: Sequence[Message], present: Told, anchored: dict[int, str], stale: Stale | None, room: Budget | None
+    span: Sequence[Message],
+    served_values: ServedValues,
+    anchored: dict[int, str],
+    stale_values: StaleValues | None,
+    token_budget: Budget | None,
 ) -> Iterator[tuple[Message, str, str, list[str]]]:
     """(message, sentence, the sentence that it points back to or "", its values that are no longer served)."""
-    looked_at = 0
+    value_count = 0
     for message in sorted(span, key=lambda one: _urgency_rank(one, anchored)):
-        usable = ""
+        lead_sentence = ""
         for lead, sentence in _with_sentences_before(message.content, _sentences_of(message, anchored)):
-            before, usable = lead if lead == usable else "", ""
-            text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
-            if room is not None and len(text) <= _LONGEST_SENTENCE and _FRAME + least_tokens(len(text)) > room.left:
+            before, lead_sentence = lead if lead == lead_sentence else "", ""
+            text = _without_stale(sentence, stale_values(sentence, message.seq)) if stale_values else sentence
+            if (
+                token_budget is not None
+                and len(text) <= _LONGEST_SENTENCE
+                and _FRAME + least_tokens(len(text)) > token_budget.left
+            ):
                 continue
-            stated = critical_values(text, message.created_at)
-            looked_at += len(stated)
-            if looked_at > _MOST_VALUES:
+            stated_values = critical_values(text, message.created_at)
+            value_count += len(stated_values)
+            if value_count > _MOST_VALUES:
                 return
-            lost = [value.text for value in stated if not present.holds(value)]
+            lost = [value.text for value in stated_values if not served_values.holds(value)]
             if lost:
                 yield message, text, before if begins_unresolved(text) else "", lost
-                present.add(text, message.created_at)  # a value that is said twice is lost only once
+                served_values.add(text, message.created_at)  # a value that is said twice is lost only once
             elif text == sentence:
-                usable = text
+                lead_sentence = text
 
 
-class Told:
-    """What is served. A value counts as told in any of its forms, a path or a URL only as a whole."""
+class ServedValues:
+    """What is served. A value counts as served in any of its forms, a path or a URL only as a whole."""
 
     def __init__(self) -> None:
-        self._given: Final = Given()
+        self._values: Final = Given()
         self._texts: Final[list[str]] = []
 
     def add(self, text: str, at: datetime | None = None) -> None:
         """Add a served text; ``at``: when it was said."""
-        self._given.add(1, text, at)
+        self._values.add(1, text, at)
         self._texts.append(text.casefold())
 
     def holds(self, value: Value) -> bool:
         """Whether a value is served."""
-        if value.kind in _WHOLE:
+        if value.kind in _WHOLE_KINDS:
             return any(value.text.casefold() in text for text in self._texts)
-        return self._given.holds(value)
+        return self._values.holds(value)
 
 
 def critical_values(text: str, at: datetime | None = None) -> list[Value]:
@@ -135,12 +146,12 @@ def critical_values(text: str, at: datetime | None = None) -> list[Value]:
     return [value for value in values(text, at) if _is_critical(value)]
 
 
-def _without_stale(sentence: str, gone: Collection[str] | None) -> str:
-    if gone is None:
+def _without_stale(sentence: str, stale_values: Collection[str] | None) -> str:
+    if stale_values is None:
         return ""
-    if not gone:
+    if not stale_values:
         return sentence
-    return any_literal(gone, before=r"(?<![\w.,])", flags=re.IGNORECASE).sub("…", sentence)
+    return any_literal(stale_values, before=r"(?<![\w.,])", flags=re.IGNORECASE).sub("…", sentence)
 
 
 def _is_critical(value: Value) -> bool:
@@ -158,9 +169,9 @@ def _sentences_of(message: Message, anchored: dict[int, str]) -> tuple[str, ...]
     return sentences(anchored.get(message.seq, ""))
 
 
-def _with_sentences_before(content: str, found: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _with_sentences_before(content: str, message_sentences: Sequence[str]) -> Iterator[tuple[str, str]]:
     before, end = "", 0
-    for sentence in found:
+    for sentence in message_sentences:
         start = content.find(sentence, end)
         follows = start >= 0 and len(before) <= _LONGEST_LEAD and "\n" not in content[end:start]
         yield before if follows else "", sentence
@@ -169,18 +180,18 @@ def _with_sentences_before(content: str, found: Sequence[str]) -> Iterator[tuple
 
 def _urgency_rank(message: Message, anchored: dict[int, str]) -> int:
     # The opening of the talk comes first, long messages last.
-    is_own = len(message.content) <= _OWN_WORDS
-    return 0 if message.seq <= _OPENING and is_own else 1 if message.seq in anchored else 2 if is_own else 3
+    is_own = len(message.content) <= _LONGEST_OWN_MESSAGE
+    return 0 if message.seq <= _OPENING_MESSAGES and is_own else 1 if message.seq in anchored else 2 if is_own else 3
 
 
 def _clauses(sentence: str, lost: Sequence[str]) -> str:
     if len(sentence) <= _LONGEST_SENTENCE:
         return sentence
     values_at = [(start, start + len(value)) for value in lost for start in [sentence.find(value)]]
-    places = [
-        place
-        for place in clause_starts(sentence)[:_MOST_CLAUSES]
-        if not any(start < place < end for start, end in values_at)
+    positions = [
+        position
+        for position in clause_starts(sentence)[:_MOST_CLAUSES]
+        if not any(start < position < end for start, end in values_at)
     ]
-    clauses = [sentence[start:end].strip() for start, end in pairwise([0, *places, len(sentence)])]
+    clauses = [sentence[start:end].strip() for start, end in pairwise([0, *positions, len(sentence)])]
     return " … ".join(clause for clause in clauses if any(value in clause for value in lost)) or sentence
