@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from app.core.context.assembly import Material
+from app.core.context.assembly import ContextInputs
 from app.core.context.drafts import Detail
-from app.core.context.larger_budget import places_to_read
+from app.core.context.larger_budget import ranges_to_read
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.overlap import message_text
 from app.core.model.policies.resolving import DEFAULT_PRESET
@@ -97,7 +97,7 @@ class Told:
         if name == NOW:
             detail = Detail(segments=tuple(self.segments), total=len(self.segments))
             material = replace(material, detail=detail)
-            ranges = places_to_read(material, room)
+            ranges = ranges_to_read(material, room)
             read = (one for low, high in ranges for one in self._messages[low - 1 : high])
             material = replace(material, detail=replace(detail, originals=tuple(read)))
         try:
@@ -136,7 +136,7 @@ class Told:
                 )
 
 
-def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> Material:
+def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> ContextInputs:
     """The material with the digests that the service stores for the default budget."""
     material = material_of(replay)
     layout = material.conversation.layout

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from app.core.context.assembly import Material
+from app.core.context.assembly import ContextInputs
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import SegmentBy
 from app.core.retrieval.corpus import Corpus
@@ -209,7 +209,7 @@ class Conversation:
         return sorted(best, key=lambda number: (-best[number], number))
 
 
-def _stateless(material: Material) -> Material:
+def _stateless(material: ContextInputs) -> ContextInputs:
     return replace(
         material,
         conversation=replace(material.conversation, compressed_state=None, layout=None),

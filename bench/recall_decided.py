@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from app.core.context.assembly import Material
+from app.core.context.assembly import ContextInputs
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.question_completion import asked_of
 from app.core.retrieval.recall_decision import decide_recall
@@ -40,7 +40,7 @@ def covered(talk: Talk) -> Iterator[bool]:
             yield not tells(entries, asked, corpus)
 
 
-def entries_of(material: Material) -> list[str]:
+def entries_of(material: ContextInputs) -> list[str]:
     """The texts of the state's entries."""
     state = material.conversation.compressed_state or {}
     return [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]

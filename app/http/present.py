@@ -116,7 +116,7 @@ def ratio_of(before: int | None, after: int | None) -> float | None:
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
     """A context in one of the formats. Everything else is the same in each format."""
     value = view.context
-    formatted = in_format(value.whole, format_, value.locale)
+    formatted = in_format(value.messages_with_files, format_, value.locale)
     return schemas.AssembledContext.from_value(
         value,
         messages=[dict(message) for message in formatted.messages],

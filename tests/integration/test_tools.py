@@ -389,7 +389,7 @@ class TestTheBound:
 
         assert given.token_count <= 306 + 10
         assert given.parts[0]["content"].endswith(" characters in all]")
-        monkeypatch.setattr(toolbox, "cut", lambda text, *_: text)
+        monkeypatch.setattr(toolbox, "shortened_text", lambda text, *_: text)
         control = scripted(begin, tenant, call("long_list", lines=3_000), "I see.", tools=["long_list"])
         conversation_id = await control.conversation()
         with pytest.raises(BudgetTooSmallError):

@@ -19,7 +19,7 @@ from app.cli.speaking import VARIABLES, own_language, spoken
 from app.client.errors import error_of
 from app.core.context.awareness import awareness_block
 from app.core.context.formats import in_format
-from app.core.context.tools import cut, offered
+from app.core.context.tools import offered_tools, shortened_text
 from app.core.model.errors import NotFoundError
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.resolving import PRESETS
@@ -100,8 +100,8 @@ def served(locale: str) -> dict[str, Any]:
         "recalled": recalled_element(recalled((1, "user", "1", MAY), (2, "tool", "2", MAY)), (), locale),
         "digests": serve_digests(by_code, total=99, levels=LEVELS, room=400, locale=locale).element,
         "elided": elide("7 " * 4_000, 100, locale),
-        "cut": cut("7 " * 4_000, 100, catalogue_of(locale)),
-        "tools": offered(policy, hidden_tokens=9_999, overflows=True, further=(), locale=locale),
+        "cut": shortened_text("7 " * 4_000, 100, catalogue_of(locale)),
+        "tools": offered_tools(policy, hidden_tokens=9_999, overflows=True, operator_tools=(), locale=locale),
         "words": in_format(said, "anthropic", locale).messages,
         "offline": respond((ContextMessage(role="user", content="1"),), locale),
         "problem": problem_of(NotFoundError("…"), "1", locale),

@@ -45,10 +45,10 @@ def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str
     last = next((index for index in range(len(spoken) - 1, -1, -1) if spoken[index].role == "user"), None)
     recalled, asked = split_off(_text(spoken[last]) if last is not None else "")
     context = [*spoken[:last], ContextMessage(role="user", content=recalled)] if last is not None else spoken
-    say = catalogue_of(_language_of_answer(asked, context) or locale)
+    catalogue = catalogue_of(_language_of_answer(asked, context) or locale)
     asks = _ASKS.search(asked) or (_ASKS_FOR_ALL.search(asked) and asked.count(" ") < _SHORT_REQUEST)
-    body = (_answer if asks else _receipt)(asked, context, say)
-    notice = say.text("offline.notice")
+    body = (_answer if asks else _receipt)(asked, context, catalogue)
+    notice = catalogue.text("offline.notice")
     return f"{_cut_to_words(body, _MOST_WORDS - len(notice.split()))}\n\n{notice}"
 
 
@@ -64,37 +64,39 @@ def _language_of_answer(asked: str, context: Sequence[ContextMessage]) -> str | 
     return None if _WORD.search(asked) else detect("\n".join(message.content for message in context)[-_SAMPLE:])
 
 
-def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
+def _answer(asked: str, context: Sequence[ContextMessage], catalogue: Catalogue) -> str:
     notes = notes_of(context)
     if _ASKS_FOR_ALL.search(asked):
         found = [Found(note=note, text=note.text) for note in notes if note.is_narrative]
         found += [Found(note=note, text=note.text) for note in notes if note.seq is None and not note.is_narrative]
         found = found or most_telling(notes, _QUOTES)
         if found:
-            return "\n".join([say.text("offline.all"), *(_quote(one, say) for one in found[: _QUOTES + 1])])
+            return "\n".join([catalogue.text("offline.all"), *(_quote(one, catalogue) for one in found[: _QUOTES + 1])])
     found = rank(asked, notes, said_before(context))
     if not found:
-        return say.text("offline.nothing")
-    return "\n".join([_wording_for(say.wordings("offline.found"), asked), *(_quote(one, say) for one in found)])
+        return catalogue.text("offline.nothing")
+    return "\n".join(
+        [_wording_for(catalogue.wordings("offline.found"), asked), *(_quote(one, catalogue) for one in found)]
+    )
 
 
-def _quote(found: Found, say: Catalogue) -> str:
-    who = {"user": say.text("offline.you"), "assistant": say.text("offline.me")}.get(found.note.role, "")
-    elsewhere = clip(found.note.source, _SOURCE_CHARACTERS) or say.text("offline.from_state")
+def _quote(found: Found, catalogue: Catalogue) -> str:
+    who = {"user": catalogue.text("offline.you"), "assistant": catalogue.text("offline.me")}.get(found.note.role, "")
+    elsewhere = clip(found.note.source, _SOURCE_CHARACTERS) or catalogue.text("offline.from_state")
     where = elsewhere if found.note.seq is None else f"#{found.note.seq}{f', {who}' if who else ''}"
     return f"> {where}: {clip(' '.join(found.text.split()), _QUOTE_CHARACTERS)}"
 
 
-def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
+def _receipt(said: str, context: Sequence[ContextMessage], catalogue: Catalogue) -> str:
     pieces = sentences(before_paste(said))
     most_telling = [piece for piece in pieces if not PLEASANTRY.match(piece) and len(stems(piece)) > 1]
     if not most_telling:
         if _THANKS.match(said):
-            return say.text("offline.thanks")
+            return catalogue.text("offline.thanks")
         return (
-            say.text("offline.greeting")
+            catalogue.text("offline.greeting")
             if _GREETS.match(said) or not pieces
-            else _wording_for(say.wordings("offline.noted"), said).format(text=clip(pieces[0], _ECHO_CHARACTERS))
+            else _wording_for(catalogue.wordings("offline.noted"), said).format(text=clip(pieces[0], _ECHO_CHARACTERS))
         )
     best = max(most_telling, key=lambda piece: (len(cues_of(piece)), -most_telling.index(piece)))
     cues = cues_of(best)
@@ -103,10 +105,12 @@ def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> st
         notes = notes_of(context)
         ranked = rank(best, notes)
         before = next((one for one in ranked if one.text != best), None)
-        receipt = _wording_for(say.wordings("offline.correction"), said).format(text=echo)
-        return receipt if before is None else f"{receipt}\n{say.text('offline.before')}\n{_quote(before, say)}"
+        receipt = _wording_for(catalogue.wordings("offline.correction"), said).format(text=echo)
+        return (
+            receipt if before is None else f"{receipt}\n{catalogue.text('offline.before')}\n{_quote(before, catalogue)}"
+        )
     kind = "decision" if "decision" in cues else "noted"
-    return _wording_for(say.wordings(f"offline.{kind}"), said).format(text=echo)
+    return _wording_for(catalogue.wordings(f"offline.{kind}"), said).format(text=echo)
 
 
 def _wording_for(choices: Sequence[str], text: str) -> str:

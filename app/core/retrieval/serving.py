@@ -38,18 +38,18 @@ def _attribute_value(text: str) -> str:
     return escape_served(html.escape(" ".join(text.split())))
 
 
-def _opening_tag(say: Catalogue, of: Role | None = None) -> str:
+def _opening_tag(catalogue: Catalogue, of: Role | None = None) -> str:
     role = f' role="{of}"' if of else ""
-    return f'<{RECALLED_TAG} of="{_attribute_value(say.text("context.recalled"))}"{role}>'
+    return f'<{RECALLED_TAG} of="{_attribute_value(catalogue.text("context.recalled"))}"{role}>'
 
 
-def _marks_by_role(say: Catalogue) -> dict[str, str]:
-    return {role: f"{say.text(f'context.mark.{role}')}: " for role in _ROLES}
+def _marks_by_role(catalogue: Catalogue) -> dict[str, str]:
+    return {role: f"{catalogue.text(f'context.mark.{role}')}: " for role in _ROLES}
 
 
 _MARKED: Final[Mapping[str, Mapping[str, str]]] = {
-    _opening_tag(say, of): {mark.strip(): role for role, mark in _marks_by_role(say).items()}
-    for say in CATALOGUES.values()
+    _opening_tag(catalogue, of): {mark.strip(): role for role, mark in _marks_by_role(catalogue).items()}
+    for catalogue in CATALOGUES.values()
     for of in (None, *_ROLES)
 }
 """The role that each mark means, by the opening tag of each language: what is read back may be in any of them."""
@@ -123,9 +123,9 @@ def recalled_element(
     """
     if not recalled:
         return ""
-    say = catalogue_of(locale)
+    catalogue = catalogue_of(locale)
     in_order = sorted(recalled, key=lambda one: one.source.seq)
-    return "\n".join([_opening_tag(say, of), *_lines(in_order, named, say), _CLOSING])
+    return "\n".join([_opening_tag(catalogue, of), *_lines(in_order, named, catalogue), _CLOSING])
 
 
 def passages_element(passages: Sequence[Passage]) -> str:
@@ -175,14 +175,14 @@ def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
             yield html.unescape(found["source"]), found["passage"]
 
 
-def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue) -> Iterator[str]:
-    marks = {role: "" if role in named else mark for role, mark in _marks_by_role(say).items()}
+def _lines(recalled: Sequence[Recalled], named: Collection[str], catalogue: Catalogue) -> Iterator[str]:
+    marks = {role: "" if role in named else mark for role, mark in _marks_by_role(catalogue).items()}
     before: date | None = None
     seq = 0
     for one in recalled:
         day = one.source.at.date()
         if day != before:
-            yield say.date(day, with_year=before is None or before.year != day.year)
+            yield catalogue.date(day, with_year=before is None or before.year != day.year)
         elif one.source.seq - seq > 1:
             yield LEFT_OUT
         before, seq = day, one.source.seq

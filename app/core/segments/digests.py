@@ -63,7 +63,7 @@ class _How:
     """The most detailed level, to which markers lead."""
     levels: Collection[Level]
     estimator: Estimator
-    say: Catalogue
+    catalogue: Catalogue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +96,18 @@ def serve_digests(
         estimator: How tokens are counted.
         locale: The conversation's locale.
     """
-    say = catalogue_of(locale)
+    catalogue = catalogue_of(locale)
     ordered = sorted(segments, key=lambda segment: segment.from_seq)
     total = max(total, len(ordered))
     if not levels or not total or room <= 0:
         return ServedDigests()
-    how = _How(best=_best_level(levels), levels=levels, estimator=estimator, say=say)
+    how = _How(best=_best_level(levels), levels=levels, estimator=estimator, catalogue=catalogue)
     taken = _steps_within(_steps(ordered[::-1], how, room), total, how, room)
     if taken is None:
         return ServedDigests()
     taken = taken[::-1]
     return ServedDigests(
-        element=_element([step.line for step in taken], total - len(taken), say),
+        element=_element([step.line for step in taken], total - len(taken), catalogue),
         shown=tuple(segment.id for segment in ordered[len(ordered) - len(taken) :]),
         levels=tuple(step.level for step in taken),
     )
@@ -141,7 +141,7 @@ def lines_of(
     levels: Collection[Level],
     *,
     estimator: Estimator = "script",
-    say: Catalogue = CATALOGUES[FALLBACK],
+    catalogue: Catalogue = CATALOGUES[FALLBACK],
 ) -> dict[str, tuple[str, int]]:
     """The segment's line and its tokens in each form: ``marker``, and its levels that may be served.
 
@@ -149,7 +149,7 @@ def lines_of(
     """
     if not levels:
         return {}
-    how = _How(best=_best_level(levels), levels=levels, estimator=estimator, say=say)
+    how = _How(best=_best_level(levels), levels=levels, estimator=estimator, catalogue=catalogue)
     return {name: (line, weight) for name, line, weight in _forms_shortest_first(segment, how, _ALL)}
 
 
@@ -167,7 +167,7 @@ def _forms_shortest_first(
 ) -> Iterator[tuple[str, str, int]]:
     marker = _marker(segment.topic, segment.id, how.best)
     yield "marker", marker, _line_weight(marker, how.estimator)
-    before = f"{marker} {place_of(segment, how.say)}: "
+    before = f"{marker} {place_of(segment, how.catalogue)}: "
     for level in offered:
         stored = segment.texts.get(level, "") if level in how.levels else ""
         text = _telling_tags(stored) if level == "L3" else stored
@@ -188,9 +188,9 @@ def _is_telling_tag(tag: str) -> bool:
     return not tag.endswith("$") and any(one.kind in _CLEAR for one in find_identifiers(tag))
 
 
-def place_of(segment: Segment | ServableSegment, say: Catalogue) -> str:
+def place_of(segment: Segment | ServableSegment, catalogue: Catalogue) -> str:
     """The words in a segment's line that say which messages it consists of."""
-    return say.text("context.digest.range", first=str(segment.from_seq), last=str(segment.to_seq))
+    return catalogue.text("context.digest.range", first=str(segment.from_seq), last=str(segment.to_seq))
 
 
 @memoized(FIGURE)
@@ -227,18 +227,18 @@ def _steps_within(steps: Sequence[_Step], total: int, how: _How, room: int) -> l
     return [last[rank] for rank in sorted(last)]
 
 
-def _element(lines: Sequence[str], behind: int, say: Catalogue) -> str:
-    first = [_earlier_line(behind, say)] if behind else []
+def _element(lines: Sequence[str], behind: int, catalogue: Catalogue) -> str:
+    first = [_earlier_line(behind, catalogue)] if behind else []
     return "\n".join([f"<{DIGESTS_TAG}>", *first, *lines, f"</{DIGESTS_TAG}>"])
 
 
-def _earlier_line(count: int, say: Catalogue) -> str:
-    return f"{render(EARLIER_MARKER)} {say.text('context.digest.segments', count=str(count))}"
+def _earlier_line(count: int, catalogue: Catalogue) -> str:
+    return f"{render(EARLIER_MARKER)} {catalogue.text('context.digest.segments', count=str(count))}"
 
 
 def _earlier_weight(total: int, how: _How) -> int:
     # A smaller number of segments may have a longer plural form.
-    lines = {_earlier_line(count, how.say) for count in range(max(total - _FORMS, 0), total + 1)}
+    lines = {_earlier_line(count, how.catalogue) for count in range(max(total - _FORMS, 0), total + 1)}
     return max(_line_weight(line, how.estimator) for line in lines)
 
 

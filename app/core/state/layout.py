@@ -108,14 +108,14 @@ def days_element(held: Sequence[Message], since: date | None, locale: str) -> st
     days = [message.created_at.date() for message in held if message.role != "system"]
     if not days:
         return ""
-    say = catalogue_of(locale)
+    catalogue = catalogue_of(locale)
     lines = []
     for day, group in groupby(days):
         count = len(list(group))
-        lines.append(say.date(day) + (f" ×{count}" if count > 1 else ""))
+        lines.append(catalogue.date(day) + (f" ×{count}" if count > 1 else ""))
     if since and since != days[-1]:
-        lines.append(say.text("context.since", date=say.date(since)))
-    return "\n".join([f'<{HELD_TAG} of="{say.text("context.held")}">', *lines, f"</{HELD_TAG}>"])
+        lines.append(catalogue.text("context.since", date=catalogue.date(since)))
+    return "\n".join([f'<{HELD_TAG} of="{catalogue.text("context.held")}">', *lines, f"</{HELD_TAG}>"])
 
 
 def with_digests(

@@ -217,7 +217,7 @@ class Asker:
         recalled = recalled_seqs(context.recalled)
         self._tell_recalled(recalled)
         said = await self._with_cache(context, request, say)
-        is_complete = context.is_complete and REFUSED not in context.warnings
+        is_complete = context.sends_all_files and REFUSED not in context.warnings
         return said.of_context(
             context.warnings,
             # The context's weight includes its tools, files and media. If some of them are not sent, nothing can be

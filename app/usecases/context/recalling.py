@@ -12,7 +12,7 @@ from itertools import chain, groupby, islice
 from typing import Final
 from uuid import UUID
 
-from app.core.context.assembly import AssembledContext, Material, Section, exceeds
+from app.core.context.assembly import AssembledContext, ContextInputs, Section, exceeds_budget
 from app.core.context.drafts import NO_DETAIL, block_sizes, first_draft, outline_of
 from app.core.model.conversation import Layout, Message
 from app.core.model.segments import Expansion, Level
@@ -108,9 +108,9 @@ class Gathered:
     """The cosine between the vectors of the question and of each message, by ``seq``."""
 
 
-def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
+def question_in(material: ContextInputs, asked: Asked, *, budget: int | None) -> str:
     """The question that messages are recalled for; empty where none can be recalled, or none are needed."""
-    everything_is_served = material.conversation.boundary_seq == 0 and not exceeds(material, budget=budget)
+    everything_is_served = material.conversation.boundary_seq == 0 and not exceeds_budget(material, budget=budget)
     if everything_is_served or not asked.wanted.recalled:
         return ""
     if asked.query is not None:
@@ -123,7 +123,7 @@ def question_in(material: Material, asked: Asked, *, budget: int | None) -> str:
 
 
 async def gather(
-    uow: UnitOfWork, material: Material, asked: Asked, question: str, *, budget: int | None = None
+    uow: UnitOfWork, material: ContextInputs, asked: Asked, question: str, *, budget: int | None = None
 ) -> Gathered:
     """Read the messages to choose from; their number has a limit, however long the history is."""
     narrowed, before = None, said_before(material.tail, asked)
@@ -154,7 +154,7 @@ def search_stems(question: str, before: Sequence[str] = ()) -> list[str]:
     return [*own, *islice((other for other in others if other not in own), RELATED)]
 
 
-def candidate_limit(material: Material, asked: Asked, budget: int | None) -> int:
+def candidate_limit(material: ContextInputs, asked: Asked, budget: int | None) -> int:
     """How many messages are read to choose from, without their neighbours; more where the budget has more room."""
     total = material.conversation.total
     room = (1.0 if asked.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
@@ -187,7 +187,7 @@ def cached_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
     return corpus
 
 
-def with_gathered(material: Material, gathered: Gathered) -> Material:
+def with_gathered(material: ContextInputs, gathered: Gathered) -> ContextInputs:
     """The material with a ``Recall`` of what was gathered; much computing, so call it off the event loop."""
     found = gathered.narrowed
     corpus = cached_corpus_of(found, material.conversation.id) if found else Corpus(())
@@ -202,7 +202,7 @@ def with_gathered(material: Material, gathered: Gathered) -> Material:
     return replace(material, recall=recall)
 
 
-def with_wanted_sections(material: Material, wanted: WantedSections) -> Material:
+def with_wanted_sections(material: ContextInputs, wanted: WantedSections) -> ContextInputs:
     """The material without the sections that are not wanted; a choice of levels needs the material's segments."""
     if wanted == EVERYTHING:
         return material
@@ -211,7 +211,7 @@ def with_wanted_sections(material: Material, wanted: WantedSections) -> Material
         material = replace(material, segments=(), segments_total=0, detail=NO_DETAIL)
     elif wanted.levels is not None:
         levels = tuple(level for level in material.policy.levels if level in wanted.levels)
-        detail = replace(material.detail, opens=False)
+        detail = replace(material.detail, may_expand=False)
         material = replace(material, policy=material.policy.model_copy(update={"levels": levels}), detail=detail)
     if not wanted.anchors:
         material = replace(material, anchors=(), anchors_unread=0)
@@ -224,7 +224,7 @@ def with_wanted_sections(material: Material, wanted: WantedSections) -> Material
     return material if wanted.held else _without_held(material)
 
 
-def _wanted_layout(material: Material, layout: Layout, wanted: WantedSections) -> Layout:
+def _wanted_layout(material: ContextInputs, layout: Layout, wanted: WantedSections) -> Layout:
     digests = Digests(element=layout.digests, segments=layout.segments)
     if not wanted.digests or wanted.levels == ():
         digests = NO_DIGESTS
@@ -234,7 +234,7 @@ def _wanted_layout(material: Material, layout: Layout, wanted: WantedSections) -
         def added(element: str) -> int:
             return block_sizes(material, replace(whole, digests=Digests(element=element)))[2]
 
-        digests = material.digestible.within(layout.digest_tokens, added)
+        digests = material.digest_source.within(layout.digest_tokens, added)
     return replace(
         layout,
         text=layout.text if wanted.state else "",
@@ -245,7 +245,7 @@ def _wanted_layout(material: Material, layout: Layout, wanted: WantedSections) -
     )
 
 
-def _without_held(material: Material) -> Material:
+def _without_held(material: ContextInputs) -> ContextInputs:
     tail = tuple(replace(message, protected_reason="compressible") for message in material.tail)
     return replace(material, held=(), tail=tail)
 

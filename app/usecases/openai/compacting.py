@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.context.drafts import outline_of
-from app.core.context.media import MEDIA_BYTES, within_bytes
+from app.core.context.media import MEDIA_BYTES, parts_within_bytes
 from app.core.model.conversation import Conversation, Message, Sums, Usage
 from app.core.model.errors import NotFoundError, PreviousResponseNotFoundError, SummarizerFailedError, told_reason
 from app.core.model.model_io import ModelProfile
@@ -214,7 +214,7 @@ async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: i
         schema = schema_named(conversation.state_schema)
         told = Compacted(summary=render_text(schema, conversation.compressed_state, conversation.locale)).drafts()
     there = [message for message in [*held, *messages] if message.status != "erased"]
-    kept = zip(there, within_bytes(there, MEDIA_BYTES, conversation.locale), strict=True)
+    kept = zip(there, parts_within_bytes(there, MEDIA_BYTES, conversation.locale), strict=True)
     shown = await uow.contents.filled([replace(message, parts=parts) for message, parts in kept])
     return [*told, *(_as_draft(message) for message in shown)]
 
