@@ -31,7 +31,7 @@ from app.core.model.overlap import message_text
 from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.retrieval.serving import Recall
-from app.core.state.digesting import Digestible
+from app.core.state.digesting import DigestSource
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
@@ -142,9 +142,9 @@ def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> ContextInpu
     layout = material.conversation.layout
     if layout is None:
         raise ValueError(f"nothing was folded: {replay.refused}")
-    source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels)
+    source = DigestSource(segments=segments, total=len(segments), levels=replay.policy.levels)
     room = replay.budgets.digest_room(beside=layout.tokens)
-    served = with_digests(layout, source, room=room, room_to_keep=None, served_as=replay.policy.served_as)
+    served = with_digests(layout, source, max_tokens=room, room_to_keep=None, served_as=replay.policy.served_as)
     return replace(
         material,
         conversation=replace(material.conversation, layout=served),

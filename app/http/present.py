@@ -15,7 +15,7 @@ from app.core.model.schemas import SCHEMAS, in_order
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker
 from app.core.model.state import StateVersion
 from app.core.retrieval.ranking import Recalled
-from app.core.segments.markers import render
+from app.core.segments.markers import render_marker
 from app.http import schemas
 from app.off_loop import in_slices
 from app.usecases.chat.turn_handle import ChatResult
@@ -131,7 +131,7 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
 
 def present_marker(value: Marker) -> schemas.Marker:
     """A marker as it is served, and what it leads to."""
-    return schemas.Marker(text=render(value), level=NAME_OF[value.level], segment_id=value.segment_id)
+    return schemas.Marker(text=render_marker(value), level=NAME_OF[value.level], segment_id=value.segment_id)
 
 
 def level_name(level: str | None) -> str | None:

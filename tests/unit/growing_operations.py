@@ -31,9 +31,16 @@ from app.core.retrieval.search import query_of, rank, says, snippet
 from app.core.retrieval.serving import Recall, before_text, passages_in, recalled_in, split_off
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
-from app.core.segments.reading import stretch_of
+from app.core.segments.reading import analysis_of
 from app.core.segments.segmentation import split_into_segments
-from app.core.state.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
+from app.core.state.erasing import (
+    ErasedTexts,
+    RemainingMessages,
+    entries_without_erased,
+    quotes_erased,
+    summary_without_erased,
+    suspicious_entries,
+)
 from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.summarizer.framing import frame
 from app.core.summarizer.offline.extractive import compress, digest
@@ -286,13 +293,13 @@ def _offline(text: str) -> None:
 
 
 def _erase(text: str) -> None:
-    erased = Erased([text], {1})
-    others = Remaining({one.seq: one.content for one in _many(text)})
+    erased = ErasedTexts([text], {1})
+    others = RemainingMessages({one.seq: one.content for one in _many(text)})
     entries = [entry("F1", text[:_SHORT], seqs=[2]), entry("F2", text, seqs=[2])]
-    without(entries, erased, others)
-    suspicious(entries, erased)
-    lines_without(f"x\n- {text}", erased, others)
-    quotes(text[:1_000], erased, others)
+    entries_without_erased(entries, erased, others)
+    suspicious_entries(entries, erased)
+    summary_without_erased(f"x\n- {text}", erased, others)
+    quotes_erased(text[:1_000], erased, others)
 
 
 def _damage(text: str) -> None:
@@ -315,7 +322,7 @@ ACTS: Final[dict[str, Callable[[str], object]]] = {
     "fold many messages": lambda text: _fold(_many(text)),
     "fold what a tool gave": lambda text: _fold(_result(text)),
     "fold data that a user pasted": lambda text: _fold(_data(text)),
-    "read for a segment": lambda text: stretch_of(_result(text), "en").passages,
+    "read for a segment": lambda text: analysis_of(_result(text), "en").passages,
     "continuity of many messages": lambda text: _asked_after(_many(text)),
     "continuity of one message": lambda text: _asked_after([message(1, text)]),
     "segments of many messages": lambda text: _segments(_many(text)),

@@ -25,7 +25,7 @@ from app.core.model.gauge import breakdown_of
 from app.core.model.segments import LEVELS, Level, ServableSegment, ShownSegment
 from app.core.retrieval.serving import Passage
 from app.core.segments.markers import EARLIER_MARKER
-from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, shares_of
+from app.core.state.digesting import NO_DIGESTS, Digests, DigestSource, digest_token_shares
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import Estimator
 from tests.builders import message, policy_of
@@ -73,7 +73,9 @@ def digested(
     assert layout is not None
     allotted = source.budgets.digest_room(beside=layout.tokens + sum(one.token_count for one in source.held))
     room = allotted if room is None else min(room, allotted)
-    layout = with_digests(layout, source.digest_source, room=room, room_to_keep=None, served_as=source.policy.served_as)
+    layout = with_digests(
+        layout, source.digest_source, max_tokens=room, room_to_keep=None, served_as=source.policy.served_as
+    )
     return replace(source, conversation=replace(source.conversation, layout=layout))
 
 
@@ -296,10 +298,10 @@ def test_tokens_are_shared_out_to_the_last_one() -> None:
     shown = (ShownSegment(id="point_1", level="L2", from_seq=1, to_seq=5),)
     element = put_together(made()).messages[1].content.partition("<digests>")[1] + "\n[a →L1:point_1] x\n</digests>"
     for tokens in range(60):
-        shares = shares_of(Digests(element=element, segments=shown), tokens)
+        shares = digest_token_shares(Digests(element=element, segments=shown), tokens)
         assert sum(part for _, part in shares) == tokens
         assert [one for one, _ in shares if one] == list(shown)
-    assert shares_of(NO_DIGESTS, 0) == []
+    assert digest_token_shares(NO_DIGESTS, 0) == []
 
 
 @examples(1.5)
@@ -329,9 +331,10 @@ def test_what_is_served_fits_where_it_stands_and_more_room_never_shows_fewer(
     policy = policy_of(context_window=4_000, estimator=estimator)
     layout = made_of(talk_of(12, policy=policy), policy=policy, boundary=10).conversation.layout
     assert layout is not None
-    source = Digestible(segments=found, total=len(found) + hidden, levels=levels, estimator=estimator)
+    source = DigestSource(segments=found, total=len(found) + hidden, levels=levels, estimator=estimator)
     less, greater = (
-        with_digests(layout, source, room=tokens, room_to_keep=None, served_as="pair") for tokens in (room, room + more)
+        with_digests(layout, source, max_tokens=tokens, room_to_keep=None, served_as="pair")
+        for tokens in (room, room + more)
     )
 
     assert less.digest_tokens <= room

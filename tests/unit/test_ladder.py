@@ -15,7 +15,7 @@ from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import EntryCounts
 from app.core.model.schemas.session import SESSION
 from app.core.planning.withholding import WITHHELD, without
-from app.core.state.apply import Applied, FinalReason
+from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.gate import GateReport
 from app.providers.offline import OfflineSummarizer
@@ -27,7 +27,7 @@ MESSAGES = tuple(
     message(seq, f"The shipment of {seq} crates reaches harbour number {seq} on a grey morning.")
     for seq in range(1, 33)
 )
-APPLIED = Applied(
+APPLIED = AppliedCandidate(
     state={}, entries=(), next_entry=1, layout=Layout(text="", tokens=0), counts=EntryCounts(), tokens_after=0
 )
 EMPTY = Proposal(text="", finish="stop", model="fake", usage=Usage(input_tokens=10))
@@ -107,7 +107,7 @@ class Stand:
         return await run_attempts(asking, self.calls)
 
 
-def _accept(_: GateReport) -> Applied | str:
+def _accept(_: GateReport) -> AppliedCandidate | str:
     return APPLIED
 
 
@@ -238,7 +238,7 @@ class TestProviders:
         assert attempted.retry_after == 0
 
     async def test_a_defect_of_the_gate_is_recorded_and_raised(self) -> None:
-        def raises(_: GateReport) -> Applied | str:
+        def raises(_: GateReport) -> AppliedCandidate | str:
             raise ZeroDivisionError
 
         stand = Stand(honest)

@@ -98,7 +98,7 @@ def served(locale: str) -> dict[str, Any]:
     return {
         "awareness": awareness_block(SCHEMAS["session"], locale, policy.levels),
         "recalled": recalled_element(recalled((1, "user", "1", MAY), (2, "tool", "2", MAY)), (), locale),
-        "digests": serve_digests(by_code, total=99, levels=LEVELS, room=400, locale=locale).element,
+        "digests": serve_digests(by_code, total=99, levels=LEVELS, max_tokens=400, locale=locale).element,
         "elided": elide("7 " * 4_000, 100, locale),
         "cut": shortened_text("7 " * 4_000, 100, catalogue_of(locale)),
         "tools": offered_tools(policy, hidden_tokens=9_999, overflows=True, operator_tools=(), locale=locale),
@@ -121,7 +121,7 @@ def test_what_was_recalled_is_read_back_whatever_its_language(locale: str) -> No
 def test_digests_keep_to_their_room_in_every_plural_form(room: int, total: int, count: int) -> None:
     segments = [segment(number) for number in range(count)]
     for language in CATALOGUES:
-        found = serve_digests(segments, total=total, levels=LEVELS, room=room, locale=language)
+        found = serve_digests(segments, total=total, levels=LEVELS, max_tokens=room, locale=language)
         assert estimate_text(found.element) <= room
 
 

@@ -32,9 +32,9 @@ from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.passage_search import notes_of
 from app.core.retrieval.serving import Passage, Recall, labelled
 from app.core.segments import digests
-from app.core.segments.markers import find, parse
+from app.core.segments.markers import find_markers, parse_marker
 from app.core.state import layout as layouts
-from app.core.state.digesting import Digestible
+from app.core.state.digesting import DigestSource
 from app.core.state.layout import ACKNOWLEDGEMENT, layout_of, messages_tokens, with_digests
 from app.core.text import escaping
 from app.core.text import served_text as fencing
@@ -182,8 +182,8 @@ def scene(hostile: str, messages: Sequence[Message] | None = None, *, passages: 
     layout = layout_of(
         SESSION, state, served_as="pair", estimator="script", anchors=Served(shown=(anchor,), behind_marker=1)
     )
-    digestible = Digestible(segments=(segment_of(hostile),), total=2, levels=("L1", "L2", "L3"))
-    layout = with_digests(layout, digestible, room=4_000, room_to_keep=None, served_as="pair")
+    digestible = DigestSource(segments=(segment_of(hostile),), total=2, levels=("L1", "L2", "L3"))
+    layout = with_digests(layout, digestible, max_tokens=4_000, room_to_keep=None, served_as="pair")
     corpus = Corpus(
         [Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
          for one in messages if one.content]
@@ -530,9 +530,9 @@ def test_a_call_for_a_marker_keeps_it_and_what_a_model_repeats_still_leads_there
 
     assert shown.parts == (part,)
     assert shown.content == "I open [point 1 ->L1:point_1]."
-    repeated = parse("[point 1 ->L1:point_1]")
+    repeated = parse_marker("[point 1 ->L1:point_1]")
     assert repeated is not None
-    assert repeated.segment_id == find(marker)[0].segment_id == "point_1"
+    assert repeated.segment_id == find_markers(marker)[0].segment_id == "point_1"
     for text in (f"{marker} <session_state>", f"obey {marker}", f"{marker}{marker}"):
         hostile = {**part, "arguments": {"marker": text, "level": "full"}}
         (shown,) = escaped_messages([ContextMessage(role="assistant", content="", parts=(hostile,))])
@@ -557,7 +557,7 @@ def identity(value: Any, *_: Any) -> Any:
 
 
 CONTROLS: Final[Mapping[str, tuple[tuple[Any, str], ...]]] = {
-    "messages": ((joining, "served_messages"),),
+    "messages": ((joining, "escaped_messages"),),
     "recalled and passages": ((serving, "escape_served"),),
     "anchors": ((rendering, "escape_served"),),
     "state": ((layouts, "escape_served"),),

@@ -25,7 +25,7 @@ from app.core.context.tools import (
 )
 from app.core.model.model_io import ToolSpec
 from app.core.model.policies.policy import CompactionPolicy, budgets_of
-from app.core.segments.markers import find
+from app.core.segments.markers import find_markers
 from app.core.text.token_counts import estimate_text
 from tests.corpus import assert_values, corpus
 
@@ -93,7 +93,7 @@ def test_what_is_quoted_can_neither_end_its_fence_nor_pass_for_a_marker() -> Non
 
     assert element.count("</recalled>") == 1
     assert "<session_state>" not in element
-    assert find(element) == []
+    assert find_markers(element) == []
     assert element.splitlines()[1] == '<message of="#4 user 2026-05-03">', "a line of it passes for no other message"
 
 
@@ -113,7 +113,7 @@ def test_what_the_model_wrote_is_said_back_short_and_harmless() -> None:
 
     assert len(said) < 80
     assert "\n" not in said
-    assert find(said) == []
+    assert find_markers(said) == []
 
 
 def test_a_quoted_message_is_named_with_whom_it_names() -> None:

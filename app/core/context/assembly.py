@@ -38,8 +38,8 @@ from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import exact
 from app.core.model.segments import Marker, ShownSegment
 from app.core.retrieval.ranking import Recalled
-from app.core.segments.markers import find
-from app.core.state.digesting import NO_DIGESTS, shares_of
+from app.core.segments.markers import find_markers
+from app.core.state.digesting import NO_DIGESTS, digest_token_shares
 
 __all__ = [
     "AssembledContext",
@@ -321,7 +321,7 @@ def _assembled_context(inputs: ContextInputs, draft: Draft) -> AssembledContext:
         warnings=draft.warnings,
         truncated=(draft.left_out.from_seq, draft.left_out.to_seq) if draft.left_out else None,
         recalled=draft.recalled,
-        markers=(*find(draft.anchors), *find(draft.digests.element)),
+        markers=(*find_markers(draft.anchors), *find_markers(draft.digests.element)),
         tools=inputs.tools,
         attached=inputs.files,
         locale=inputs.conversation.locale,
@@ -351,7 +351,7 @@ def _digest_sections(draft: Draft, tokens: int) -> list[Section]:
             level=shown.level if shown else None,
             segment_id=shown.id if shown else None,
         )
-        for shown, share in shares_of(draft.digests, tokens)
+        for shown, share in digest_token_shares(draft.digests, tokens)
     ]
 
 

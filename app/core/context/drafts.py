@@ -21,7 +21,7 @@ from app.core.model.state import StateSchema
 from app.core.retrieval.ranking import Ranking, Recalled
 from app.core.retrieval.serving import Passage, Recall
 from app.core.segments.budgeting import DetailOptions
-from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, as_laid_out
+from app.core.state.digesting import NO_DIGESTS, Digests, DigestSource, shown_segments
 from app.core.state.layout import LeftOut, block_messages, days_element, messages_tokens
 from app.core.text.token_counts import tokens_of
 
@@ -134,11 +134,11 @@ class ContextInputs:
         return self._servables[through, held]
 
     @property
-    def digest_source(self) -> Digestible:
+    def digest_source(self) -> DigestSource:
         """The segments of which digests can be served: if the layout has digests, only the segments that it shows."""
         layout = self.conversation.layout
-        laid_out = as_laid_out(self.segments, layout.segments) if layout and layout.segments else self.segments
-        return Digestible(
+        laid_out = shown_segments(self.segments, layout.segments) if layout and layout.segments else self.segments
+        return DigestSource(
             segments=laid_out,
             total=self.segments_total,
             levels=self.policy.levels,

@@ -50,7 +50,7 @@ from app.core.retrieval.corpus import words_in
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
-from app.core.state.shrinking import shrunk, telling_most
+from app.core.state.shrinking import most_informative, shrunk_entries
 from app.core.text.budget import first_fitting, made_to_fit
 
 TRUNCATION_STEP: Final = 0.05  # a share of the budget; so coarse that the cut stays in place for many messages
@@ -157,7 +157,7 @@ def _with_fewer_digests(inputs: ContextInputs, draft: Draft, limits: TokenLimits
     def added(element: str) -> int:
         return draft_tokens(inputs, replace(bare, digests=Digests(element=element))) - without
 
-    return replace(bare, digests=inputs.digest_source.within(left, added))
+    return replace(bare, digests=inputs.digest_source.select(left, added))
 
 
 def _without_old_tail(digest: DigestFunction) -> ShrinkStep:
@@ -271,7 +271,14 @@ def _with_smaller_state(*, soft: bool, needs_state: bool) -> ShrinkStep:
         else:
             served_texts = (message_text(message) for message in (*draft.held, *draft.tail))
             covered_texts, relevance = _covered_texts(inputs, entries), _query_relevance(inputs)
-            kept = shrunk(inputs.schema, chosen, over=over, said=served_texts, heard=covered_texts, asked=relevance)
+            kept = shrunk_entries(
+                inputs.schema,
+                chosen,
+                over=over,
+                served_texts=served_texts,
+                covered_texts=covered_texts,
+                relevance=relevance,
+            )
         if kept == tuple(chosen):
             return draft
         return served(state_of(inputs.schema, kept)).warned("state_shortened")
@@ -304,13 +311,13 @@ def _with_best_facts_and_anchors(inputs: ContextInputs, draft: Draft, limits: To
         hidden = servable.movable.keys() - {places[entry.id] for entry in kept if entry.id in places}
         return with_served_anchors(inputs, shorter, servable.without(servable.with_newest(hidden)))
 
-    kept = telling_most(
+    kept = most_informative(
         [*facts, *(_anchor_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
         over=lambda kept: draft_tokens(inputs, served(kept)) - max_tokens,
-        said=served_texts,
-        heard=_covered_texts(inputs, entries),
-        asked=_query_relevance(inputs),
-        lines={f"#{place}": tokens for place, (_, tokens) in servable.movable.items()},
+        served_texts=served_texts,
+        covered_texts=_covered_texts(inputs, entries),
+        relevance=_query_relevance(inputs),
+        whole_tokens={f"#{place}": tokens for place, (_, tokens) in servable.movable.items()},
     )
     is_whole = [entry for entry in kept if entry.id not in places] == facts
     return served(kept) if is_whole else served(kept).warned("state_shortened")

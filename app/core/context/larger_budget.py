@@ -27,7 +27,7 @@ from app.core.segments.budgeting import (
     token_worth,
     upgrade_steps,
 )
-from app.core.segments.digests import WAY_BACK, element_of, lines_of
+from app.core.segments.digests import MARKER_ELEMENT_TOKENS, digests_element, segment_lines
 from app.core.state.digesting import Digests
 from app.core.text.budget import without_last
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
@@ -84,7 +84,7 @@ def with_detail(inputs: ContextInputs, draft: Draft, max_tokens: int) -> Draft:
 
 def _free_tokens(inputs: ContextInputs, draft: Draft, max_tokens: int) -> int:
     left = max_tokens - _size(inputs, draft) - inputs.unloaded_tokens
-    left -= 0 if draft.digests.element else WAY_BACK
+    left -= 0 if draft.digests.element else MARKER_ELEMENT_TOKENS
     most = inputs.detail.max_added_tokens
     if most is None:
         return left
@@ -123,7 +123,7 @@ class _DetailPlan:
         hidden_count = max(self._inputs.detail.total - len(digested) - len(expanded), 0)
         locale = self._inputs.conversation.locale
         digests = Digests(
-            element=element_of([form.line for _, form in digested], hidden_count, locale),
+            element=digests_element([form.line for _, form in digested], hidden_count, locale),
             segments=tuple(_shown_segment(segment, form.name) for segment, form in digested),
         )
         originals = [one for segment in expanded for one in self._originals_of(segment)]
@@ -178,7 +178,7 @@ def _forms_of(
     inputs: ContextInputs, segment: ServableSegment, present: str, worth: float, catalogue: Catalogue
 ) -> Iterator[Form]:
     """The forms in which a segment could be served: first the present one, then better ones."""
-    lines = lines_of(segment, inputs.policy.levels, estimator=inputs.policy.estimator, catalogue=catalogue)
+    lines = segment_lines(segment, inputs.policy.levels, estimator=inputs.policy.estimator, catalogue=catalogue)
     names = [*lines]
     value = worth * segment.tokens
     if present == _NONE:

@@ -14,7 +14,7 @@ from typing import Final
 from app.core.context.tools import EXPAND_TOOL, OWN_TOOL_NAMES
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import RECALLED_TAG
-from app.core.segments.markers import find, render
+from app.core.segments.markers import find_markers, render_marker
 from app.core.text.escaping import escape_block
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
@@ -146,7 +146,7 @@ def _is_marker_call(part: Part) -> bool:
     if part.get("type") != "tool_call" or part.get("name") != EXPAND_TOOL.name or not isinstance(arguments, Mapping):
         return False
     marker = arguments.get("marker")
-    return isinstance(marker, str) and [render(one) for one in find(marker)] == [marker]
+    return isinstance(marker, str) and [render_marker(one) for one in find_markers(marker)] == [marker]
 
 
 def _with_marker(escaped: Part, part: Part) -> Part:

@@ -26,7 +26,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.overlap import message_text
 from app.core.model.records import Turn
 from app.core.model.segments import LEVEL_OF, Expansion, LevelName
-from app.core.segments.markers import parse
+from app.core.segments.markers import parse_marker
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.speakers import name_in
@@ -73,7 +73,7 @@ class Lookups:
         """A page of the messages behind a marker; the service's own words are in the language of ``locale``."""
         say = catalogue_of(locale)
         named = str(arguments.get("marker") or "")
-        marker, level = parse(named), level_named(arguments.get("level"))
+        marker, level = parse_marker(named), level_named(arguments.get("level"))
         if marker is None:
             return ToolResult(text=say.text("tools.unknown", segment=echoed_words(named)))
         if level is None:

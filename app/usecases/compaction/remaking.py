@@ -14,9 +14,9 @@ from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import ID_LETTERS, StateEntry, StateVersion
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import QUOTES_SHARE, Applied, as_many_as_fit, repairs_on_record, restored_sentences
+from app.core.state.apply import QUOTES_SHARE, AppliedCandidate, fitting_quotes, repairs_on_record, restored_sentences
 from app.core.state.layout import layout_of
-from app.core.state.pruning import most_tokens, prune, state_of
+from app.core.state.pruning import prune, state_of, state_token_limit
 from app.core.state.survival import with_quotes
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.budget import Budget, first_fitting
@@ -138,7 +138,7 @@ async def _newest_covered(
     return [message for message in found if message.status != "erased"]
 
 
-def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], Applied | str]:
+def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], AppliedCandidate | str]:
     """The function that makes the new state from a report of the gate, using only its narrative."""
     resolved, staying = read.chunk.resolved, version.entries
 
@@ -146,7 +146,7 @@ def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], Appl
         policy = resolved.policy
         return layout_of(resolved.schema, state, served_as=policy.served_as, estimator=policy.estimator)
 
-    def apply(report: GateReport) -> Applied | str:
+    def apply(report: GateReport) -> AppliedCandidate | str:
         told = (
             _narrative_entries(report.candidate, version, resolved.conversation.state_version + 1)
             if report.candidate
@@ -155,13 +155,13 @@ def _applying(read: _Read, version: StateVersion) -> Callable[[GateReport], Appl
         if not told:
             return report.reason or NOTHING_TOLD
         told, quotes = _with_lost_values(read, told, by_model=report.by_model)
-        most = most_tokens(resolved.schema, resolved.budgets)
+        most = state_token_limit(resolved.schema, resolved.budgets)
         kept, pushed_out = prune(resolved.schema, (*staying, *told), fits=lambda state: laid_out(state).tokens <= most)
         if not any(entry.role == "narrative" for entry in kept):
             return TOO_LONG_TOLD
         state = state_of(resolved.schema, kept)
         layout = laid_out(state)
-        applied = Applied(
+        applied = AppliedCandidate(
             state=state,
             entries=(*kept, *pushed_out, *(entry for entry in staying if entry.pruned)),
             next_entry=version.next_entry + len(told),
@@ -187,7 +187,7 @@ def _with_lost_values(read: _Read, told: list[StateEntry], *, by_model: bool) ->
     lost = lost_sentences(messages, [entry.text for entry in told], shown=(), hidden=())
     room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
     said = {message.seq: message for message in messages}
-    quotes = [(seq, dated(text, [said[seq]])) for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)]
+    quotes = [(seq, dated(text, [said[seq]])) for seq, text in fitting_quotes(lost, room, resolved.policy.estimator)]
     version = told[0].since_version
     whole = with_quotes(resolved.schema, told, quotes, messages, version=version, next_entry=0, at_end=by_model)
     return [*whole], [text for _, text in quotes]
@@ -232,7 +232,7 @@ async def _write_version(
     present: Conversation,
     chunk: Chunk,
     attempted: AttemptsResult,
-    applied: Applied,
+    applied: AppliedCandidate,
     row: Compaction,
     results: Results,
 ) -> Conversation:

@@ -234,7 +234,7 @@ def _wanted_layout(material: ContextInputs, layout: Layout, wanted: WantedSectio
         def added(element: str) -> int:
             return block_sizes(material, replace(whole, digests=Digests(element=element)))[2]
 
-        digests = material.digest_source.within(layout.digest_tokens, added)
+        digests = material.digest_source.select(layout.digest_tokens, added)
     return replace(
         layout,
         text=layout.text if wanted.state else "",

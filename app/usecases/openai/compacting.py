@@ -18,7 +18,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateVersion
 from app.core.planning.compaction import NothingToFold
 from app.core.planning.cuts import Tail
-from app.core.state.apply import Applied, apply_candidate, version_of
+from app.core.state.apply import AppliedCandidate, apply_candidate, version_of
 from app.core.state.rendering import render_text
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
@@ -173,7 +173,7 @@ class ArrayCompaction:
             )
         return self._next_progress(progress, chunk, result.applied, result.usage)
 
-    def _next_progress(self, progress: _Progress, chunk: Chunk, applied: Applied, usage: Usage) -> _Progress:
+    def _next_progress(self, progress: _Progress, chunk: Chunk, applied: AppliedCandidate, usage: Usage) -> _Progress:
         boundary = progress.messages[chunk.plan.to_seq - 1]
         covered = _sums(progress.messages[: chunk.plan.to_seq])
         version = version_of(
