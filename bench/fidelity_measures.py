@@ -13,7 +13,7 @@ from app.core.context.assembly import ContextInputs
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import SegmentBy
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.segmentation import split_into_segments
@@ -202,7 +202,7 @@ class Conversation:
         return self._digests(question)
 
     def _by_recall(self, question: str) -> list[int]:
-        values = scores(self._corpus, asked_of(question, self._corpus))
+        values = scores(self._corpus, completed_question(question, self._corpus))
         best: dict[int, float] = {}
         for number, (low, high) in enumerate(self._segments):
             best[number] = max(values[low - 1 : high])

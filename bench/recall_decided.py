@@ -10,7 +10,7 @@ from typing import Final
 
 from app.core.context.assembly import ContextInputs
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.terms import terms
 from bench.fidelity_made import FOLDER as MADE
@@ -35,7 +35,7 @@ def covered(talk: Talk) -> Iterator[bool]:
     material, corpus = folded(talk)
     entries = entries_of(material)
     for asked in talk.questions:
-        question = asked_of(asked.text, corpus)
+        question = completed_question(asked.text, corpus)
         if decide_recall(asked.text, question, corpus, served=(), seqs=(), entries=entries) == "covered":
             yield not tells(entries, asked, corpus)
 

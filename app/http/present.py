@@ -14,7 +14,7 @@ from app.core.model.notifications import Notification
 from app.core.model.schemas import SCHEMAS, in_order
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker
 from app.core.model.state import StateVersion
-from app.core.retrieval.ranking import Recalled
+from app.core.retrieval.ranking import RecalledMessage
 from app.core.segments.markers import render_marker
 from app.http import schemas
 from app.off_loop import in_slices
@@ -178,7 +178,7 @@ def present_expanded(value: Expanded) -> schemas.Segment:
     )
 
 
-def present_recalled_message(value: Recalled, segments: Mapping[int, str]) -> schemas.RecalledMessage:
+def present_recalled_message(value: RecalledMessage, segments: Mapping[int, str]) -> schemas.RecalledMessage:
     """One recalled message."""
     seq = value.source.seq
     return schemas.RecalledMessage.from_value(value, segment_id=segments.get(seq), level=FULL, seqs=[seq])

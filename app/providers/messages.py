@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
 from app.core.context.files import FILE_COPY
 from app.core.context.formats.words import part_as_text, served_arguments, tool_name, with_names_in_text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import split_off
+from app.core.retrieval.serving import split_elements
 from app.core.text.contents import inline_base64
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import Part, own_content, own_parts
@@ -120,7 +120,7 @@ def _result_under_provider_id(part: Part, results: Mapping[str, ToolReturnPart])
 
 def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
-    said = split_off(message.content)[1]  # recalled text was not said by the message's speaker
+    said = split_elements(message.content)[1]  # recalled text was not said by the message's speaker
     pieces.extend(_piece(part, takes_media, say) for part in own_parts(said, message.parts))
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)

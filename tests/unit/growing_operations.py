@@ -25,10 +25,10 @@ from app.core.model.redaction import redact
 from app.core.model.schemas import SESSION
 from app.core.retrieval.answers import respond
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
-from app.core.retrieval.search import query_of, rank, says, snippet
-from app.core.retrieval.serving import Recall, before_text, passages_in, recalled_in, split_off
+from app.core.retrieval.search import has_phrases, query_of, rank_messages, snippet
+from app.core.retrieval.serving import Recall, passages_in, recalled_in, split_elements, with_elements_before
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.reading import analysis_of
@@ -217,15 +217,15 @@ def _corpus(messages: Sequence[Message]) -> Corpus:
 
 def _recall(messages: Sequence[Message], asked: str) -> None:
     corpus = _corpus(messages)
-    question = asked_of(asked, corpus)
+    question = completed_question(asked, corpus)
     decide_recall(asked, question, corpus, served=["nothing"], seqs=[])
     choose(corpus, question, room=500)
 
 
 def _search(text: str, messages: Sequence[Message]) -> None:
     query = query_of(text)
-    rank(query, _sources(messages))
-    says(messages[0].content, query.phrases)
+    rank_messages(query, _sources(messages))
+    has_phrases(messages[0].content, query.phrases)
     snippet(messages[0].content, query)
 
 
@@ -287,9 +287,9 @@ def _texts(text: str) -> None:
 
 
 def _offline(text: str) -> None:
-    list(recalled_in(split_off(text)[0]))
+    list(recalled_in(split_elements(text)[0]))
     list(passages_in(text))
-    respond((ContextMessage(role="user", content=before_text("", "", text)),))
+    respond((ContextMessage(role="user", content=with_elements_before("", "", text)),))
 
 
 def _erase(text: str) -> None:

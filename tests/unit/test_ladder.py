@@ -14,7 +14,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import EntryCounts
 from app.core.model.schemas.session import SESSION
-from app.core.planning.withholding import WITHHELD, without
+from app.core.planning.withholding import WITHHELD, with_placeholders
 from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.gate import GateReport
@@ -113,7 +113,7 @@ def _accept(_: GateReport) -> AppliedCandidate | str:
 
 def _request(profile: ModelProfile, withheld: Collection[int]) -> SummaryRequest:
     room = min(4_000, profile.output_limit)
-    return SummaryRequest(schema=SESSION, messages=without(MESSAGES, withheld), max_output_tokens=room)
+    return SummaryRequest(schema=SESSION, messages=with_placeholders(MESSAGES, withheld), max_output_tokens=room)
 
 
 def outcomes(attempted: AttemptsResult) -> list[tuple[str, str, str | None]]:

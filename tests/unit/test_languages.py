@@ -26,7 +26,7 @@ from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS
 from app.core.model.segments import LEVELS
 from app.core.retrieval.answers import respond
-from app.core.retrieval.serving import before_text, recalled_element, recalled_in, split_off
+from app.core.retrieval.serving import recalled_element, recalled_in, split_elements, with_elements_before
 from app.core.segments.digests import serve_digests
 from app.core.text.elision import elide
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of
@@ -112,7 +112,7 @@ def served(locale: str) -> dict[str, Any]:
 def test_what_was_recalled_is_read_back_whatever_its_language(locale: str) -> None:
     said = [("user", "раз"), ("assistant", "A: two"), ("tool", "три"), ("system", "П: four"), ("user", "line\nbreak")]
     items = recalled(*((seq, role, text, MAY) for seq, (role, text) in enumerate(said, start=1)))
-    fenced, own = split_off(before_text(recalled_element(items, (), locale), "", "А теперь?"))
+    fenced, own = split_elements(with_elements_before(recalled_element(items, (), locale), "", "А теперь?"))
     assert own == "А теперь?"
     assert sorted(recalled_in(fenced)) == sorted(said)
 

@@ -37,7 +37,7 @@ from app.core.model.gauge import Breakdown, Gauge, gauge_of, in_proportion
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import exact
 from app.core.model.segments import Marker, ShownSegment
-from app.core.retrieval.ranking import Recalled
+from app.core.retrieval.ranking import RecalledMessage
 from app.core.segments.markers import find_markers
 from app.core.state.digesting import NO_DIGESTS, digest_token_shares
 
@@ -84,7 +84,7 @@ class AssembledContext:
     warnings: tuple[str, ...] = ()
     truncated: tuple[int, int] | None = None
     """The first and the last ``seq`` that were left out for lack of room."""
-    recalled: tuple[Recalled, ...] = ()
+    recalled: tuple[RecalledMessage, ...] = ()
     """The messages recalled for the question, best first, each with the reasons for it."""
     recalled_by: Literal["words", "words_and_vectors"] | None = None
     """What recall was based on; ``None`` if no embedding model is set, or nothing was looked for."""
@@ -383,7 +383,7 @@ def _shown_seqs(shown: ShownSegment) -> tuple[int, ...]:
     return shown.from_seq, shown.to_seq
 
 
-def recalled_seqs(recalled: Sequence[Recalled]) -> tuple[int, ...]:
+def recalled_seqs(recalled: Sequence[RecalledMessage]) -> tuple[int, ...]:
     """Positions of recalled messages, in order."""
     return tuple(sorted(one.source.seq for one in recalled))
 

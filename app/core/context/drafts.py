@@ -18,7 +18,7 @@ from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment, ShownSegment
 from app.core.model.state import StateSchema
-from app.core.retrieval.ranking import Ranking, Recalled
+from app.core.retrieval.ranking import Ranking, RecalledMessage
 from app.core.retrieval.serving import Passage, Recall
 from app.core.segments.budgeting import DetailOptions
 from app.core.state.digesting import NO_DIGESTS, Digests, DigestSource, shown_segments
@@ -103,7 +103,7 @@ class ContextInputs:
         """The messages that may be recalled, ranked for the question; computed once."""
         ranking_of_recall = next((ranking for known, ranking in self.rankings if known is recall), None)
         if ranking_of_recall is None:
-            ranking_of_recall = Ranking(recall.corpus, recall.asked, cosines=recall.cosines)
+            ranking_of_recall = Ranking(recall.corpus, recall.completed_question, cosines=recall.cosines)
             self.rankings[:] = [(recall, ranking_of_recall)]
         return ranking_of_recall
 
@@ -161,7 +161,7 @@ class Draft:
     digests: Digests = NO_DIGESTS
     left_out: LeftOut | None = None
     warnings: tuple[str, ...] = ()
-    recalled: tuple[Recalled, ...] = ()
+    recalled: tuple[RecalledMessage, ...] = ()
     """The recalled messages, best first."""
     named_roles: frozenset[str] = frozenset()
     """Roles whose messages begin with the speaker's name."""

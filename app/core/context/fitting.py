@@ -347,7 +347,7 @@ def _query_relevance(inputs: ContextInputs) -> Callable[[str], float] | None:
     if recall is None or not (recall.is_explicit and recall.question):
         return None
     corpus = recall.corpus
-    rarities = {stem: corpus.rarity(stem) * weight for stem, weight in recall.asked.stems.items()}
+    rarities = {stem: corpus.rarity(stem) * weight for stem, weight in recall.completed_question.stems.items()}
     whole = sum(rarities.values()) or 1.0
     return lambda text: sum(rarities.get(stem, 0.0) for stem in words_in(text, corpus.language).counts) / whole
 

@@ -30,15 +30,15 @@ from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact
 from app.core.reading.labels import role_of, told_name
-from app.core.retrieval.ranking import MARGIN, Recalled
+from app.core.retrieval.ranking import SCORE_MARGIN, RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.serving import (
     Passage,
     Recall,
-    before_text,
-    labelled,
+    labelled_roles,
     passages_element,
     recalled_element,
+    with_elements_before,
 )
 from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut, messages_tokens
 from app.core.summarizer.offline.items import cost, parted
@@ -62,7 +62,7 @@ ANCHORS_SHARE: Final = Fraction(1, 2)
 """The share of the room beside pins and the last user message that is kept for anchors, and for facts that tell more
 than anchors, if the policy never leaves an anchor out."""
 
-EXPLICIT_MARGIN: Final = 2 * MARGIN
+EXPLICIT_MARGIN: Final = 2 * SCORE_MARGIN
 """The margin below the best score if a budget can also serve segments: worse messages say less than a segment."""
 
 SEPARATE_ROLE: Final[Role] = "tool"
@@ -168,11 +168,13 @@ def _messages_as_sent(draft: Draft) -> list[ContextMessage]:
 def _with_recalled(draft: Draft, messages: Sequence[ContextMessage], locale: str) -> tuple[ContextMessage, ...]:
     separate = [one for one in draft.recalled if one.source.role == SEPARATE_ROLE]
     in_question = [one for one in draft.recalled if one.source.role != SEPARATE_ROLE]
-    fenced = before_text(recalled_element(in_question, draft.named_roles, locale), passages_element(draft.passages))
+    fenced = with_elements_before(
+        recalled_element(in_question, draft.named_roles, locale), passages_element(draft.passages)
+    )
     before: tuple[ContextMessage, ...] = ()
     if separate:
         before = (
-            ContextMessage(role=SEPARATE_ROLE, content=recalled_element(separate, (), locale, of=SEPARATE_ROLE)),
+            ContextMessage(role=SEPARATE_ROLE, content=recalled_element(separate, (), locale, role=SEPARATE_ROLE)),
             ContextMessage(role="assistant", content=ACKNOWLEDGEMENT),
         )
     if not (fenced or before):
@@ -180,7 +182,7 @@ def _with_recalled(draft: Draft, messages: Sequence[ContextMessage], locale: str
     first_of_tail = len(draft.held)
     for index in range(len(messages) - 1, first_of_tail - 1, -1):
         if messages[index].role == "user":
-            user_message = replace(messages[index], content=before_text(fenced, "", messages[index].content))
+            user_message = replace(messages[index], content=with_elements_before(fenced, "", messages[index].content))
             return (*messages[:index], *before, user_message, *messages[index + 1 :])
     if not fenced:
         return (*messages, *before[:1])
@@ -222,7 +224,7 @@ def _recall_if_needed(inputs: ContextInputs, recall: Recall) -> Recall:
     whole = first_draft(inputs)
     decision = decide_recall(
         recall.question,
-        recall.asked,
+        recall.completed_question,
         recall.corpus,
         served=_served_before_question(whole),
         seqs=served_seqs(whole),
@@ -313,7 +315,7 @@ def closeness_to_best(inputs: ContextInputs) -> Mapping[int, float]:
 
 def _margin(inputs: ContextInputs, recall: Recall) -> float:
     if not recall.is_explicit:
-        return MARGIN
+        return SCORE_MARGIN
     return EXPLICIT_MARGIN if inputs.detail.segments else math.inf
 
 
@@ -329,7 +331,7 @@ def _with_passages_and_recall(
     if margin is None or max_tokens <= passages:
         return draft
     ranking = inputs.ranking(recall)
-    draft = replace(draft, named_roles=labelled(recall.corpus, inputs.conversation.locale))
+    draft = replace(draft, named_roles=labelled_roles(recall.corpus, inputs.conversation.locale))
     served = served_seqs(draft)
     packed = replace(draft, recalled=ranking.packed(max_tokens - passages - FRAME_TOKENS, served=served, margin=margin))
     unused = max_tokens - recall_tokens(inputs, packed)  # packing only estimated, and for one frame
@@ -359,7 +361,7 @@ def _fitted_recall(inputs: ContextInputs, draft: Draft, max_tokens: int) -> Draf
     return draft
 
 
-def _with_recalled_of(joined: Draft, draft: Draft, recalled: tuple[Recalled, ...]) -> Draft:
+def _with_recalled_of(joined: Draft, draft: Draft, recalled: tuple[RecalledMessage, ...]) -> Draft:
     warnings = [warning for warning in joined.warnings if warning.startswith("passages_left_out")]
     return replace(draft, recalled=recalled, passages=joined.passages, named_roles=joined.named_roles).warned(*warnings)
 
@@ -369,6 +371,6 @@ def served_seqs(draft: Draft) -> frozenset[int]:
     return frozenset(message.seq for message in (*draft.held, *draft.tail))
 
 
-def _unserved_recalled(draft: Draft, recalled: tuple[Recalled, ...]) -> tuple[Recalled, ...]:
+def _unserved_recalled(draft: Draft, recalled: tuple[RecalledMessage, ...]) -> tuple[RecalledMessage, ...]:
     seqs = served_seqs(draft)
     return tuple(one for one in recalled if one.source.seq not in seqs)

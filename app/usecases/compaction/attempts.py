@@ -19,7 +19,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import Attempt
 from app.core.model.statistics import ASKED_AGAIN
-from app.core.planning.withholding import Search
+from app.core.planning.withholding import WithholdingSearch
 from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.asking import MOST_LOST, doubts_of
@@ -233,7 +233,7 @@ def _worth_another_model(asking: Asking, answer: _Answer) -> bool:
 
 async def _withholding_messages(asking: Asking, calls: Calls) -> AttemptsResult:
     """Ask with some messages withheld, fewer each time, and use the answer to the request that withheld the fewest."""
-    search, best = Search(start=0, stop=len(asking.seqs)), calls.failed_result()
+    search, best = WithholdingSearch(start=0, stop=len(asking.seqs)), calls.failed_result()
     while (hidden := search.next(calls.left)) is not None:
         withheld = asking.seqs[hidden.start : hidden.stop]
         request = replace(asking.request(asking.summarizer.profile, withheld), feedback=BLOCKED)

@@ -26,7 +26,7 @@ from app.core.model.segments import CutSegment, Level
 from app.core.model.state import StateEntry, StateVersion
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
-from app.core.planning.withholding import without
+from app.core.planning.withholding import with_placeholders
 from app.core.state.apply import ApplyContext, served
 from app.core.state.schema_change import (
     entries_from_anchors,
@@ -181,7 +181,7 @@ class Chunk:
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + output_room(described)
         return SummaryRequest(
             schema=self.resolved.schema,
-            messages=without(self.span, withheld) if withheld else self.span,
+            messages=with_placeholders(self.span, withheld) if withheld else self.span,
             previous=self.previous,
             anchors=tuple(anchor for anchor in self.anchors if anchor.seq not in withheld),
             anchor_room=self.resolved.budgets.anchor_tokens,

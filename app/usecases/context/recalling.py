@@ -19,8 +19,8 @@ from app.core.model.segments import Expansion, Level
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import question_of
-from app.core.retrieval.question_completion import leans
-from app.core.retrieval.ranking import Recalled
+from app.core.retrieval.question_completion import needs_context
+from app.core.retrieval.ranking import RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
 from app.core.state.digesting import NO_DIGESTS, Digests
@@ -147,7 +147,7 @@ async def gather(
 def search_stems(question: str, before: Sequence[str] = ()) -> list[str]:
     """The stems of the question, then those of words with the same meaning and of words that it refers back to."""
     known = question_of(question, ())
-    taken = [stem for said in before if leans(question, known) for stem in question_of(said, ()).stems]
+    taken = [stem for said in before if needs_context(question, known) for stem in question_of(said, ()).stems]
     own = list(known.stems)
     alike = (other for stem in own for other in sorted(forms_of(stem)))
     others = dict.fromkeys(chain(taken, alike))
@@ -259,7 +259,9 @@ def split_by_segment(context: AssembledContext, segments: Mapping[int, str]) -> 
     return replace(context, sections=tuple(sections))
 
 
-def _split_by_segment(section: Section, recalled: Sequence[Recalled], segments: Mapping[int, str]) -> Iterator[Section]:
+def _split_by_segment(
+    section: Section, recalled: Sequence[RecalledMessage], segments: Mapping[int, str]
+) -> Iterator[Section]:
     if section.kind != RECALLED_TAG:
         yield section
         return

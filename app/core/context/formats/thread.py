@@ -13,7 +13,7 @@ from app.core.context.formats.calls import pair_up
 from app.core.context.formats.values import AssistantEntry, Call, Entry, Piece, Result, SystemEntry, Text, UserEntry
 from app.core.context.formats.words import part_as_text, piece_of, with_names_in_text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import split_off
+from app.core.retrieval.serving import split_elements
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, own_content, own_parts
 
@@ -88,7 +88,7 @@ def _assistant_entries(
 def _pieces(content: str, parts: Sequence[Part], catalogue: Catalogue) -> Iterator[Piece]:
     if content.strip():
         yield Text(content)
-    own_text = split_off(content)[1]  # recalled messages in the content are not the speaker's own words
+    own_text = split_elements(content)[1]  # recalled messages in the content are not the speaker's own words
     pieces = (piece_of(part, catalogue) for part in own_parts(own_text, parts))
     yield from (piece for piece in pieces if piece is not None)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.core.context.formats.values import Media, Piece, Text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import before_text, split_off
+from app.core.retrieval.serving import split_elements, with_elements_before
 from app.core.text.contents import inline_base64, named_address
 from app.core.text.json_data import arguments_in
 from app.core.text.localization.catalogue import Catalogue
@@ -32,8 +32,8 @@ def _with_name_in_text(message: ContextMessage) -> ContextMessage:
     if message.role != "user" or not (message.content.strip() or message.parts):
         return replace(message, name="")
     # Recalled messages are not the speaker's own words.
-    recalled, own_text = split_off(message.content)
-    return replace(message, name="", content=before_text(recalled.rstrip(), "", named(message.name, own_text)))
+    recalled, own_text = split_elements(message.content)
+    return replace(message, name="", content=with_elements_before(recalled.rstrip(), "", named(message.name, own_text)))
 
 
 def piece_of(part: Part, catalogue: Catalogue) -> Piece | None:
