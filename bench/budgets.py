@@ -23,15 +23,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from app.core.context.assembly import Material
+from app.core.context.assembly import ContextInputs
 from app.core.context.drafts import Detail
-from app.core.context.larger_budget import places_to_read
+from app.core.context.larger_budget import ranges_to_read
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.overlap import message_text
 from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.retrieval.serving import Recall
-from app.core.state.digesting import Digestible
+from app.core.state.digesting import DigestSource
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
@@ -97,7 +97,7 @@ class Told:
         if name == NOW:
             detail = Detail(segments=tuple(self.segments), total=len(self.segments))
             material = replace(material, detail=detail)
-            ranges = places_to_read(material, room)
+            ranges = ranges_to_read(material, room)
             read = (one for low, high in ranges for one in self._messages[low - 1 : high])
             material = replace(material, detail=replace(detail, originals=tuple(read)))
         try:
@@ -136,15 +136,15 @@ class Told:
                 )
 
 
-def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> Material:
+def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> ContextInputs:
     """The material with the digests that the service stores for the default budget."""
     material = material_of(replay)
     layout = material.conversation.layout
     if layout is None:
         raise ValueError(f"nothing was folded: {replay.refused}")
-    source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels)
+    source = DigestSource(segments=segments, total=len(segments), levels=replay.policy.levels)
     room = replay.budgets.digest_room(beside=layout.tokens)
-    served = with_digests(layout, source, room=room, room_to_keep=None, served_as=replay.policy.served_as)
+    served = with_digests(layout, source, max_tokens=room, room_to_keep=None, served_as=replay.policy.served_as)
     return replace(
         material,
         conversation=replace(material.conversation, layout=served),

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from bench import measurements
 from bench.fidelity import PAGE, broad_table
 from bench.fidelity_measures import OURS, SHARES, Conversation, Served, corpus_of_conversation
@@ -47,7 +47,7 @@ def found_in(talk: Talk) -> Found:
     rooms = [math.floor(share * talk.tokens) for share in SHARES]
 
     def packed(asked: Asked, room: int) -> bool:
-        question = asked_of(asked.text, corpus)
+        question = completed_question(asked.text, corpus)
         chosen = {one.source.seq for one in choose(corpus, question, room=math.floor(MOST * room)) if not one.excerpt}
         return chosen.issuperset(asked.evidence)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from app.core.context.assembly import Material
+from app.core.context.assembly import ContextInputs
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import SegmentBy
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.segmentation import split_into_segments
@@ -202,14 +202,14 @@ class Conversation:
         return self._digests(question)
 
     def _by_recall(self, question: str) -> list[int]:
-        values = scores(self._corpus, asked_of(question, self._corpus))
+        values = scores(self._corpus, completed_question(question, self._corpus))
         best: dict[int, float] = {}
         for number, (low, high) in enumerate(self._segments):
             best[number] = max(values[low - 1 : high])
         return sorted(best, key=lambda number: (-best[number], number))
 
 
-def _stateless(material: Material) -> Material:
+def _stateless(material: ContextInputs) -> ContextInputs:
     return replace(
         material,
         conversation=replace(material.conversation, compressed_state=None, layout=None),

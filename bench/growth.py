@@ -26,7 +26,7 @@ from app.core.model.policies.policy import budgets_of
 from app.core.model.policies.resolving import resolve
 from app.core.model.schemas.session import SESSION
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied, ApplyContext, apply_candidate
+from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.token_counts import weigh
 from app.core.validation.gate import judge
@@ -107,7 +107,7 @@ def _message(seq: int, chosen: random.Random) -> Message:
     )
 
 
-def compact(span: Sequence[Message]) -> Applied | str:
+def compact(span: Sequence[Message]) -> AppliedCandidate | str:
     """One compaction of the whole span by the offline model, as a service runs it, without database and anchors."""
     policy = resolve("semantic", {})
     budgets = budgets_of(policy, _LIMIT)
@@ -157,7 +157,7 @@ def took(span: Sequence[Message], repeats: int) -> Took:
         applied = compact(span)
         walls.append(time.perf_counter() - wall)
         owns.append(time.process_time() - own)
-        if not isinstance(applied, Applied):
+        if not isinstance(applied, AppliedCandidate):
             raise RuntimeError(f"refused: {applied}")  # noqa: TRY004 - a reason word is an answer, not a wrong type
     return Took(wall=statistics.median(walls), own=statistics.median(owns))
 

@@ -27,7 +27,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.text.token_counts import weigh
 from app.devserver import EmbeddedServers
 from app.infrastructure.ids import new_id
@@ -141,7 +141,7 @@ async def stored(begin: UnitOfWorkFactory, tenant: UUID, messages: Sequence[Mess
 
 
 def _served(corpus: Corpus, asked: Asked, room: int) -> bool:
-    chosen = choose(corpus, asked_of(asked.text, corpus), room=room)
+    chosen = choose(corpus, completed_question(asked.text, corpus), room=room)
     return {one.source.seq for one in chosen if not one.excerpt}.issuperset(asked.evidence)
 
 

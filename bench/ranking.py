@@ -8,7 +8,7 @@ from collections.abc import Collection
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.features import features
 from app.core.retrieval.question import Question
-from app.core.retrieval.ranking import Ranking, Recalled, piece_scores
+from app.core.retrieval.ranking import Ranking, RecalledMessage, piece_scores
 
 
 def scores(corpus: Corpus, question: Question) -> list[float]:
@@ -27,6 +27,6 @@ def choose(
     room: int,
     served: Collection[int] = (),
     margin: float = math.inf,
-) -> tuple[Recalled, ...]:
+) -> tuple[RecalledMessage, ...]:
     """The result of ``Ranking.packed`` for a question that is packed once."""
     return Ranking(corpus, question).packed(room, served=served, margin=margin)

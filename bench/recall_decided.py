@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from app.core.context.assembly import Material
+from app.core.context.assembly import ContextInputs
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.terms import terms
 from bench.fidelity_made import FOLDER as MADE
@@ -35,12 +35,12 @@ def covered(talk: Talk) -> Iterator[bool]:
     material, corpus = folded(talk)
     entries = entries_of(material)
     for asked in talk.questions:
-        question = asked_of(asked.text, corpus)
+        question = completed_question(asked.text, corpus)
         if decide_recall(asked.text, question, corpus, served=(), seqs=(), entries=entries) == "covered":
             yield not tells(entries, asked, corpus)
 
 
-def entries_of(material: Material) -> list[str]:
+def entries_of(material: ContextInputs) -> list[str]:
     """The texts of the state's entries."""
     state = material.conversation.compressed_state or {}
     return [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]

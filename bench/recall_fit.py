@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.core.retrieval.corpus import LINE, Corpus
+from app.core.retrieval.corpus import LINE_TOKENS, Corpus
 from app.core.retrieval.features import features
-from app.core.retrieval.question_completion import asked_of
-from app.core.retrieval.ranking import PRICE
+from app.core.retrieval.question_completion import completed_question
+from app.core.retrieval.ranking import LENGTH_PRICE
 from app.core.text.token_counts import MESSAGE_OVERHEAD
 from bench.fidelity_made import FOLDER as MADE
 from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, nameless, talks, with_long_answers
@@ -93,7 +93,7 @@ def rows_of(talk: Talk) -> tuple[list[str], Rows]:
     names: list[str] = []
     rows = []
     for asked in talk.questions:
-        found = features(corpus, asked_of(asked.text, corpus))
+        found = features(corpus, completed_question(asked.text, corpus))
         names = list(found)
         holds = np.zeros(len(corpus.sources))
         holds[[seq - 1 for seq in asked.evidence]] = 1
@@ -179,7 +179,7 @@ def recalls(rows: Rows, weights: Array, shares: Sequence[float] = SHARES) -> Ite
     """Each question, with whether packing by these weights serves all its evidence at each share."""
     rooms = [math.floor(MOST * share * rows.total) for share in shares]
     starts, costs = np.flatnonzero(np.diff(rows.owners, prepend=-1)), rows.costs.tolist()
-    price, weights = PRICE * np.log(rows.costs), weights.astype(np.float32)
+    price, weights = LENGTH_PRICE * np.log(rows.costs), weights.astype(np.float32)
     for row in rows.rows:
         order = np.argsort(price - np.maximum.reduceat(row.features @ weights, starts), kind="stable").tolist()
         wanted = {seq - 1 for seq in row.asked.evidence}
@@ -240,4 +240,4 @@ def _packed(costs: Sequence[int], order: Sequence[int], room: int, wanted: Colle
 
 
 def _costs(corpus: Corpus) -> Array:
-    return np.array([max(source.tokens - MESSAGE_OVERHEAD, 1) + LINE for source in corpus.sources])
+    return np.array([max(source.tokens - MESSAGE_OVERHEAD, 1) + LINE_TOKENS for source in corpus.sources])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.question_completion import as_written, asked_of
+from app.core.retrieval.question_completion import completed_question, question_as_written
 from app.core.retrieval.terms import terms
 from bench.fidelity_made import FOLDER as MADE
 from bench.ranking import choose
@@ -48,7 +48,7 @@ def follow_ups(talk: Talk, corpus: Corpus) -> Iterator[Following]:
 
 def pointing(text: str, before: str, corpus: Corpus) -> str:
     """A question with "it" for each word that the one before also has, and for names of speakers."""
-    known = set(as_written(before, corpus).stems)
+    known = set(question_as_written(before, corpus).stems)
 
     def said(word: str) -> str:
         name = word.lower().strip("?.,!").removesuffix("'s")
@@ -97,7 +97,7 @@ def report(locomo: Sequence[Talk]) -> Iterator[str]:
 
 def _served(talk: Talk, corpus: Corpus, asked: Sequence[Following], *, takes_up: bool) -> Iterator[tuple[bool, ...]]:
     for one in asked:
-        question = asked_of(one.asked.text, corpus, before=one.before if takes_up else ())
+        question = completed_question(one.asked.text, corpus, before=one.before if takes_up else ())
         rooms = (math.floor(MOST * share * talk.tokens) for share in SHARES)
         chosen = (choose(corpus, question, room=room) for room in rooms)
         yield tuple({of.source.seq for of in each if not of.excerpt}.issuperset(one.asked.evidence) for each in chosen)

@@ -72,5 +72,5 @@ def _served(talk: Talk, tokens: int) -> tuple[list[int], list[int]]:
         )
 
     now = [at(share) for share in SHARES]
-    with patch.object(joining, "DATA_TO_TOOLS", _ALWAYS):
+    with patch.object(joining, "TOOL_DATA_RATIO", _ALWAYS):
         return now, [at(share) for share in SHARES]

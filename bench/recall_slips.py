@@ -11,7 +11,7 @@ from typing import Final
 
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.question import Question
-from app.core.retrieval.question_completion import as_written, asked_of
+from app.core.retrieval.question_completion import completed_question, question_as_written
 from bench.fidelity_made import FOLDER as MADE
 from bench.ranking import choose
 from bench.recall_talks import Talk, corpus_of, talks
@@ -59,7 +59,7 @@ def report(locomo: Sequence[Talk]) -> Iterator[str]:
     yield f"|---|---:|{'---:|' * len(SHARES)}"
     for name, given in (("LoCoMo", locomo), ("made-up talks", made)):
         for kind, asked in (("as they are", given), ("mistyped", [slipped(talk) for talk in given])):
-            for way, ask in (("words as they stand", as_written), ("put right", asked_of)):
+            for way, ask in (("words as they stand", question_as_written), ("put right", completed_question)):
                 yield _line(f"{name}, {kind}, {way}", asked, ask)
 
 

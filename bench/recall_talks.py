@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.context.assembly import AssembledContext, Material, assemble, system_text
+from app.core.context.assembly import AssembledContext, ContextInputs, assemble, system_text
 from app.core.context.awareness import awareness_block
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.overlap import message_text
@@ -130,7 +130,7 @@ def nameless(talk: Talk) -> Talk:
     return replace(talk, messages=tuple(messages))
 
 
-def folded(talk: Talk) -> tuple[Material, Corpus]:
+def folded(talk: Talk) -> tuple[ContextInputs, Corpus]:
     """The whole talk compacted (``keep_tail_messages: 0``), and its messages to recall from."""
     replay = said(talk.messages, fold=True)
     return material_of(replay), corpus_in(replay)
@@ -174,7 +174,7 @@ def source_of(message: Message) -> Source:
     )
 
 
-def context(material: Material, corpus: Corpus, question: str, budget: int) -> AssembledContext:
+def context(material: ContextInputs, corpus: Corpus, question: str, budget: int) -> AssembledContext:
     """The context for a question within a budget; without a question nothing is recalled."""
     recall = Recall(question=question, corpus=corpus, is_explicit=True) if question else None
     return assemble(replace(material, recall=recall), digest=_digest, budget=budget)
@@ -189,7 +189,7 @@ def _digest(messages: Sequence[Message], max_tokens: int) -> str:
     return extractive_digest(messages, max_tokens, "en")
 
 
-def material_of(replay: Replay) -> Material:
+def material_of(replay: Replay) -> ContextInputs:
     """The material from which a context is assembled."""
     total, covered = _sums(replay.messages), _sums(replay.messages[: replay.boundary])
     layout = replay.layout
@@ -207,7 +207,7 @@ def material_of(replay: Replay) -> Material:
         created_at=_THEN,
         updated_at=_THEN,
     )
-    return Material(
+    return ContextInputs(
         conversation=conversation,
         schema=SESSION,
         policy=replay.policy,

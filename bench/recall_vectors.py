@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from app.core.model.embedding import packed
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import Ranking
-from app.core.retrieval.similarity import alikeness, cosines
+from app.core.retrieval.similarity import cosines, likeness_of_pieces
 from app.core.retrieval.weights import SIMILARITY, WEIGHTS
 from bench.recall_fit import NEAREST, Array, Rows, fitted, learned_from, recalls, rows_of
 from bench.recall_lsa import Lsa
@@ -59,7 +59,7 @@ class TalkRows:
         none = [0.0] * len(corpus.pieces)
 
         def alike(asked: Asked) -> Any:
-            return np.array(alikeness(corpus, cosines(model.question(asked.text), vectors)) or none)[:, None]
+            return np.array(likeness_of_pieces(corpus, cosines(model.question(asked.text), vectors)) or none)[:, None]
 
         rows = (
             replace(row, features=np.concatenate([row.features, alike(row.asked)], axis=1)) for row in self.without.rows
@@ -142,7 +142,10 @@ def _of_category(found: Sequence[Served], category: str) -> list[Served]:
 def _costs(talk: Talk) -> Iterator[tuple[str, float]]:
     """Milliseconds of one question: for ranking by words, and for comparing vectors of so many dimensions."""
     corpus, asked = corpus_of(talk), talk.questions[0].text
-    yield f"ranking {len(corpus.sources)} messages by words", _took(lambda: Ranking(corpus, asked_of(asked, corpus)))
+    yield (
+        f"ranking {len(corpus.sources)} messages by words",
+        _took(lambda: Ranking(corpus, completed_question(asked, corpus))),
+    )
     for dimensions in COSTED:
         question = packed([1.0] * dimensions) or b""
         vectors = {source.seq: question for source in corpus.sources}

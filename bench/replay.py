@@ -30,9 +30,9 @@ from app.core.planning.triggers import trigger_tokens
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.segmentation import split_into_segments
-from app.core.state.apply import Applied, ApplyContext, apply_candidate, served
+from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate, served
 from app.core.state.layout import block_messages, layout_of
-from app.core.state.schema_change import in_schema, next_after, requested_state_tokens
+from app.core.state.schema_change import entries_in_schema, next_entry_number, requested_state_tokens
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.parts import Part
 from app.core.text.token_counts import estimate_text, weigh
@@ -88,7 +88,7 @@ class Replay:
         entries = served(self.entries)
         if self.written_in is None or not self.carries:
             return entries
-        return in_schema(entries, self.schema, source=schema_named(self.written_in), next_entry=self.next_entry)
+        return entries_in_schema(entries, self.schema, source=schema_named(self.written_in), next_entry=self.next_entry)
 
     def change(self, window: int, preset: str, **overrides: object) -> None:
         """Use another preset from now on; the state stays as it is until the next compaction."""
@@ -135,7 +135,7 @@ class Replay:
         self.compactions += chunks > 0
         return chunks
 
-    def take(self, planned: CompactionPlan) -> Applied | str:
+    def take(self, planned: CompactionPlan) -> AppliedCandidate | str:
         """Fold one chunk: propose, judge, apply."""
         span = tuple(redact_message(message) for message in self.messages[planned.from_seq - 1 : planned.to_seq])
         request = self.request(span)
@@ -294,8 +294,8 @@ class Replay:
             plan=planned,
             span=span,
             previous=self.previous,
-            next_entry=next_after(self.previous, self.next_entry),
-            carried=self.carries,
+            next_entry=next_entry_number(self.previous, self.next_entry),
+            is_carried_over=self.carries,
             version=self.version + 1,
             tokens_before=self.breakdown().total,
             block_before=self.layout.tokens if self.layout else 0,

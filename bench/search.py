@@ -33,7 +33,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.bootstrap import build_container
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.retrieval.question import question_of
-from app.core.retrieval.search import Query, query_of, rank
+from app.core.retrieval.search import Query, query_of, rank_messages
 from app.core.text.memo import forget
 from app.core.text.words import stem
 from app.devserver import EmbeddedServers, Endpoints
@@ -235,7 +235,7 @@ def _scored(query: Query, narrowed: Narrowed, *, is_recall: bool) -> float:
         corpus = corpus_of(narrowed)
         scores(corpus, question_of(query.text, corpus.speakers, language=corpus.language))
     else:
-        rank(query, narrowed.sources, documents=narrowed.documents, total=narrowed.total)
+        rank_messages(query, narrowed.sources, documents=narrowed.documents, total=narrowed.total)
     return time.perf_counter() - began
 
 

@@ -22,10 +22,10 @@ from typing import Any, Final
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.state import StateSchema
-from app.core.segments.redundant import Said
-from app.core.state.digesting import Digestible
+from app.core.segments.redundant import StateWords
+from app.core.state.digesting import DigestSource
 from app.core.state.layout import with_digests
-from app.core.state.pruning import most_tokens
+from app.core.state.pruning import state_token_limit
 from app.core.text.relative import is_relative
 from app.core.text.values import values
 from bench.measurements import write
@@ -130,9 +130,9 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
     entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value) if text]
     said = [*entries, *(line for line in layout.anchors.splitlines() if line.startswith("- "))]
     segments = segments_of(replay) if replay.policy.levels else []
-    source = Digestible(segments=segments, total=len(segments), levels=replay.policy.levels, **_beside(said))
+    source = DigestSource(segments=segments, total=len(segments), levels=replay.policy.levels, **_beside(said))
     room = replay.budgets.digest_room(beside=layout.tokens)
-    whole = with_digests(layout, source, room=room, room_to_keep=None, served_as=replay.policy.served_as)
+    whole = with_digests(layout, source, max_tokens=room, room_to_keep=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
     texts = [(level, one.texts[level]) for one in segments if (level := shown.get(one.id)) is not None]
     relative = [text for text in entries if is_relative(text)]
@@ -140,10 +140,10 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
         preset=preset,
         summarizer=summarizer,
         rounds=rounds,
-        most=most_tokens(replay.schema, replay.budgets),
+        most=state_token_limit(replay.schema, replay.budgets),
         state=layout.state_tokens,
         digests=whole.digest_tokens / whole.tokens,
-        twice=sum(Said(said).says(level, text) for level, text in texts),
+        twice=sum(StateWords(said).repeats(level, text) for level, text in texts),
         relative=len(relative),
         undated=sum(not any(value.kind == "date" for value in values(text)) for text in relative),
     )

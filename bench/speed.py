@@ -44,7 +44,7 @@ from sqlalchemy.engine import make_url
 
 from app.client import AsyncThroughline
 from app.client import endpoints as api
-from app.core.state.apply import Applied
+from app.core.state.apply import AppliedCandidate
 from app.devserver import EmbeddedServers, Endpoints
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.garbage import settle_garbage_collector
@@ -306,7 +306,7 @@ def folds(rounds: int = _FOLDS) -> Times:
         span = talk(FOLDED, seed=2_000 + number)
         gc.collect()
         seconds, applied = _took(lambda span=span: compact(span))  # type: ignore[misc]  # bound where it is made
-        if not isinstance(applied, Applied):
+        if not isinstance(applied, AppliedCandidate):
             raise RuntimeError(f"refused: {applied}")  # noqa: TRY004 - a reason word is an answer, not a wrong type
         plain, _ = _took(lambda: _piece(text))
         if number:  # the first fold is left out: it compiles patterns

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid5
 
-from app.core.context.assembly import Material, system_text
+from app.core.context.assembly import ContextInputs, system_text
 from app.core.context.awareness import awareness_block
 from app.core.model.conversation import Conversation, Message, Outline, Role, Sums
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
@@ -98,7 +98,7 @@ def material(
     boundary: int = 0,
     system_prompt: str = "",
     days: bool = False,
-) -> Material:
+) -> ContextInputs:
     """The material of a context, as the service would load it, with the days of held messages if asked for."""
     schema = schema_named(policy.state_schema)
     covered = [item for item in messages if item.seq <= boundary]
@@ -122,7 +122,7 @@ def material(
         created_at=START,
         updated_at=START,
     )
-    return Material(
+    return ContextInputs(
         conversation=conversation,
         schema=schema,
         policy=policy,

@@ -29,7 +29,7 @@ from app.cli.speaking import spoken, text_of
 from app.client import Segment, StateVersion, Throughline
 from app.client.endpoints import CompactOptions, Format, LevelName
 from app.core.model.segments import NAME_OF
-from app.core.segments.markers import parse
+from app.core.segments.markers import parse_marker
 from app.core.text.localization.catalogue import Catalogue
 
 
@@ -185,7 +185,7 @@ def expanded(
     Raises:
         ComplaintError: The text is neither an id nor a marker.
     """
-    marker = parse(given)
+    marker = parse_marker(given)
     if marker is None:
         raise ComplaintError(say.text("cli.complaint.no_marker", given=repr(given)))
     wanted = level or (NAME_OF[marker.level] if "→" in given or "->" in given else "full")

@@ -55,7 +55,11 @@ async def assemble_context(
 
 async def _presented(found: ContextView, format_: Format) -> schemas.AssembledContext:
     context = found.context
-    parts = len(context.whole) + len(context.sections) + len(context.markers) + len(context.recalled)
+    parts = len(context.messages_with_files) + len(context.sections) + len(context.markers) + len(context.recalled)
     # In a provider's format, data of media are plain Base64, which is searched and decoded.
-    read = 0 if format_ == "plain" else sum(data_bytes(part) for message in context.whole for part in message.parts)
+    read = (
+        0
+        if format_ == "plain"
+        else sum(data_bytes(part) for message in context.messages_with_files for part in message.parts)
+    )
     return await off_loop(present_context, found, format_, size=_A_PART * parts + read)

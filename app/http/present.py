@@ -14,8 +14,8 @@ from app.core.model.notifications import Notification
 from app.core.model.schemas import SCHEMAS, in_order
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker
 from app.core.model.state import StateVersion
-from app.core.retrieval.ranking import Recalled
-from app.core.segments.markers import render
+from app.core.retrieval.ranking import RecalledMessage
+from app.core.segments.markers import render_marker
 from app.http import schemas
 from app.off_loop import in_slices
 from app.usecases.chat.turn_handle import ChatResult
@@ -116,7 +116,7 @@ def ratio_of(before: int | None, after: int | None) -> float | None:
 def present_context(view: ContextView, format_: Format) -> schemas.AssembledContext:
     """A context in one of the formats. Everything else is the same in each format."""
     value = view.context
-    formatted = in_format(value.whole, format_, value.locale)
+    formatted = in_format(value.messages_with_files, format_, value.locale)
     return schemas.AssembledContext.from_value(
         value,
         messages=[dict(message) for message in formatted.messages],
@@ -131,7 +131,7 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
 
 def present_marker(value: Marker) -> schemas.Marker:
     """A marker as it is served, and what it leads to."""
-    return schemas.Marker(text=render(value), level=NAME_OF[value.level], segment_id=value.segment_id)
+    return schemas.Marker(text=render_marker(value), level=NAME_OF[value.level], segment_id=value.segment_id)
 
 
 def level_name(level: str | None) -> str | None:
@@ -178,7 +178,7 @@ def present_expanded(value: Expanded) -> schemas.Segment:
     )
 
 
-def present_recalled_message(value: Recalled, segments: Mapping[int, str]) -> schemas.RecalledMessage:
+def present_recalled_message(value: RecalledMessage, segments: Mapping[int, str]) -> schemas.RecalledMessage:
     """One recalled message."""
     seq = value.source.seq
     return schemas.RecalledMessage.from_value(value, segment_id=segments.get(seq), level=FULL, seqs=[seq])

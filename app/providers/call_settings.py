@@ -16,7 +16,7 @@ from pydantic_ai.profiles.openai import SAMPLING_PARAMS
 from pydantic_ai.settings import ModelSettings, ThinkingEffort
 from pydantic_ai.tools import ToolDefinition
 
-from app.core.context.tools import ANSWER
+from app.core.context.tools import ANSWER_TOOL_NAME
 from app.core.model.model_io import CallSettings, ChatRequest, StructuredOutput, ToolName, ToolSpec
 
 NAMES: Final[Mapping[str, str]] = {
@@ -74,7 +74,7 @@ def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
         return ModelRequestParameters(function_tools=tools, output_mode="prompted", output_object=wanted)
     if answers_by_call(model, request):
         answer = ToolDefinition(
-            name=ANSWER,
+            name=ANSWER_TOOL_NAME,
             description=output.description or _ANSWERS,
             parameters_json_schema=dict(output.schema),
             strict=output.strict,

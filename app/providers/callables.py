@@ -19,7 +19,7 @@ from typing import Any, Final, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic_core import to_json
 
-from app.core.context.tools import ANSWER, OWN
+from app.core.context.tools import ANSWER_TOOL_NAME, OWN_TOOL_NAMES
 from app.core.model.errors import InvalidInputError
 from app.core.model.model_io import ToolSpec
 from app.core.text.patterns import compiled
@@ -125,7 +125,7 @@ def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
 def _check_tool_name(reference: str, name: str, taken: Collection[str]) -> None:
     if not _NAME.fullmatch(name):
         raise ToolSettingError(f"The tool {reference} cannot be used: providers take no such name as {name!r}")
-    if name in OWN or name == ANSWER or name in taken:
+    if name in OWN_TOOL_NAMES or name == ANSWER_TOOL_NAME or name in taken:
         raise ToolSettingError(f"The tool {reference} cannot be used: there is a tool named {name} already")
 
 

@@ -25,9 +25,9 @@ from pydantic_ai.messages import (
 )
 
 from app.core.context.files import FILE_COPY
-from app.core.context.formats.words import in_words, served_arguments, tool_name, with_names
+from app.core.context.formats.words import part_as_text, served_arguments, tool_name, with_names_in_text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import split_off
+from app.core.retrieval.serving import split_elements
 from app.core.text.contents import inline_base64
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import Part, own_content, own_parts
@@ -64,7 +64,7 @@ def to_provider(
         open_calls: Calls before these messages that the provider already has; their results come first.
         locale: The language of the conversation, in which media are described by words.
     """
-    say, messages = catalogue_of(locale), with_names(messages)
+    say, messages = catalogue_of(locale), with_names_in_text(messages)
     made = [*open_calls, *(part for message in messages for part in _parts_of_kind(message, "tool_call"))]
     results = dict(_results_by_call_id(messages, {str(part.get("id")): part.get("name") for part in made}))
     calls = {str(part.get("id")) for part in made}
@@ -120,7 +120,7 @@ def _result_under_provider_id(part: Part, results: Mapping[str, ToolReturnPart])
 
 def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
-    said = split_off(message.content)[1]  # recalled text was not said by the message's speaker
+    said = split_elements(message.content)[1]  # recalled text was not said by the message's speaker
     pieces.extend(_piece(part, takes_media, say) for part in own_parts(said, message.parts))
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
@@ -131,7 +131,7 @@ def _words_of(message: ContextMessage, say: Catalogue) -> Iterator[str]:
         yield message.content
     for part in own_parts(message.content, message.parts):
         if part.get("type") != "tool_call":
-            yield in_words(part, say)
+            yield part_as_text(part, say)
 
 
 def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
@@ -140,7 +140,7 @@ def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
         return UploadedFile(file_id=str(part["uri"]), provider_name=COPIES_AT, media_type=media_type)
     data = inline_base64(part) if part.get("type") == "media" and takes_media(media_type) else None
     if data is None:
-        return in_words(part, say)
+        return part_as_text(part, say)
     return BinaryContent(data=base64.b64decode(data), media_type=media_type)
 
 

@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 from pydantic_core import to_json
 
 from app.core.context.formats.words import arguments_of
-from app.core.context.tools import ANSWER
+from app.core.context.tools import ANSWER_TOOL_NAME
 from app.core.model.conversation import Usage
 from app.core.model.model_io import FinishReason, ToolCall
 from app.core.text.escaping import clean
@@ -84,13 +84,13 @@ def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCa
             details=_signature_details(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
         )
         for part in response.parts
-        if isinstance(part, ToolCallPart) and part.tool_name != ANSWER
+        if isinstance(part, ToolCallPart) and part.tool_name != ANSWER_TOOL_NAME
     ]
 
 
 def answer_of(response: ModelResponse) -> str:
     """The answer of a model that gives it as the arguments of a call, as JSON; its text if it made no call."""
-    answers = [part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_name == ANSWER]
+    answers = [part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_name == ANSWER_TOOL_NAME]
     if not answers:
         return text_of(response)
     args = answers[0].args
@@ -99,7 +99,7 @@ def answer_of(response: ModelResponse) -> str:
 
 def calls_tool(response: ModelResponse) -> bool:
     """Whether the model called a tool, rather than giving its answer by a call."""
-    return any(isinstance(part, ToolCallPart) and part.tool_name != ANSWER for part in response.parts)
+    return any(isinstance(part, ToolCallPart) and part.tool_name != ANSWER_TOOL_NAME for part in response.parts)
 
 
 def finish_of(response: ModelResponse) -> FinishReason:

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied
+from app.core.state.apply import AppliedCandidate
 from app.core.validation import gate
 from bench import replay
 from bench.replay import Replay
@@ -53,7 +53,7 @@ def folded(told: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _taken(line: Replay, plan: CompactionPlan, answer: str) -> Applied | str:
+def _taken(line: Replay, plan: CompactionPlan, answer: str) -> AppliedCandidate | str:
     """Apply the recorded answer instead of the offline one, as that of a model that repeats itself if asked again."""
     said = Proposal(text=answer, finish="stop", model="recorded")
     with (

@@ -11,8 +11,8 @@ from app.core.model.model_io import Doubt, Proposal, SummaryRequest
 from app.core.model.policies.policy import budgets_of
 from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied, ApplyContext, apply_candidate, served
-from app.core.state.schema_change import next_after
+from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate, served
+from app.core.state.schema_change import next_entry_number
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.relative import undated
 from app.core.text.sentences import sentences
@@ -34,7 +34,7 @@ class Played:
 
     reason: str | None
     """Why the answer was refused; ``None`` if it was not."""
-    applied: Applied | None = None
+    applied: AppliedCandidate | None = None
     asked_again: bool = False
     """Whether the writer was asked again about something."""
 
@@ -125,7 +125,7 @@ def _applying(case: Case, request: SummaryRequest) -> ApplyContext:
         ),
         span=request.messages,
         previous=request.previous,
-        next_entry=next_after(request.previous, 1),
+        next_entry=next_entry_number(request.previous, 1),
         version=case.round + 1,
         tokens_before=10 * _FOLDED,
         block_before=block,

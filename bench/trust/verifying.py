@@ -9,7 +9,7 @@ from app.core.model.conversation import Message, Sums
 from app.core.model.model_io import ModelProfile, VerificationRequest
 from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry, StateVersion
-from app.core.state.apply import Applied, repairs_on_record
+from app.core.state.apply import AppliedCandidate, repairs_on_record
 from app.core.text.words import stems
 from app.core.validation.claims import DigestText, unshown_sources
 from app.core.validation.narrative_sources import search_words
@@ -58,7 +58,7 @@ def requests(asked: Subject) -> list[VerificationRequest]:
     return asked.requests(PROFILE)
 
 
-def _digests(case: Case, applied: Applied) -> Iterable[DigestText]:
+def _digests(case: Case, applied: AppliedCandidate) -> Iterable[DigestText]:
     for one in applied.digests:
         if 0 < one.number <= len(case.request.segments) and one.brief:
             cut = case.request.segments[one.number - 1]
@@ -68,7 +68,7 @@ def _digests(case: Case, applied: Applied) -> Iterable[DigestText]:
 
 
 def version_of(
-    case: Case, entries: tuple[StateEntry, ...], number: int, applied: Applied | None = None
+    case: Case, entries: tuple[StateEntry, ...], number: int, applied: AppliedCandidate | None = None
 ) -> StateVersion:
     """A version with these entries, with everything that a verifier looks at."""
     return StateVersion(

@@ -9,7 +9,7 @@ from unittest import mock
 from fastapi import FastAPI
 
 from app import main
-from app.core.context.assembly import AssembledContext, Material
+from app.core.context.assembly import AssembledContext, ContextInputs
 from app.settings import Settings
 from app.usecases.context import context
 
@@ -27,7 +27,7 @@ def poisonable() -> None:
     """Let a conversation that contains this text hang every process that assembles its context."""
     real = context._assembled
 
-    def assembled(material: Material, budget: int | None) -> AssembledContext:
+    def assembled(material: ContextInputs, budget: int | None) -> AssembledContext:
         if any(POISON in message.content for message in material.tail):
             hold()
         return real(material, budget)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from app.client import AsyncContextCompressor, AsyncThroughline, ContextCompressor, Throughline
-from app.core.segments.markers import find
+from app.core.segments.markers import find_markers
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service, until
 from tests.acceptance.talk import Json, Talk, block_of, good, refused, small_talk
@@ -214,7 +214,7 @@ def test_markers_lead_back_to_the_originals(offline: Service, start_talk: StartT
     context = talk.context()
     block = block_of(context)
     assert block is not None
-    shown = {marker.segment_id for marker in find(block)}
+    shown = {marker.segment_id for marker in find_markers(block)}
     assert shown == {marker["segment_id"] for marker in context["markers"]}
     assert shown
     told = {
@@ -268,7 +268,7 @@ def test_hostile_words_and_a_giant_come_back_byte_for_byte_and_forge_no_marker(
         assert (row["status"], row["reason"]) == ("applied", None)
         context = talk.context()
         ids |= {marker["segment_id"] for marker in context["markers"]} - {"earlier", "anchors"}
-        assert {marker.segment_id for marker in find(block_of(context) or "")} == {
+        assert {marker.segment_id for marker in find_markers(block_of(context) or "")} == {
             marker["segment_id"] for marker in context["markers"]
         }, "what the user wrote is none"
         talked(talk, 40 + 20 * cycle)

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.core.segments.markers import find
+from app.core.segments.markers import find_markers
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
 from tests.acceptance.talk import MANUAL, Json, Talk, block_of, good, lines, refused
@@ -57,7 +57,7 @@ def markers_of(talk: Talk) -> set[str]:
     context = talk.context()
     block = block_of(context) or ""
     served = {marker["segment_id"] for marker in context["markers"]}
-    assert served == {marker.segment_id for marker in find(block)}
+    assert served == {marker.segment_id for marker in find_markers(block)}
     listed = [marker for page in expanded(talk, "earlier", "tags") for marker in page["expansion_markers"]]
     return served | {marker["segment_id"] for marker in listed}
 

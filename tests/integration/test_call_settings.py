@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.core.context.turn_options import TurnOptions, refuse_unfit
+from app.core.context.turn_options import TurnOptions, refuse_unsupported_options
 from app.core.model.errors import InvalidInputError
 from app.core.model.model_io import (
     CallSettings,
@@ -231,7 +231,7 @@ class TestRefusals:
 
 def refused(registry: ModelRegistry, model: str, options: TurnOptions) -> list[tuple[str, str]]:
     try:
-        refuse_unfit(options, registry.chat(model).profile, taken=frozenset())
+        refuse_unsupported_options(options, registry.chat(model).profile, reserved_names=frozenset())
     except InvalidInputError as error:
         return [(wrong.field, wrong.message) for wrong in error.errors]
     return []

@@ -509,7 +509,7 @@ async def test_an_earlier_entry_is_carried_forward(
 async def test_control_a_merge_that_takes_the_candidate_as_it_is(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.core.state.merge._places_that_stay", lambda *_: [])
+    monkeypatch.setattr("app.core.state.merge._staying_entries", lambda *_: [])
     played = await play(begin, engine, tenant, honest)
     with pytest.raises(AssertionError, match="the earlier entry"):
         check_carried_forward(played)

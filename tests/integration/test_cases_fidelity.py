@@ -131,7 +131,7 @@ async def test_control_without_anchors_and_carrying_forward_it_is_forgotten(
 ) -> None:
     """Two guards are removed, since either of them alone keeps the fact."""
     monkeypatch.setattr("app.usecases.history.anchoring.detect", lambda *_, **__: [])
-    monkeypatch.setattr("app.core.state.merge._places_that_stay", lambda *_: [])
+    monkeypatch.setattr("app.core.state.merge._staying_entries", lambda *_: [])
     with pytest.raises(AssertionError, match="forgotten after 3"):
         await remembers(Service(begin, tenant, offline), 3)
 

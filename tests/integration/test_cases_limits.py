@@ -305,7 +305,7 @@ async def test_keep_full_sends_all_up_to_the_window_and_fails_beyond(
 async def test_control_without_the_look_at_window_and_budget(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, over: int, failing: str
 ) -> None:
-    monkeypatch.setattr("app.core.context.assembly._kept_full", lambda _, draft: draft)
+    monkeypatch.setattr("app.core.context.assembly._uncut_draft", lambda _, draft: draft)
     with pytest.raises(AssertionError, match=failing):
         await keeps_full(begin, tenant, over=over)
 

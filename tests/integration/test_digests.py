@@ -14,7 +14,7 @@ from app.core.context.assembly import AssembledContext
 from app.core.model.conversation import Conversation, Layout
 from app.core.model.records import Compaction
 from app.core.model.segments import ServableSegment
-from app.core.segments.digests import WAY_BACK
+from app.core.segments.digests import MARKER_ELEMENT_TOKENS
 from app.core.state import digesting
 from app.storage.repositories.segments import SegmentRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -159,7 +159,7 @@ async def test_half_of_the_budget_is_not_theirs(service: Service) -> None:
     assert before.digest_tokens > 0
     assert held > 1_200
     assert layout.digest_tokens < before.digest_tokens
-    assert layout.digest_tokens <= WAY_BACK or 2 * (layout.tokens + held) < 3_060
+    assert layout.digest_tokens <= MARKER_ELEMENT_TOKENS or 2 * (layout.tokens + held) < 3_060
     assert "→L" in layout.digests, "but the marker that leads to them all"
 
 
@@ -248,7 +248,7 @@ async def test_what_was_taken_back_is_in_no_digest_in_any_context(
 ) -> None:
     if not guarded:
         monkeypatch.setattr(layouts, "without_outdated", lambda segments, _: segments)
-    monkeypatch.setattr(digesting, "without_said", lambda segments, _: segments)
+    monkeypatch.setattr(digesting, "without_repeated_levels", lambda segments, _: segments)
     monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
     conversation_id = await service.conversation(
         protect=[], segment_by={"by": "messages", "size": 2}, anchor_share=0.01

@@ -180,7 +180,7 @@ async def test_control_without_the_clean_up_of_entries_the_dump_finds_it(
 async def test_control_without_the_look_at_content_a_wrong_provenance_keeps_it(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasing.Remaining, "holds", lambda *_: True)
+    monkeypatch.setattr(erasing.RemainingMessages, "holds", lambda *_: True)
     conversation_id, canary = await with_canary(service)
     await forget_provenance(service, conversation_id)
     await erase(service, conversation_id, canary)

@@ -17,7 +17,7 @@ import pytest
 from app.core.anchors import rendering
 from app.core.model.anchors import AnchorType, Speaker
 from app.core.model.state import StateSchema
-from app.core.segments.markers import find
+from app.core.segments.markers import find_markers
 from app.core.text.localization.catalogue import catalogue_of
 from app.devserver import Endpoints
 from app.storage.migrations import run_migrations
@@ -337,7 +337,7 @@ async def _expanded(loaded: Endpoints) -> dict[str, dict[str, tuple[int, int, li
 async def _of_markers(reader: Reader, stored: Stored) -> dict[str, tuple[int, int, list[Json]]]:
     """The originals of every marker in a conversation's contexts."""
     texts = _texts(RECORDED[stored.name]["served"]["contexts"])
-    found = {marker.segment_id for text in texts for marker in find(text)} - _NO_MESSAGES
+    found = {marker.segment_id for text in texts for marker in find_markers(text)} - _NO_MESSAGES
     return {name: await reader.originals(name) for name in sorted(found)}
 
 

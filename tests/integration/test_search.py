@@ -223,7 +223,7 @@ async def test_a_long_phrase_is_compared_to_its_end(service: Service) -> None:
 async def test_control_the_database_alone_would_take_the_beginning_for_the_whole(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_module, "says", lambda *_: True)
+    monkeypatch.setattr(search_module, "has_phrases", lambda *_: True)
     start = "the kettle is in the pantry and " * 10
     conversation_id = await said(service, start + "whistles", start + "sings")
     assert await seqs(service, conversation_id, f'"{start}of"') != []

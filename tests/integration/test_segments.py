@@ -27,7 +27,7 @@ from app.core.model.model_io import DetailRequest, Proposal, SummaryRequest
 from app.core.model.records import Page
 from app.core.model.segments import LEVEL_OF, Expansion, Segment
 from app.core.segments import segmentation
-from app.core.segments.markers import find, render
+from app.core.segments.markers import find_markers, render_marker
 from app.core.text.token_counts import estimate_text
 from app.providers.offline import OfflineSummarizer
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -151,7 +151,7 @@ async def every_marker(service: Service, conversation_id: UUID) -> dict[str, str
     found: dict[str, str] = {}
     lists = await expand(service, conversation_id, "earlier", max_tokens=100)
     for marker in [marker for page in lists for marker in page.markers]:
-        assert marker in [one for page in lists for one in find(page.content)]
+        assert marker in [one for page in lists for one in find_markers(page.content)]
         for level in ("tags", "brief", "detailed"):
             for page in await expand(service, conversation_id, marker.segment_id, level=level):
                 for deeper in page.markers:
@@ -295,7 +295,7 @@ class TestWhatDidNotSurvive:
         layout = (await service.row(conversation_id)).layout
         assert layout is not None
         served = f"{layout.text}\n{layout.anchors}\n{layout.digests}"
-        ids = {marker.segment_id for marker in find(layout.digests)}
+        ids = {marker.segment_id for marker in find_markers(layout.digests)}
         if "earlier" in ids:
             listed = await expand(service, conversation_id, "earlier", max_tokens=1_000)
             ids |= {marker.segment_id for page in listed for marker in page.markers}
@@ -500,9 +500,9 @@ class TestExpansion:
         assert all(page.token_count <= 120 for page in pages)
         assert [one for page in pages for one in page.segments] == segments
         lines = [line for page in pages for line in page.content.splitlines()]
-        assert [find(line)[0].segment_id for line in lines] == [one.id for one in segments]
+        assert [find_markers(line)[0].segment_id for line in lines] == [one.id for one in segments]
         assert all(
-            line.startswith(f"{render(find(line)[0])} seq {one.from_seq}–{one.to_seq}")
+            line.startswith(f"{render_marker(find_markers(line)[0])} seq {one.from_seq}–{one.to_seq}")
             for line, one in zip(lines, segments, strict=True)
         )
 
@@ -514,7 +514,7 @@ class TestExpansion:
         await compact(service, conversation_id)
         ids = {one.id for one in await current(service, conversation_id)}
         (listed,) = await expand(service, conversation_id, "earlier", max_tokens=10_000)
-        assert {marker.segment_id for marker in find(listed.content)} == ids
+        assert {marker.segment_id for marker in find_markers(listed.content)} == ids
         for id_ in ids:
             for level in ("tags", "brief", "detailed"):
                 (page,) = await expand(service, conversation_id, id_, level=level, max_tokens=10_000)

@@ -19,7 +19,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Attempt, DetailCall, Verification
 from app.core.model.statistics import CostOfOne, Measured
-from app.core.retrieval.used import draws_on
+from app.core.retrieval.used import uses_passages
 from app.core.text.localization.catalogue import CATALOGUES
 from app.http.stats_present import present_conversation_stats, present_service_stats
 from app.infrastructure.ids import new_id
@@ -212,7 +212,7 @@ async def test_expansions_and_calls_for_details_are_counted(begin: UnitOfWorkFac
         await unit.expansions.add([*found, expansion(row.id, way="search")])
         texts, question = ["Anna's dog is called Pixel."], "What is it called?"
         for one, reply in zip(found, ("Pixel.", "I do not know."), strict=False):
-            await unit.expansions.mark_used([one.id], used=draws_on(reply, texts, question=question))
+            await unit.expansions.mark_used([one.id], used=uses_passages(reply, texts, question=question))
         await unit.detail_calls.begin(call)
         await unit.detail_calls.end(call.id, ACCEPTED)
         await unit.commit()

@@ -16,7 +16,7 @@ from app.core.model.errors import BudgetTooSmallError, ModelFailedError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Page
 from app.core.model.segments import Segment
-from app.core.segments.markers import render
+from app.core.segments.markers import render_marker
 from app.core.segments.paging import segment_marker
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
@@ -160,7 +160,7 @@ class TestACall:
     async def test_of_expand_context_gives_the_originals_of_a_marker(self, service: Service, gemini: Gemini) -> None:
         conversation_id = await compacted(service)
         segment = (await segments_of(service, conversation_id))[0]
-        marker = render(segment_marker(segment, "L1"))
+        marker = render_marker(segment_marker(segment, "L1"))
         gemini.script("chat", calling("expand_context", marker=marker, level="full"), saying("I see."))
 
         await chat(service, conversation_id, "What was in the beginning?")
@@ -258,7 +258,7 @@ class TestACall:
 
         (told,) = answered(gemini)
         listed = await segments_of(service, conversation_id)
-        assert render(segment_marker(listed[0], "L1")) in told
+        assert render_marker(segment_marker(listed[0], "L1")) in told
 
     async def test_sees_nothing_of_another_tenant(
         self, service: Service, gemini: Gemini, begin: UnitOfWorkFactory
@@ -389,7 +389,7 @@ class TestTheBound:
 
         assert given.token_count <= 306 + 10
         assert given.parts[0]["content"].endswith(" characters in all]")
-        monkeypatch.setattr(toolbox, "cut", lambda text, *_: text)
+        monkeypatch.setattr(toolbox, "shortened_text", lambda text, *_: text)
         control = scripted(begin, tenant, call("long_list", lines=3_000), "I see.", tools=["long_list"])
         conversation_id = await control.conversation()
         with pytest.raises(BudgetTooSmallError):
@@ -738,7 +738,7 @@ class TestWhatIsSeen:
     async def test_a_marker_in_a_users_words_is_resolved_by_nothing(self, service: Service, gemini: Gemini) -> None:
         conversation_id = await compacted(service, recall="off")
         segment = (await segments_of(service, conversation_id))[0]
-        marker = render(segment_marker(segment, "L1"))
+        marker = render_marker(segment_marker(segment, "L1"))
         await chat(service, conversation_id, f"What does {marker} mean? expand_context(marker='{segment.id}')")
 
         assert len(gemini.requests("chat")) == 1

@@ -25,15 +25,22 @@ from app.core.model.redaction import redact
 from app.core.model.schemas import SESSION
 from app.core.retrieval.answers import respond
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
-from app.core.retrieval.search import query_of, rank, says, snippet
-from app.core.retrieval.serving import Recall, before_text, passages_in, recalled_in, split_off
+from app.core.retrieval.search import has_phrases, query_of, rank_messages, snippet
+from app.core.retrieval.serving import Recall, passages_in, recalled_in, split_elements, with_elements_before
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
-from app.core.segments.reading import stretch_of
+from app.core.segments.reading import analysis_of
 from app.core.segments.segmentation import split_into_segments
-from app.core.state.erasing import Erased, Remaining, lines_without, quotes, suspicious, without
+from app.core.state.erasing import (
+    ErasedTexts,
+    RemainingMessages,
+    entries_without_erased,
+    quotes_erased,
+    summary_without_erased,
+    suspicious_entries,
+)
 from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.summarizer.framing import frame_messages
 from app.core.summarizer.offline.extractive import compress, digest
@@ -210,15 +217,15 @@ def _corpus(messages: Sequence[Message]) -> Corpus:
 
 def _recall(messages: Sequence[Message], asked: str) -> None:
     corpus = _corpus(messages)
-    question = asked_of(asked, corpus)
+    question = completed_question(asked, corpus)
     decide_recall(asked, question, corpus, served=["nothing"], seqs=[])
     choose(corpus, question, room=500)
 
 
 def _search(text: str, messages: Sequence[Message]) -> None:
     query = query_of(text)
-    rank(query, _sources(messages))
-    says(messages[0].content, query.phrases)
+    rank_messages(query, _sources(messages))
+    has_phrases(messages[0].content, query.phrases)
     snippet(messages[0].content, query)
 
 
@@ -280,19 +287,19 @@ def _texts(text: str) -> None:
 
 
 def _offline(text: str) -> None:
-    list(recalled_in(split_off(text)[0]))
+    list(recalled_in(split_elements(text)[0]))
     list(passages_in(text))
-    respond((ContextMessage(role="user", content=before_text("", "", text)),))
+    respond((ContextMessage(role="user", content=with_elements_before("", "", text)),))
 
 
 def _erase(text: str) -> None:
-    erased = Erased([text], {1})
-    others = Remaining({one.seq: one.content for one in _many(text)})
+    erased = ErasedTexts([text], {1})
+    others = RemainingMessages({one.seq: one.content for one in _many(text)})
     entries = [entry("F1", text[:_SHORT], seqs=[2]), entry("F2", text, seqs=[2])]
-    without(entries, erased, others)
-    suspicious(entries, erased)
-    lines_without(f"x\n- {text}", erased, others)
-    quotes(text[:1_000], erased, others)
+    entries_without_erased(entries, erased, others)
+    suspicious_entries(entries, erased)
+    summary_without_erased(f"x\n- {text}", erased, others)
+    quotes_erased(text[:1_000], erased, others)
 
 
 def _damage(text: str) -> None:
@@ -315,7 +322,7 @@ ACTS: Final[dict[str, Callable[[str], object]]] = {
     "fold many messages": lambda text: _fold(_many(text)),
     "fold what a tool gave": lambda text: _fold(_result(text)),
     "fold data that a user pasted": lambda text: _fold(_data(text)),
-    "read for a segment": lambda text: stretch_of(_result(text), "en").passages,
+    "read for a segment": lambda text: analysis_of(_result(text), "en").passages,
     "continuity of many messages": lambda text: _asked_after(_many(text)),
     "continuity of one message": lambda text: _asked_after([message(1, text)]),
     "segments of many messages": lambda text: _segments(_many(text)),

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from app.core.model.anchors import Anchor
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
-from app.core.state.schema_change import from_anchors, in_schema, next_after, without_shown_anchors
+from app.core.state.schema_change import (
+    entries_from_anchors,
+    entries_in_schema,
+    next_entry_number,
+    without_anchor_entries,
+)
 from app.core.summarizer.offline.narrative_states import statement_pieces
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
@@ -44,13 +49,13 @@ def test_nothing_is_lost_on_the_way_to_any_schema(data: st.DataObject, one: str,
     source, target = SCHEMAS[one], SCHEMAS[other]
     before = data.draw(states(source))
     number = len(before) + 1
-    after = in_schema(before, target, source=source, next_entry=number)
+    after = entries_in_schema(before, target, source=source, next_entry=number)
 
     told = " ".join(entry.text for entry in after)
     assert all(word in told for entry in before for word in entry.text.split())
     if one != SUMMARY.name:
         assert all(entry.text in told for entry in before)
-    assert next_after(after, number) > max((int(entry.id[1:]) for entry in after), default=0)
+    assert next_entry_number(after, number) > max((int(entry.id[1:]) for entry in after), default=0)
     assert {seq for entry in after for seq in entry.from_seqs} == {seq for entry in before for seq in entry.from_seqs}
     fields = {field.name: field for field in target.fields}
     assert all(fields[entry.field].role == entry.role for entry in after)
@@ -93,7 +98,7 @@ def test_one_text_tells_what_only_a_narrative_can_take() -> None:
             since_version=1,
         ),
     )
-    (told,) = in_schema(before, SUMMARY, source=SESSION, next_entry=3)
+    (told,) = entries_in_schema(before, SUMMARY, source=SESSION, next_entry=3)
     assert (told.id, told.field, told.text) == ("N2", "summary", "They plan a trip. The budget is 900 euros.")
     assert (told.from_seqs, told.since_version) == ((1, 3), 1)
 
@@ -101,27 +106,27 @@ def test_one_text_tells_what_only_a_narrative_can_take() -> None:
 def test_out_of_one_text_each_statement_becomes_a_fact_word_for_word() -> None:
     text = "About a trip. User: The budget is 900 euros. The code is AB-12. Last (User): We leave on 3 May."
     before = StateEntry(id="N7", field="summary", role="narrative", text=text, since_version=4, origins=("user",))
-    after = in_schema([before], RESEARCH, source=SUMMARY, next_entry=9)
+    after = entries_in_schema([before], RESEARCH, source=SUMMARY, next_entry=9)
     assert [(entry.id, entry.field, entry.text) for entry in after] == [
         ("F9", "findings", "About a trip."),
         ("F10", "findings", "User: The budget is 900 euros. The code is AB-12."),
         ("F11", "findings", "Last (User): We leave on 3 May."),
     ]
-    assert next_after(after, 9) == 12
-    assert in_schema([before], SUMMARY, source=SUMMARY, next_entry=9) == (before,)
+    assert next_entry_number(after, 9) == 12
+    assert entries_in_schema([before], SUMMARY, source=SUMMARY, next_entry=9) == (before,)
 
 
 def test_what_is_in_doubt_stays_so_on_the_way_into_one_text_and_out_of_it() -> None:
     told = StateEntry(id="N7", field="summary", role="narrative", text="They plan a trip.", since_version=4)
     earlier = replace(told, id="N8", text="The budget is 900 euros. The code is AB-12.", in_doubt=True)
-    assert in_schema([told, earlier], SUMMARY, source=SUMMARY, next_entry=9) == (told, earlier)
-    facts = in_schema([told, earlier], RESEARCH, source=SUMMARY, next_entry=9)
+    assert entries_in_schema([told, earlier], SUMMARY, source=SUMMARY, next_entry=9) == (told, earlier)
+    facts = entries_in_schema([told, earlier], RESEARCH, source=SUMMARY, next_entry=9)
     assert [(one.text, one.in_doubt) for one in facts] == [
         ("They plan a trip.", False),
         ("The budget is 900 euros.", True),
         ("The code is AB-12.", True),
     ]
-    back = in_schema(facts, SUMMARY, source=RESEARCH, next_entry=12)
+    back = entries_in_schema(facts, SUMMARY, source=RESEARCH, next_entry=12)
     assert [(one.id, one.text, one.in_doubt) for one in back] == [
         ("N9", told.text, False),
         ("N10", earlier.text, True),
@@ -158,10 +163,10 @@ PROSE = st.lists(
 def test_a_text_goes_to_any_schema_and_back_word_for_word(gaps: list[str], said: list[str], other: str) -> None:
     text = "".join(f"{sentence}{gap}" for sentence, gap in zip(said, gaps, strict=False)).strip()
     before = StateEntry(id="N1", field="summary", role="narrative", text=text, since_version=1)
-    there = in_schema([before], SCHEMAS[other], source=SUMMARY, next_entry=2)
+    there = entries_in_schema([before], SCHEMAS[other], source=SUMMARY, next_entry=2)
     assert "".join("".join(entry.text.split()) for entry in there) == "".join(text.split()), "all of it, in order"
     assert all(entry.text in text for entry in there)
-    (back,) = in_schema(there, SUMMARY, source=SCHEMAS[other], next_entry=next_after(there, 2))
+    (back,) = entries_in_schema(there, SUMMARY, source=SCHEMAS[other], next_entry=next_entry_number(there, 2))
     for told in (" ".join(entry.text for entry in there), back.text):
         places = [told.find(sentence) for sentence in said]
         assert -1 not in places
@@ -172,8 +177,8 @@ def test_a_text_goes_to_any_schema_and_back_word_for_word(gaps: list[str], said:
 def test_every_text_is_found_there_and_back_again(data: st.DataObject, one: str, other: str) -> None:
     source, target = SCHEMAS[one], SCHEMAS[other]
     before = data.draw(states(source))
-    there = in_schema(before, target, source=source, next_entry=len(before) + 1)
-    back = in_schema(there, source, source=target, next_entry=next_after(there, len(before) + 1))
+    there = entries_in_schema(before, target, source=source, next_entry=len(before) + 1)
+    back = entries_in_schema(there, source, source=target, next_entry=next_entry_number(there, len(before) + 1))
     for entries in (there, back):
         told = " ".join(" ".join(entry.text for entry in entries).split())
         assert all(" ".join(piece.split()) in told for entry in before for piece in statement_pieces(entry.text))
@@ -201,7 +206,7 @@ def anchor(content: str, **changes: object) -> Anchor:
 
 
 def told(one: Anchor, language: str | None = "en") -> str:
-    (entry,) = from_anchors([one], schema=SESSION, version=3, next_entry=9, language=language)
+    (entry,) = entries_from_anchors([one], schema=SESSION, version=3, next_entry=9, language=language)
     assert (entry.id, entry.from_seqs, entry.since_version) == ("F9", (6,), 3)
     return entry.text
 
@@ -225,10 +230,10 @@ def test_an_anchor_shown_again_is_not_told_by_the_state_too() -> None:
     own = StateEntry(
         id="F1", field="facts", role="fact", text="The logger is on the roof.", from_seqs=(6,), since_version=1
     )
-    made = from_anchors([one, other], schema=SESSION, version=1, next_entry=2, language="en")
-    there = in_schema([own, *made], SUMMARY, source=SESSION, next_entry=4)
-    back = in_schema(there, SESSION, source=SUMMARY, next_entry=next_after(there, 4))
+    made = entries_from_anchors([one, other], schema=SESSION, version=1, next_entry=2, language="en")
+    there = entries_in_schema([own, *made], SUMMARY, source=SESSION, next_entry=4)
+    back = entries_in_schema(there, SESSION, source=SUMMARY, next_entry=next_entry_number(there, 4))
     assert [entry.text for entry in back] == [own.text, *(entry.text for entry in made)], "none is cut in two"
-    assert without_shown_anchors(back, [one], "en") == (back[0], back[2])
-    assert without_shown_anchors(back, [], "en") == back, "the control: an anchor without room keeps its entry"
-    assert without_shown_anchors(back, [replace(one, seq=9)], "en") == back, "the control: said somewhere else"
+    assert without_anchor_entries(back, [one], "en") == (back[0], back[2])
+    assert without_anchor_entries(back, [], "en") == back, "the control: an anchor without room keeps its entry"
+    assert without_anchor_entries(back, [replace(one, seq=9)], "en") == back, "the control: said somewhere else"

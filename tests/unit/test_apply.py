@@ -22,7 +22,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.schemas.session import SESSION
 from app.core.model.state import StateEntry
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import Applied, ApplyContext, apply_candidate
+from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate
 from app.core.state.layout import state_json
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.token_counts import estimate_text
@@ -59,7 +59,7 @@ def apply(
     last: bool = True,
     narrative: str = "Crates.",
     by_model: bool = False,
-) -> Applied | str:
+) -> AppliedCandidate | str:
     folded = sum(one.token_count for one in span)
     plan = CompactionPlan(
         from_seq=1,
@@ -97,7 +97,7 @@ def compacted(
     block_before: int = 0,
     version: int = 1,
     **changes: Any,
-) -> Applied | str:
+) -> AppliedCandidate | str:
     """The whole way of an answer: it is judged, then applied."""
     shares = budgets(policy)
     folded = sum(one.token_count for one in span if not one.is_protected)
@@ -148,14 +148,14 @@ def span_time() -> datetime:
     return SPAN[0].created_at
 
 
-def state_tokens(applied: Applied) -> int:
+def state_tokens(applied: AppliedCandidate) -> int:
     return estimate_text(state_json(SESSION, applied.state))
 
 
 def test_an_honest_candidate_is_applied_as_it_is() -> None:
     applied = apply([f"Crate {seq} goes to pier {seq}" for seq in range(1, 9)])
 
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert len(applied.state["logos"]) == 8
     assert applied.tokens_after < 3_000
     assert not [entry for entry in applied.entries if entry.pruned]
@@ -170,7 +170,7 @@ def test_a_state_over_its_cap_keeps_the_newest_facts_and_names_what_it_pushed_ou
     facts = [f"Crate {seq} holds {seq * 3} lamps for pier {seq}" for seq in range(1, 61)]
     applied = apply(facts, before=2_200)
 
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert state_tokens(applied) <= BUDGETS.state_cap
     assert applied.state["logos"][-1] == facts[-1]
     assert next(entry.text for entry in applied.entries if entry.pruned) == facts[0]
@@ -182,13 +182,13 @@ def test_a_narrative_that_the_cap_shortened_is_on_record() -> None:
     told = "Crates were packed. They were counted. Now they leave."
     for by_model in (True, False):
         applied = apply(facts, before=2_200, narrative=told, by_model=by_model)
-        assert isinstance(applied, Applied)
+        assert isinstance(applied, AppliedCandidate)
         (repair,) = applied.repairs or (None,)
         assert (repair is not None) is by_model
         if repair is not None:
             assert (repair.reason, repair.before, repair.after) == ("shortened", told, "Crates were packed.")
     applied = apply(facts[:20], narrative=told, by_model=True)
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert applied.repairs == (), "control: there is room for all of it"
 
 
@@ -197,7 +197,7 @@ def test_above_the_target_the_last_chunk_is_pruned_to_its_planned_size(*, last: 
     facts = [f"Crate {seq} holds {seq * 3} lamps for pier {seq}" for seq in range(1, 61)]
     applied = apply(facts, before=5_000, last=last)
 
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert BUDGETS.state_tokens * 0.8 < state_tokens(applied) <= most
     assert (state_tokens(applied) <= BUDGETS.state_tokens) is last
 
@@ -205,7 +205,7 @@ def test_above_the_target_the_last_chunk_is_pruned_to_its_planned_size(*, last: 
 def test_what_a_model_drops_from_a_full_state_stays_until_somebody_could_judge_it() -> None:
     facts = [f"Crate {seq} holds {seq * 3} lamps for pier {seq}" for seq in range(1, 61)]
     full = apply(facts, before=2_200)
-    assert isinstance(full, Applied)
+    assert isinstance(full, AppliedCandidate)
     served = tuple(entry for entry in full.entries if not entry.pruned)
     dropped = next(entry for entry in served if entry.field == "logos" and entry.text == facts[-2])
     after = tuple(replace(one, seq=one.seq + 60) for one in SPAN)
@@ -213,7 +213,7 @@ def test_what_a_model_drops_from_a_full_state_stays_until_somebody_could_judge_i
     drops = answer("Crates.", ships, dropped=[{"entry": dropped.id, "reason": "no_longer_relevant", "by_seq": 61}])
 
     once = compacted(drops, after, *served, version=2, block_before=900)
-    assert isinstance(once, Applied)
+    assert isinstance(once, AppliedCandidate)
     left = {entry.id: entry for entry in once.entries if not entry.pruned}
     assert left[dropped.id].in_doubt
     assert {entry.id for entry in served} - left.keys(), "others had to go"
@@ -221,7 +221,7 @@ def test_what_a_model_drops_from_a_full_state_stays_until_somebody_could_judge_i
     later = tuple(replace(one, seq=one.seq + 60) for one in after)
     boats = [fact(f"Boat {seq} holds {seq * 3} lamps for pier {seq}", seq) for seq in (121, 122, 123, 124, 125)]
     twice = compacted(answer("Crates.", boats), later, *left.values(), version=3, block_before=900)
-    assert isinstance(twice, Applied)
+    assert isinstance(twice, AppliedCandidate)
     gone = next(entry for entry in twice.entries if entry.id == dropped.id)
     assert gone.pruned, "control: nobody judged it, so it goes first in the next round"
 
@@ -275,8 +275,8 @@ SHORT = answer("Crates with lamps.", [fact("The crates hold lamps for the piers"
 def test_anchors_stand_in_the_block_and_are_weighed_but_not_counted_as_the_candidates_text() -> None:
     kept = [anchor(seq, f"Crate {seq} holds {seq * 3} lamps for pier {seq}") for seq in range(1, 11)]
     bare, applied = compacted(SHORT, LONG), compacted(SHORT, LONG, anchors=kept)
-    assert isinstance(bare, Applied)
-    assert isinstance(applied, Applied)
+    assert isinstance(bare, AppliedCandidate)
+    assert isinstance(applied, AppliedCandidate)
     assert all(one.content in applied.layout.anchors for one in kept)
     assert applied.layout.anchor_tokens > 0
     assert applied.tokens_after == bare.tokens_after + applied.layout.anchor_tokens
@@ -287,7 +287,7 @@ def test_anchors_beyond_their_room_stand_behind_the_marker() -> None:
         anchor(seq, f"Crate {seq} holds {seq * 3} lamps for pier {seq}, remember that well") for seq in range(1, 41)
     ]
     applied = compacted(SHORT, LONG, anchors=many)
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert applied.layout.anchors_behind_marker > 0
     assert applied.layout.anchor_tokens <= (BUDGETS.anchor_tokens or 0) + 5
 
@@ -303,7 +303,7 @@ def test_a_short_conversation_of_little_but_anchors_is_still_compacted() -> None
 
     applied = compacted(told, span, anchors=anchors)
 
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert sum(one.token_count for one in anchors) < (BUDGETS.anchor_tokens or 0), "all of them had their room"
     assert applied.layout.anchors_behind_marker > 0
     assert applied.tokens_after < 200 + sum(one.token_count for one in span)
@@ -319,10 +319,10 @@ def test_without_a_share_anchors_that_do_not_fit_reject_the_compaction() -> None
     many = [anchor(seq, LONG[seq - 1].content[:280], number) for number in range(2) for seq in range(1, 41)]
     assert compacted(SHORT, LONG, anchors=many, policy=policy) == "anchors_over_budget"
     few = compacted(SHORT, LONG, anchors=many[:3], policy=policy)
-    assert isinstance(few, Applied)
+    assert isinstance(few, AppliedCandidate)
     assert few.layout.anchors_behind_marker == 0
     shared = compacted(SHORT, LONG, anchors=many)
-    assert isinstance(shared, Applied)
+    assert isinstance(shared, AppliedCandidate)
 
 
 def replace_policy(**changes: Any) -> CompactionPolicy:
@@ -336,8 +336,8 @@ def test_a_models_proposals_are_taken_as_verbatim_quotes_only() -> None:
         {"type": "decision", "quote": "Crate 4 holds 99 lamps", "seq": 4},
     ]
     applied = compacted(json.dumps(raw), LONG)
-    assert isinstance(applied, Applied)
-    assert [(one.seq, one.content) for one in applied.found] == [(3, "Crate 3 holds 9 lamps for pier 3")]
+    assert isinstance(applied, AppliedCandidate)
+    assert [(one.seq, one.content) for one in applied.proposed_anchors] == [(3, "Crate 3 holds 9 lamps for pier 3")]
     assert "Crate 3 holds 9 lamps for pier 3" in applied.layout.anchors
 
 
@@ -354,7 +354,7 @@ EXACT = [
 @pytest.mark.case("26")
 def test_what_the_summary_lost_is_quoted_and_counted() -> None:
     applied = compacted(SHORT, EXACT)
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert any("A-7781" in text and "48 500 EUR" in text for text in applied.state["logos"])
     assert applied.counts.restored_by_code >= 1
 
@@ -363,15 +363,15 @@ def test_what_the_summary_lost_is_quoted_and_counted() -> None:
 def test_control_without_survival_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.core.state.apply.lost_sentences", lambda *_, **__: [])
     applied = compacted(SHORT, EXACT)
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert not any("A-7781" in text for text in applied.state["logos"])
 
 
 def test_compacting_the_same_span_again_adds_nothing() -> None:
     once = compacted(SHORT, EXACT)
-    assert isinstance(once, Applied)
+    assert isinstance(once, AppliedCandidate)
     again = compacted(SHORT, EXACT, *once.entries, block_before=once.layout.tokens, version=2)
-    assert isinstance(again, Applied)
+    assert isinstance(again, AppliedCandidate)
     assert [(one.id, one.text) for one in again.entries] == [(one.id, one.text) for one in once.entries]
     assert (again.counts.added, again.counts.restored_by_code) == (0, 0)
 
@@ -380,7 +380,7 @@ def test_ungrounded_items_are_counted_on_the_compaction() -> None:
     applied = compacted(
         answer("Crates.", [fact("The crates hold 99999 parrots", 1), fact("Crate 1 has 3 lamps", 1)]), LONG
     )
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert applied.counts.ungrounded == 1
     assert not any("parrots" in text for text in applied.state["logos"])
 
@@ -398,7 +398,7 @@ def test_a_fact_of_the_first_turns_is_there_after_each_of_many_compactions() -> 
 
 @pytest.mark.control("23")
 def test_control_without_sparing_the_first_facts_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.state.pruning._FIRST", 0)
+    monkeypatch.setattr("app.core.state.pruning._SPARED_FIRST_FACTS", 0)
     assert "KD-20418" not in after_rounds(5)[-1]
 
 
@@ -427,7 +427,7 @@ def after_rounds(rounds: int) -> list[str]:
         if number == 0:
             told = [fact("Customer number KD-20418, mail ada@example.org", 1), *told]
         applied = compacted(answer("Crates leave.", told), span, *entries, block_before=block, version=number + 1)
-        assert isinstance(applied, Applied)
+        assert isinstance(applied, AppliedCandidate)
         entries, block = tuple(one for one in applied.entries if not one.pruned), applied.layout.tokens
         assert state_tokens(applied) <= BUDGETS.state_cap
         states.append(" ".join(applied.state["logos"]))
@@ -445,8 +445,8 @@ def test_what_a_model_quotes_itself_stays_before_what_rules_found() -> None:
 
     applied = compacted(told, span, anchors=anchors)
 
-    assert isinstance(applied, Applied)
+    assert isinstance(applied, AppliedCandidate)
     assert applied.layout.anchors_behind_marker > 0
     assert str(quote["quote"]) in applied.layout.anchors
     assert applied.tokens_after < 200 + sum(one.token_count for one in span)
-    assert [one.content for one in applied.found] == [quote["quote"]], "it is stored"
+    assert [one.content for one in applied.proposed_anchors] == [quote["quote"]], "it is stored"

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.context.assembly import AssembledContext, Material, assemble
-from app.core.context.drafts import first_draft, size_of
-from app.core.context.fitting import Room, fit
+from app.core.context.assembly import AssembledContext, ContextInputs, assemble
+from app.core.context.drafts import draft_tokens, first_draft
+from app.core.context.fitting import TokenLimits, fit
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError
 from app.core.text.token_counts import weigh
@@ -42,7 +42,7 @@ def said(count: int, words: int = 20, policy: Any = POLICY) -> list[Message]:
     ]
 
 
-def put_together(source: Material, budget: int | None = None) -> AssembledContext:
+def put_together(source: ContextInputs, budget: int | None = None) -> AssembledContext:
     return assemble(source, digest=digest, budget=budget)
 
 
@@ -312,7 +312,7 @@ def test_what_was_not_loaded_counts_and_can_only_be_cut() -> None:
     late = [one for one in messages if one.seq > 10]
     missing = sum(one.token_count for one in messages[:10])
     held = tuple(one for one in messages[:10] if one.is_protected)
-    partly = Material(
+    partly = ContextInputs(
         conversation=whole.conversation,
         schema=whole.schema,
         policy=whole.policy,
@@ -326,7 +326,7 @@ def test_what_was_not_loaded_counts_and_can_only_be_cut() -> None:
     assert put_together(partly).truncated == put_together(whole).truncated
 
 
-def _minimum(source: Material, budget: int | None) -> int | None:
+def _minimum(source: ContextInputs, budget: int | None) -> int | None:
     try:
         put_together(source, budget)
     except BudgetTooSmallError as error:
@@ -373,8 +373,8 @@ def test_what_is_recalled_moves_neither_the_cut_nor_the_digest_unless_it_takes_m
     whole = first_draft(source)
     rooms = range(1_000, 2_000, 7)
     for tokens in rooms:
-        draft = fit(source, whole, Room(tokens=tokens, anchors=None), noted)
-        assert size_of(source, draft) <= tokens
-        assert size_of(source, draft) > 0.75 * tokens
+        draft = fit(source, whole, TokenLimits(tokens=tokens, anchors=None), noted)
+        assert draft_tokens(source, draft) <= tokens
+        assert draft_tokens(source, draft) > 0.75 * tokens
     assert len(asked) <= 17
     assert len(rooms) > 140

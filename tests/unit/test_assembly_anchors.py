@@ -15,9 +15,9 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, Tool
 
 from app.core.anchors.serving import LEAST_ROOM, Servable, serve
 from app.core.context import fitting
-from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors
+from app.core.context.assembly import AssembledContext, ContextInputs, assemble, available_anchor_tokens, exceeds_budget
 from app.core.context.drafts import Draft, first_draft, with_anchors
-from app.core.context.fitting import FirstToGo, Room, fit
+from app.core.context.fitting import RemovedFirst, TokenLimits, fit
 from app.core.model.anchors import Anchor, Proposer
 from app.core.model.conversation import Message, Quiet
 from app.core.model.errors import BudgetTooSmallError
@@ -47,7 +47,7 @@ def made_of(
     policy: CompactionPolicy = POLICY,
     boundary: int = 0,
     anchors: Sequence[Anchor] | None = None,
-) -> Material:
+) -> ContextInputs:
     """The material that the service would load, with the layout that it would have stored."""
     found = anchors_of(messages) if anchors is None else anchors
     source = material(messages, policy=policy, state=STATE if boundary else None, boundary=boundary)
@@ -67,7 +67,7 @@ def made_of(
     return replace(source, anchors=tuple(found))
 
 
-def put_together(source: Material, budget: int | None = None) -> AssembledContext:
+def put_together(source: ContextInputs, budget: int | None = None) -> AssembledContext:
     return assemble(source, digest=digest, budget=budget)
 
 
@@ -90,7 +90,7 @@ def talk_of(count: int, *, words: int = 20, policy: CompactionPolicy = POLICY) -
     return [message(seq, line, policy=policy, token_count=words + 8) for seq, line in enumerate(lines, start=1)]
 
 
-def set_by(source: Material, seq: int, by: Proposer) -> Material:
+def set_by(source: ContextInputs, seq: int, by: Proposer) -> ContextInputs:
     changed = [replace(one, proposed_by=by) if one.seq == seq else one for one in source.anchors]
     return replace(source, anchors=tuple(changed))
 
@@ -263,7 +263,7 @@ def test_the_order_of_removal(share: float | None) -> None:
     assert lost["digest"] > lost["style"]
 
 
-def folded_with_facts(*, decided: str) -> Material:
+def folded_with_facts(*, decided: str) -> ContextInputs:
     """A folded talk with many anchors, and a state whose facts hold exact values."""
     policy = policy_of(context_window=4_000, anchor_share=None)
     messages = [
@@ -321,15 +321,15 @@ def test_in_a_turn_facts_make_way_while_all_anchors_fit_and_else_what_tells_leas
     without_facts = replace(exact, conversation=replace(exact.conversation, compressed_state=None))
     small, large, of_budget = 0, 0, 0
     for tokens in range(200, 1_200, 25):
-        room = Room(tokens=tokens, anchors=None, first_to_go="facts")
+        room = TokenLimits(tokens=tokens, anchors=None, removed_first="facts")
         found = fit(exact, first_draft(exact), room, digest)
         bare = fit(without_facts, replace(first_draft(exact), state=None), room, digest)
-        if not bare.behind_marker:
+        if not bare.anchors_behind_marker:
             if bare.left_out == found.left_out:
-                assert not found.behind_marker, tokens
+                assert not found.anchors_behind_marker, tokens
                 large += 1
-            asked = fit(exact, first_draft(exact), replace(room, first_to_go="least"), digest)
-            of_budget += asked.behind_marker
+            asked = fit(exact, first_draft(exact), replace(room, removed_first="least"), digest)
+            of_budget += asked.anchors_behind_marker
         else:
             assert "Vera Brandt" in (found.state or ""), tokens
             small += 1
@@ -342,8 +342,8 @@ def test_in_a_turn_what_is_left_of_facts_and_anchors_stays_the_same_for_the_next
     exact = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
     longer = replace(exact, tail=(*exact.tail, message(61, "Then: The order 15 of Vera Brandt costs $1550.", "user")))
 
-    def blocks(first: FirstToGo) -> list[tuple[str | None, str]]:
-        room = Room(tokens=600, anchors=None, first_to_go=first)
+    def blocks(first: RemovedFirst) -> list[tuple[str | None, str]]:
+        room = TokenLimits(tokens=600, anchors=None, removed_first=first)
         return [(one.state, one.anchors) for one in (fit(each, first_draft(each), room, digest) for each in both)]
 
     both = [replace(exact, tail=exact.tail[-1:]), replace(longer, tail=longer.tail[-1:])]
@@ -361,7 +361,7 @@ def test_anchors_that_a_user_set_stay_whatever_the_others_tell() -> None:
     assert f"#{seq} (user)" in block(put_together(set_by(exact, seq, "user"), budget))
 
 
-def _within(source: Material, budget: int) -> AssembledContext | None:
+def _within(source: ContextInputs, budget: int) -> AssembledContext | None:
     try:
         return put_together(source, budget)
     except BudgetTooSmallError:
@@ -455,11 +455,11 @@ def test_what_was_never_loaded_is_left_out_and_an_orphaned_result_with_it() -> N
 def test_anchors_are_needed_only_where_something_has_to_go() -> None:
     small = made_of(talk_of(10))
 
-    assert not exceeds(small)
-    assert exceeds(small, budget=50)
-    assert exceeds(made_of(talk_of(300)))
+    assert not exceeds_budget(small)
+    assert exceeds_budget(small, budget=50)
+    assert exceeds_budget(made_of(talk_of(300)))
     keeping = policy_of(context_window=4_000, on_failure="keep_full")
-    assert not exceeds(made_of(talk_of(300, policy=keeping), policy=keeping))
+    assert not exceeds_budget(made_of(talk_of(300, policy=keeping), policy=keeping))
 
 
 @pytest.mark.long
@@ -573,7 +573,7 @@ def _legal_boundary(messages: Sequence[Message], wanted: int) -> int:
     return wanted
 
 
-def _check_told(source: Material, found: AssembledContext) -> None:
+def _check_told(source: ContextInputs, found: AssembledContext) -> None:
     """Insist that every message that is not served is named: covered, truncated, or in a warning (law I10)."""
     served = {one.seq for one in found.messages if one.seq}
     spoken = {one.seq for one in (*source.held, *source.tail) if (one.content or one.parts) and not one.is_command}
@@ -638,7 +638,7 @@ def test_no_step_gives_anchors_more_room_than_is_read_for(
     )
     given: list[int] = []
 
-    def seen(material: Material, draft: Draft, *, room: int | None) -> Draft:
+    def seen(material: ContextInputs, draft: Draft, *, room: int | None) -> Draft:
         assert room is not None
         staying = sum(one.token_count for one in material.servable(draft).within(LEAST_ROOM).shown)
         given.append(room - staying)
@@ -649,7 +649,7 @@ def test_no_step_gives_anchors_more_room_than_is_read_for(
         given.clear()
         with contextlib.suppress(BudgetTooSmallError):
             put_together(source, budget)
-        most = room_for_anchors(source, budget)
+        most = available_anchor_tokens(source, budget)
         assert most is not None
         assert not [(room, most, budget) for room in given if room > most]
 
@@ -659,7 +659,7 @@ def test_all_anchors_are_read_where_none_has_to_go_or_their_weight_is_not_known(
         policy_of(context_window=4_000, anchor_share=None),
         policy_of(context_window=4_000, estimator="bytes"),
     ):
-        assert room_for_anchors(made_of(talk_of(20, policy=policy), policy=policy), 500) is None
+        assert available_anchor_tokens(made_of(talk_of(20, policy=policy), policy=policy), 500) is None
 
 
 @pytest.mark.parametrize(

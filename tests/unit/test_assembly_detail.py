@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.context.assembly import AssembledContext, Material, assemble
+from app.core.context.assembly import AssembledContext, ContextInputs, assemble
 from app.core.context.drafts import Detail
-from app.core.context.larger_budget import places_to_read, with_choice
+from app.core.context.larger_budget import ranges_to_read, with_detail_options
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.segments import Level, ServableSegment
@@ -34,7 +34,7 @@ def told(level: Level, number: int, words: int) -> str:
     return f"Point {number} at {level} " + f"{TOPICS[number % 10]} " * words
 
 
-def conversation(sizes: Sequence[tuple[int, int]]) -> tuple[Material, list[Message]]:
+def conversation(sizes: Sequence[tuple[int, int]]) -> tuple[ContextInputs, list[Message]]:
     """Covered segments of these sizes and two messages after them; nothing of the segments is read yet."""
     messages: list[Message] = []
     segments: list[ServableSegment] = []
@@ -70,12 +70,12 @@ def anchor_at(seq: int) -> FoundAnchor:
     return FoundAnchor(type="decision", content=f"So {seq}.", seq=seq, offset=0, importance=0.5, token_count=9)
 
 
-def served(source: Material, messages: Sequence[Message], budget: int, question: str = "") -> AssembledContext:
+def served(source: ContextInputs, messages: Sequence[Message], budget: int, question: str = "") -> AssembledContext:
     """As in the service, what has room is read, then everything is assembled."""
     if question:
         source = replace(source, recall=Recall(question=question, corpus=corpus(messages), is_explicit=True))
-    source = with_choice(source)
-    places = places_to_read(source, budget)
+    source = with_detail_options(source)
+    places = ranges_to_read(source, budget)
     read = [one for first, last in places for one in messages[first - 1 : last]]
     return assemble(source.with_originals(read), digest=digest, budget=budget)
 
@@ -89,7 +89,7 @@ def verbatim(context: AssembledContext) -> set[int]:
     return inside | {seq for one in context.sections if one.kind in {"held", "tail", "recalled"} for seq in one.seqs}
 
 
-def least(source: Material) -> int:
+def least(source: ContextInputs) -> int:
     """The smallest budget in which nothing has to go."""
     whole = assemble(replace(source, detail=Detail()), digest=digest, budget=100_000)
     return spent(whole)
@@ -137,10 +137,10 @@ def test_what_was_reckoned_once_and_where_anchors_stand_serve_the_same(
     if asks:
         source = replace(source, recall=Recall(question=question, corpus=corpus(messages), is_explicit=True))
     unread = source if asks else replace(source, anchors=())
-    there = replace(unread, detail=replace(source.detail, quoted=tuple(quoted)))
+    there = replace(unread, detail=replace(source.detail, anchor_seqs=tuple(quoted)))
     found = []
-    for one in (source, with_choice(source), there, with_choice(there)):
-        places = places_to_read(one, budget)
+    for one in (source, with_detail_options(source), there, with_detail_options(there)):
+        places = ranges_to_read(one, budget)
         read = one.with_originals([each for first, last in places for each in messages[first - 1 : last]])
         found.append((places, assemble(read, digest=digest, budget=budget)))
     assert all(one == found[0] for one in found)
@@ -179,8 +179,8 @@ def test_without_a_budget_the_stored_layout_is_served() -> None:
 def test_in_a_turn_it_keeps_to_its_room_and_a_longer_tail_changes_nothing_before_it() -> None:
     source, messages = conversation([(4, 60)] * 6)
     laid_out = assemble(source, digest=digest)
-    turning = replace(source, detail=replace(source.detail, room=700))
-    read = [one for first, last in places_to_read(turning, 5_000) for one in messages[first - 1 : last]]
+    turning = replace(source, detail=replace(source.detail, max_added_tokens=700))
+    read = [one for first, last in ranges_to_read(turning, 5_000) for one in messages[first - 1 : last]]
     turning = turning.with_originals(read)
     more = [message(seq, f"Then {seq}.", policy=POLICY) for seq in range(27, 31)]
     longer = replace(turning, tail=(*turning.tail, *more))
@@ -193,14 +193,14 @@ def test_in_a_turn_it_keeps_to_its_room_and_a_longer_tail_changes_nothing_before
 
 def test_where_levels_are_chosen_no_originals_come_back() -> None:
     source, messages = conversation([(4, 60)] * 6)
-    closed = replace(source, detail=replace(source.detail, opens=False))
+    closed = replace(source, detail=replace(source.detail, may_expand=False))
     found = served(closed, messages, 100_000)
 
     assert set(levels_of(found).values()) == {ORDER.index("L1")}
 
 
 def test_an_order_that_depended_on_the_room_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.context.larger_budget.within", lambda steps, room: steps[room % 3 :][:2])
+    monkeypatch.setattr("app.core.context.larger_budget.fitting_steps", lambda steps, room: steps[room % 3 :][:2])
     source, messages = conversation([(4, 60)] * 6)
     found = [levels_of(served(source, messages, least(source) + 1_500 + more)) for more in range(4)]
 

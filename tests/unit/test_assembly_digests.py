@@ -12,13 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.context import fitting
-from app.core.context.assembly import SEQS, AssembledContext, Material, Section, assemble, exceeds
+from app.core.context.assembly import (
+    MOST_LISTED_SEQS,
+    AssembledContext,
+    ContextInputs,
+    Section,
+    assemble,
+    exceeds_budget,
+)
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.gauge import breakdown_of
 from app.core.model.segments import LEVELS, Level, ServableSegment, ShownSegment
 from app.core.retrieval.serving import Passage
 from app.core.segments.markers import EARLIER_MARKER
-from app.core.state.digesting import NO_DIGESTS, Digestible, Digests, shares_of
+from app.core.state.digesting import NO_DIGESTS, Digests, DigestSource, digest_token_shares
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import Estimator
 from tests.builders import message, policy_of
@@ -53,12 +60,12 @@ def segments_of(boundary: int, size: int = 5) -> list[ServableSegment]:
 
 
 def digested(
-    source: Material,
+    source: ContextInputs,
     segments: Sequence[ServableSegment] | None = None,
     *,
     room: int | None = None,
     total: int | None = None,
-) -> Material:
+) -> ContextInputs:
     """With the digests that the service would have laid out, and with what it loads if something has to go."""
     found = segments_of(source.conversation.boundary_seq) if segments is None else list(segments)
     source = replace(source, segments=tuple(found), segments_total=total or len(found))
@@ -66,15 +73,17 @@ def digested(
     assert layout is not None
     allotted = source.budgets.digest_room(beside=layout.tokens + sum(one.token_count for one in source.held))
     room = allotted if room is None else min(room, allotted)
-    layout = with_digests(layout, source.digestible, room=room, room_to_keep=None, served_as=source.policy.served_as)
+    layout = with_digests(
+        layout, source.digest_source, max_tokens=room, room_to_keep=None, served_as=source.policy.served_as
+    )
     return replace(source, conversation=replace(source.conversation, layout=layout))
 
 
-def made(count: int = 40, boundary: int = 30, *, policy: Any = POLICY, **more: Any) -> Material:
+def made(count: int = 40, boundary: int = 30, *, policy: Any = POLICY, **more: Any) -> ContextInputs:
     return digested(made_of(talk_of(count, policy=policy), policy=policy, boundary=boundary), **more)
 
 
-def put_together(source: Material, budget: int | None = None) -> AssembledContext:
+def put_together(source: ContextInputs, budget: int | None = None) -> AssembledContext:
     return assemble(source, digest=digest, budget=budget)
 
 
@@ -136,14 +145,14 @@ def test_every_shown_segment_has_a_section_with_its_level_and_its_messages() -> 
 
 
 def test_a_long_segment_is_told_by_its_first_and_last_message() -> None:
-    long, short = segment(1, 1, SEQS + 1), segment(2, SEQS + 2, 2 * SEQS + 1)
+    long, short = segment(1, 1, MOST_LISTED_SEQS + 1), segment(2, MOST_LISTED_SEQS + 2, 2 * MOST_LISTED_SEQS + 1)
     policy = policy_of(context_window=40_000)
-    messages = [message(seq, f"word {seq}", policy=policy) for seq in range(1, 2 * SEQS + 10)]
-    source = digested(made_of(messages, policy=policy, boundary=2 * SEQS + 1), [long, short])
+    messages = [message(seq, f"word {seq}", policy=policy) for seq in range(1, 2 * MOST_LISTED_SEQS + 10)]
+    source = digested(made_of(messages, policy=policy, boundary=2 * MOST_LISTED_SEQS + 1), [long, short])
     seqs = {one.segment_id: one.seqs for one in of_digests(put_together(source))}
 
-    assert seqs["point_1"] == (1, SEQS + 1)
-    assert seqs["point_2"] == tuple(range(SEQS + 2, 2 * SEQS + 2))
+    assert seqs["point_1"] == (1, MOST_LISTED_SEQS + 1)
+    assert seqs["point_2"] == tuple(range(MOST_LISTED_SEQS + 2, 2 * MOST_LISTED_SEQS + 2))
 
 
 def test_every_marker_that_is_served_is_listed() -> None:
@@ -289,10 +298,10 @@ def test_tokens_are_shared_out_to_the_last_one() -> None:
     shown = (ShownSegment(id="point_1", level="L2", from_seq=1, to_seq=5),)
     element = put_together(made()).messages[1].content.partition("<digests>")[1] + "\n[a →L1:point_1] x\n</digests>"
     for tokens in range(60):
-        shares = shares_of(Digests(element=element, segments=shown), tokens)
+        shares = digest_token_shares(Digests(element=element, segments=shown), tokens)
         assert sum(part for _, part in shares) == tokens
         assert [one for one, _ in shares if one] == list(shown)
-    assert shares_of(NO_DIGESTS, 0) == []
+    assert digest_token_shares(NO_DIGESTS, 0) == []
 
 
 @examples(1.5)
@@ -322,9 +331,10 @@ def test_what_is_served_fits_where_it_stands_and_more_room_never_shows_fewer(
     policy = policy_of(context_window=4_000, estimator=estimator)
     layout = made_of(talk_of(12, policy=policy), policy=policy, boundary=10).conversation.layout
     assert layout is not None
-    source = Digestible(segments=found, total=len(found) + hidden, levels=levels, estimator=estimator)
+    source = DigestSource(segments=found, total=len(found) + hidden, levels=levels, estimator=estimator)
     less, greater = (
-        with_digests(layout, source, room=tokens, room_to_keep=None, served_as="pair") for tokens in (room, room + more)
+        with_digests(layout, source, max_tokens=tokens, room_to_keep=None, served_as="pair")
+        for tokens in (room, room + more)
     )
 
     assert less.digest_tokens <= room
@@ -383,7 +393,7 @@ def test_any_conversation_with_segments_fits_or_is_refused(
     assert put_together(source, budget) == found
     shown = [one.segment_id for one in of_digests(found) if one.segment_id]
     assert shown == [one.segment_id for one in found.markers if one.segment_id not in ("anchors", "earlier")]
-    if not exceeds(source, budget=budget) and not query:
+    if not exceeds_budget(source, budget=budget) and not query:
         assert source.conversation.layout is not None
         assert found.gauge.breakdown.digests == source.conversation.layout.digest_tokens
     if shown and not query:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.context import joining
-from app.core.context.assembly import AssembledContext, Material, assemble
+from app.core.context.assembly import AssembledContext, ContextInputs, assemble
 from app.core.context.drafts import Draft, first_draft
 from app.core.model.conversation import Message
 from app.core.retrieval.corpus import Corpus, Source
@@ -60,7 +60,7 @@ def recalling(
     passages: Sequence[Passage] = (),
     policy: Any = POLICY,
     state: dict[str, Any] | None = STATE,
-) -> Material:
+) -> ContextInputs:
     """The material; a ``query`` of ``None`` stands for a turn, whose question is its last message."""
     source = material(messages, policy=policy, state=state, boundary=boundary)
     recall = Recall(
@@ -72,7 +72,7 @@ def recalling(
     return replace(source, recall=recall)
 
 
-def put_together(source: Material, budget: int | None = None) -> AssembledContext:
+def put_together(source: ContextInputs, budget: int | None = None) -> AssembledContext:
     return assemble(source, digest=digest, budget=budget)
 
 
@@ -209,7 +209,7 @@ def test_tools_data_keeps_room_in_the_measure_in_which_tools_spoke(monkeypatch: 
     found = len(recalled(1))
     assert found > 2 * len(recalled(16)), "an agent's ids stay"
 
-    monkeypatch.setattr(joining, "DATA_TO_TOOLS", 1_000)
+    monkeypatch.setattr(joining, "TOOL_DATA_RATIO", 1_000)
     assert found > 2 * len(recalled(1)), "the control: as it was, whoever said how much"
 
 
@@ -281,7 +281,7 @@ def test_a_pin_takes_no_more_of_a_small_budget_than_it_needs(needed: int) -> Non
     def fit(tokens: int) -> Draft:
         return whole if tokens >= needed else replace(whole, held=())
 
-    total, draft = joining.beside_pins(source, fit, 193, 170)
+    total, draft = joining.fit_with_all_held(source, fit, 193, 170)
     assert draft.held == whole.held != ()
     assert min(193 - needed, 170) - 170 / 32 - 1 <= total <= 193 - needed
 
@@ -291,7 +291,7 @@ def test_a_pin_that_never_fits_leaves_nothing_to_recall() -> None:
     source = recalling(said(41, policy=policy), boundary=36, policy=policy)
     without = replace(first_draft(source), held=())
 
-    assert joining.beside_pins(source, lambda _: without, 193, 170) == (0, without)
+    assert joining.fit_with_all_held(source, lambda _: without, 193, 170) == (0, without)
 
 
 def test_keep_full_recalls_only_in_what_is_free() -> None:

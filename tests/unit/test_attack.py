@@ -28,7 +28,7 @@ ROLES = {"Qn9999": "state"}
 def served_faults(texts: Sequence[str]) -> list[str]:
     """The faults in a block of ours with these texts of a user after it, in the form that a model is sent."""
     messages = [ContextMessage(role="user", content=text) for text in texts]
-    said = [Speech(role="user", text=message.content) for message in served.served_messages(messages)]
+    said = [Speech(role="user", text=message.content) for message in served.escaped_messages(messages)]
     roles = {**ROLES, **{one.canary: "user" for one in drawn(1, len(texts))}}
     expected = Expected(roles=roles, states=1, passages=0)  # type: ignore[arg-type]
     return faults([Speech(role="user", text=BLOCK), *said], expected)

@@ -11,7 +11,7 @@ from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS, SESSION
 from app.core.model.segments import LEVELS, Level
 from app.core.model.state import StateSchema
-from app.core.segments.markers import find
+from app.core.segments.markers import find_markers
 from app.core.text.language import detect
 from app.core.text.localization.catalogue import CATALOGUES
 from app.core.text.token_counts import estimate_text
@@ -110,7 +110,7 @@ def test_where_levels_are_on_it_says_how_a_marker_is_expanded(locale: str) -> No
     assert block.count("`<digests>`") == 1
     assert block.count("`expand_context`") == 1
     assert "→L1:" in block
-    assert find(block) == [], "an example is no marker: nobody can expand it"
+    assert find_markers(block) == [], "an example is no marker: nobody can expand it"
 
 
 @pytest.mark.parametrize("locale", ["en", "ru"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.core.context.assembly import AssembledContext, Material
+from app.core.context.assembly import AssembledContext, ContextInputs
 from app.core.retrieval.corpus import Corpus
 from bench import fidelity_measures
 from bench.fidelity import Found, evidence_table, interval, tables
@@ -65,7 +65,7 @@ def test_everything_that_is_served_counts() -> None:
 
 
 def test_a_context_over_its_budget_ends_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_much(material: Material, corpus: Corpus, question: str, budget: int) -> AssembledContext:
+    def too_much(material: ContextInputs, corpus: Corpus, question: str, budget: int) -> AssembledContext:
         return context(material, corpus, question, 3 * budget)
 
     monkeypatch.setattr(fidelity_measures, "context", too_much)

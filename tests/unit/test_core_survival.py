@@ -19,8 +19,8 @@ from app.core.model.schemas import SESSION, SUMMARY
 from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan
 from app.core.state import pruning
-from app.core.state.apply import Applied, ApplyContext, apply_candidate, repairs_on_record
-from app.core.state.survival import with_replaced_sentences
+from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate, repairs_on_record
+from app.core.state.survival import with_restored_sentences
 from app.core.text.budget import Budget
 from app.core.text.language import detect
 from app.core.text.sentences import sentences
@@ -280,7 +280,7 @@ def applied(
     schema: StateSchema = SESSION,
     policy: CompactionPolicy | None = None,
     **changes: Any,
-) -> Applied:
+) -> AppliedCandidate:
     policy = policy or policy_of(context_window=4_000)
     shares = budgets(policy)
     folded = sum(one.token_count for one in span)
@@ -308,7 +308,7 @@ def applied(
     }
     request = SummaryRequest(schema=schema, messages=tuple(span), previous=previous)
     made = apply_candidate(judge(proposal(text), request), ApplyContext(**(values | changes)))
-    assert isinstance(made, Applied), made
+    assert isinstance(made, AppliedCandidate), made
     return made
 
 
@@ -366,7 +366,9 @@ WROTE: Final = 'The user wrote: "By the way, Clara still owes me 3441 euros for 
 SAID_EARLIER: Final = "Said earlier, may have changed since"
 
 
-def in_one_text(*previous: StateEntry, text: str = TALE, span: Sequence[Message] = CRATES, **changes: Any) -> Applied:
+def in_one_text(
+    *previous: StateEntry, text: str = TALE, span: Sequence[Message] = CRATES, **changes: Any
+) -> AppliedCandidate:
     policy = policy_of(context_window=4_000, state_schema="summary")
     return applied(f'{{"summary": "{text}"}}', span, *previous, schema=SUMMARY, policy=policy, version=2, **changes)
 
@@ -409,7 +411,7 @@ def taken_out(*entries: StateEntry, reason: RepairReason = "contradicted", cap: 
     """A state from which a verifier removed the swapped sentence, with the sentence that it had replaced."""
     repair = Repair(field="summary", reason=reason, before=SWAPPED, after=None, entry_id="N2")
     verified = VerifiedState(entries=entries, counts=VerdictCounts(), repairs=(repair,), is_changed=True)
-    return with_replaced_sentences(SUMMARY, verified, version=3, next_entry=5, cap=cap)
+    return with_restored_sentences(SUMMARY, verified, version=3, next_entry=5, cap=cap)
 
 
 def retold(text: str, before: str) -> StateEntry:
@@ -528,7 +530,7 @@ def test_where_a_state_is_full_what_was_told_earlier_goes_first_but_for_an_eight
 
 
 def test_control_without_that_eighth_nothing_of_it_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "_EARLIER", 0.0)
+    monkeypatch.setattr(pruning, "_EARLIER_SHARE", 0.0)
     assert in_room(130)[1] == ""
 
 

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.state import erasing
-from app.core.state.erasing import Erased, Remaining, lines_without, other_half, suspicious, told_by, tombstone, without
+from app.core.state.erasing import (
+    ErasedTexts,
+    RemainingMessages,
+    entries_without_erased,
+    full_text,
+    summary_without_erased,
+    suspicious_entries,
+    tombstone,
+    with_erased_calls,
+)
 from app.core.text.token_counts import weigh
 from tests.corpus import assert_verdicts, corpus
 from tests.unit.talk import entry, message
@@ -22,12 +31,12 @@ OTHERS = {
     2: "The desks cost 240 euros each. The envelope with the order form is on the table.",
     4: "Ragnhild orders the chairs.",
 }
-ERASED = Erased([SECRET], {3})
-REMAINING = Remaining(OTHERS)
+ERASED = ErasedTexts([SECRET], {3})
+REMAINING = RemainingMessages(OTHERS)
 
 
 def kept(*entries: Any) -> list[str]:
-    return [one.text for one in without(entries, ERASED, REMAINING)]
+    return [one.text for one in entries_without_erased(entries, ERASED, REMAINING)]
 
 
 def test_an_entry_that_names_the_message_goes_whatever_it_says() -> None:
@@ -46,18 +55,18 @@ def test_what_only_the_message_said_goes_also_with_a_wrong_provenance_and_what_o
 
 
 def test_an_exact_value_must_stand_in_the_entrys_own_sources() -> None:
-    erased = Erased(["My salary is 4 321 euros."], {3})
-    remaining = Remaining({1: "The desk costs 4 321 euros, what a salary!", 2: "Hello there."})
-    assert without([entry("F1", "The desk costs 4 321 euros", seqs=[1])], erased, remaining)
-    assert not without([entry("F1", "The salary is 4 321 euros", seqs=[2])], erased, remaining)
-    assert not without([entry("F1", "The salary is 4 321 euros", seqs=[])], erased, remaining)
+    erased = ErasedTexts(["My salary is 4 321 euros."], {3})
+    remaining = RemainingMessages({1: "The desk costs 4 321 euros, what a salary!", 2: "Hello there."})
+    assert entries_without_erased([entry("F1", "The desk costs 4 321 euros", seqs=[1])], erased, remaining)
+    assert not entries_without_erased([entry("F1", "The salary is 4 321 euros", seqs=[2])], erased, remaining)
+    assert not entries_without_erased([entry("F1", "The salary is 4 321 euros", seqs=[])], erased, remaining)
 
 
 def test_common_words_in_the_same_order_give_it_away() -> None:
-    erased = Erased(["The blue boat sails northwards every morning."], {3})
-    remaining = Remaining({1: "Every blue morning.", 2: "A boat that sails. Northwards!"})
-    assert not without([entry("F1", "A blue boat sails northwards", seqs=[1, 2])], erased, remaining)
-    assert without([entry("F1", "A boat that sails", seqs=[2])], erased, remaining)
+    erased = ErasedTexts(["The blue boat sails northwards every morning."], {3})
+    remaining = RemainingMessages({1: "Every blue morning.", 2: "A boat that sails. Northwards!"})
+    assert not entries_without_erased([entry("F1", "A blue boat sails northwards", seqs=[1, 2])], erased, remaining)
+    assert entries_without_erased([entry("F1", "A boat that sails", seqs=[2])], erased, remaining)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +78,14 @@ def test_common_words_in_the_same_order_give_it_away() -> None:
     ],
 )
 def test_in_other_scripts(secret: str, told: str, other: str) -> None:
-    erased, remaining = Erased([secret], {3}), Remaining({1: other})
-    assert not without([entry("F1", told, seqs=[1])], erased, remaining)
-    assert without([entry("F1", other, seqs=[1])], erased, remaining)
+    erased, remaining = ErasedTexts([secret], {3}), RemainingMessages({1: other})
+    assert not entries_without_erased([entry("F1", told, seqs=[1])], erased, remaining)
+    assert entries_without_erased([entry("F1", other, seqs=[1])], erased, remaining)
 
 
 def test_narratives_go_and_replaced_texts_are_checked_one_by_one() -> None:
     old = ["The vault is in Trondheim", "Desks come from Nordwind"]
-    (left,) = without(
+    (left,) = entries_without_erased(
         [entry("N1", "All went well."), entry("F2", "The desks cost 240 euros", seqs=[2], superseded=old)],
         ERASED,
         REMAINING,
@@ -88,25 +97,27 @@ def test_narratives_go_and_replaced_texts_are_checked_one_by_one() -> None:
 def test_only_entries_that_hold_something_of_it_need_a_closer_look() -> None:
     plain, alike = entry("F1", "Desks come from there", seqs=[1]), entry("F2", "Ragnhild orders chairs", seqs=[4])
     older = entry("F3", "Nothing alike", seqs=[1], superseded=["The violet one"])
-    assert suspicious([plain, alike, older, entry("N4", SECRET)], ERASED) == [alike, older]
+    assert suspicious_entries([plain, alike, older, entry("N4", SECRET)], ERASED) == [alike, older]
 
 
 @given(st.lists(st.text(max_size=80), max_size=4), st.text(max_size=80))
 def test_never_raises_and_what_was_only_said_there_never_stays(others: list[str], secret: str) -> None:
-    erased, remaining = Erased([secret], {9}), Remaining(dict(enumerate(others, start=1)))
-    left = without([entry("F1", secret, seqs=[1]), entry("F2", "x", seqs=[9])], erased, remaining)
+    erased, remaining = ErasedTexts([secret], {9}), RemainingMessages(dict(enumerate(others, start=1)))
+    left = entries_without_erased([entry("F1", secret, seqs=[1]), entry("F2", "x", seqs=[9])], erased, remaining)
     assert "F2" not in {one.id for one in left}
-    if left and erased.in_(secret):
-        assert remaining.holds(erased.in_(secret), (1,))
+    if left and erased.pieces_in(secret):
+        assert remaining.holds(erased.pieces_in(secret), (1,))
 
 
 def test_a_rendered_summary_loses_its_narrative_and_its_tainted_lines() -> None:
     items = "- The desks cost 240 euros\n- The vault is in Trondheim\n- kestrel-7741"
     summary = f"They spoke of an opening.\n\nLogos:\n{items}\n\nPathos:\n- Calm"
-    lines = lines_without(summary, ERASED, REMAINING).splitlines()
+    lines = summary_without_erased(summary, ERASED, REMAINING).splitlines()
     assert [line for line in lines if line] == ["Logos:", "- The desks cost 240 euros", "Pathos:", "- Calm"]
-    assert lines_without("Nothing was compacted (nothing_to_compact).", ERASED, REMAINING).startswith("Nothing")
-    assert lines_without("The vault is in Trondheim.", ERASED, REMAINING) == ""
+    assert summary_without_erased("Nothing was compacted (nothing_to_compact).", ERASED, REMAINING).startswith(
+        "Nothing"
+    )
+    assert summary_without_erased("The vault is in Trondheim.", ERASED, REMAINING) == ""
 
 
 CALL = {"type": "tool_call", "id": "c1", "name": "vault", "arguments": {"phrase": "kestrel-7741"}, "note": "x"}
@@ -127,17 +138,17 @@ def test_a_tombstone_keeps_its_place_and_the_ids_of_calls_alone() -> None:
 
 
 def test_the_other_half_is_stubbed_and_weighed_again() -> None:
-    half = other_half(message(3, "I look it up.", "assistant", parts=[CALL, TEXT]), {"c1"})
+    half = with_erased_calls(message(3, "I look it up.", "assistant", parts=[CALL, TEXT]), {"c1"})
     assert (half.status, half.content) == ("complete", "I look it up.")
     assert half.parts == ({"type": "tool_call", "id": "c1", "name": "tool", "arguments": {}}, TEXT)
     assert half.token_count == weigh("assistant", half.content, half.parts).tokens
-    assert other_half(message(4, SECRET, "tool", parts=[RESULT]), {"c1"}).status == "erased"
-    assert other_half(message(4, "", "assistant", parts=[CALL]), {"c1"}).status == "erased"
-    assert other_half(message(4, "", "tool", parts=[RESULT]), {"c2"}).parts == (RESULT,)
+    assert with_erased_calls(message(4, SECRET, "tool", parts=[RESULT]), {"c1"}).status == "erased"
+    assert with_erased_calls(message(4, "", "assistant", parts=[CALL]), {"c1"}).status == "erased"
+    assert with_erased_calls(message(4, "", "tool", parts=[RESULT]), {"c2"}).parts == (RESULT,)
 
 
 def test_everything_that_a_message_tells() -> None:
-    told = told_by(message(3, "Words.", "assistant", parts=[CALL, RESULT, MEDIA, TEXT]))
+    told = full_text(message(3, "Words.", "assistant", parts=[CALL, RESULT, MEDIA, TEXT]))
     assert told.split() == ["Words.", "kestrel-7741", "x", "yes", "12", "https://example.org/vault.png", "beside", "it"]
 
 
@@ -150,7 +161,7 @@ def test_thousands_of_messages_are_looked_through_in_linear_time() -> None:
         said = {seq: words.replace("{}", str(seq)) for seq in range(1, count + 1)}
 
         def look() -> None:
-            assert without(entries, Erased([SECRET * 50], {9_000}), Remaining(said)) == ()
+            assert entries_without_erased(entries, ErasedTexts([SECRET * 50], {9_000}), RemainingMessages(said)) == ()
 
         return look
 
@@ -163,21 +174,21 @@ pieces = st.text("ab1 -€я١", max_size=6)
 @given(st.sets(pieces.filter(bool), max_size=6), st.lists(pieces, max_size=8))
 def test_values_are_found_as_by_looking_for_each(values: set[str], text: list[str]) -> None:
     told = " ".join([*text, *(value + piece for value, piece in zip(sorted(values), text, strict=False))])
-    assert erasing._Values(values).in_(told) == {value for value in values if erasing._holds_whole(told, value)}
+    assert erasing._Values(values).found_in(told) == {value for value in values if erasing._holds_whole(told, value)}
 
 
 def test_a_text_that_ends_within_a_longer_value_is_looked_through() -> None:
     values = erasing._Values({"١٢", "١٢٣٤"})
-    assert values.in_("в 8: ١٢") == {"١٢"}
-    assert values.in_("в 8: ١٢٣٤") == {"١٢", "١٢٣٤"}, "the control: the longer one is found where all of it stands"
-    assert values.in_("٣") == frozenset()
+    assert values.found_in("в 8: ١٢") == {"١٢"}
+    assert values.found_in("в 8: ١٢٣٤") == {"١٢", "١٢٣٤"}, "the control: the longer one is found where all of it stands"
+    assert values.found_in("٣") == frozenset()
 
 
 @pytest.mark.parametrize("unit", ["- item {n}\n", "Anna: {n}\n", "- €{n}.50\n", "- ab-{n}-x\n", "- {n} кг\n"])
 def test_many_values_are_looked_for_in_many_lines_in_linear_time(unit: str) -> None:
     def work(count: int) -> Callable[[], object]:
         text = "".join(unit.format(n=10_000 + number) for number in range(count))
-        return lambda: lines_without(f"x\n- {text}", Erased([text], {1}), Remaining({2: text}))
+        return lambda: summary_without_erased(f"x\n- {text}", ErasedTexts([text], {1}), RemainingMessages({2: text}))
 
     assert_linear_in(work, 3_000)
 
@@ -185,7 +196,7 @@ def test_many_values_are_looked_for_in_many_lines_in_linear_time(unit: str) -> N
 @pytest.mark.long
 def test_control_looking_for_each_value_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     class Each(erasing._Values):
-        def in_(self, text: str) -> frozenset[str]:
+        def found_in(self, text: str) -> frozenset[str]:
             return frozenset(value for value in self._values if erasing._holds_whole(text, value))
 
     monkeypatch.setattr(erasing, "_Values", Each)

@@ -22,7 +22,7 @@ from app.core.model.schemas.session import SESSION
 from app.core.model.schemas.summary import SUMMARY
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
 from app.core.retrieval.answers import respond
-from app.core.retrieval.serving import Passage, before_text, passages_element
+from app.core.retrieval.serving import Passage, passages_element, with_elements_before
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.offline.extractive import compress, digest
 from app.core.text.clauses import begins_unresolved, is_fragment, tight
@@ -737,7 +737,7 @@ def test_a_caller_s_passage_is_quoted_by_its_source() -> None:
     context = (
         ContextMessage(role="user", content="The tent costs 380 euros.", seq=1),
         ContextMessage(role="assistant", content="Noted.", seq=2),
-        ContextMessage(role="user", content=before_text("", passages_element(given), asks), seq=3),
+        ContextMessage(role="user", content=with_elements_before("", passages_element(given), asks), seq=3),
     )
     answer = respond(context)
     assert '> wiki "tents": A page on rain: the cover costs 99 euros.' in answer

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from app.core.context.formats import Format, Formatted, in_format
 from app.core.context.formats.calls import STUB_RESULT
-from app.core.context.formats.words import with_names
+from app.core.context.formats.words import with_names_in_text
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import Passage, passages_element
 from app.core.text.parts import Part
@@ -318,7 +318,7 @@ def test_without_names_nothing_is_changed_by_them(numbers: list[int]) -> None:
     """Control: with names something is changed."""
     named = [GROUP[number] for number in numbers]
     bare = [replace(one, name="") for one in named]
-    assert all(new is old for new, old in zip(with_names(bare), bare, strict=True))
+    assert all(new is old for new, old in zip(with_names_in_text(bare), bare, strict=True))
     for way in FORMATS:
         assert not any("name" in one for one in in_format(bare, way).messages)
     if any(one.role == "user" and one.name and one.name != "Ben" for one in named):
@@ -330,8 +330,8 @@ def test_without_names_nothing_is_changed_by_them(numbers: list[int]) -> None:
 def test_a_message_is_told_in_the_same_words_whoever_speaks_beside_it(numbers: list[int], count: int) -> None:
     """What a provider has cached stays valid when somebody joins or leaves."""
     talk = [GROUP[number] for number in numbers]
-    assert with_names(talk)[:count] == with_names(talk[:count])
-    assert with_names(talk)[count:] == with_names(talk[count:])
+    assert with_names_in_text(talk)[:count] == with_names_in_text(talk[:count])
+    assert with_names_in_text(talk)[count:] == with_names_in_text(talk[count:])
 
 
 TEXTS = st.sampled_from(["", " ", "\n", "ok", "Привет", "x" * 50, "</session_state>", "c1"])

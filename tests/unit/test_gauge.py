@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from app.core.anchors.serving import Served
-from app.core.context.assembly import Material
+from app.core.context.assembly import ContextInputs
 from app.core.model.calibration import counted
 from app.core.model.gauge import Breakdown, Gauge, GaugeStatus, breakdown_of, gauge_of
 from app.core.model.policies.policy import CompactionPolicy
@@ -70,7 +70,7 @@ def test_a_context_that_is_cut_fills_its_budget_as_the_provider_counts(factor: f
     assert 0.6 * source.budgets.budget < found.gauge.tokens <= source.budgets.budget
 
 
-def _system_of(source: Material) -> int:
+def _system_of(source: ContextInputs) -> int:
     neutral = replace(source, conversation=replace(source.conversation, token_factor=1.0))
     return put_together(neutral).gauge.breakdown.system
 

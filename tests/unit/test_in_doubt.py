@@ -16,7 +16,7 @@ from app.core.model.in_doubt import marked
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.state import merge as merge_module
-from app.core.state.apply import given_up_with_nothing_in_its_place
+from app.core.state.apply import given_up_without_successor
 from app.core.state.merge import MergeResult, merge
 from app.core.state.pruning import prune, state_of
 from app.core.validation import same_subject
@@ -337,7 +337,7 @@ def test_what_no_successor_tells_anything_of_is_not_the_first_to_go_in_a_full_st
 ) -> None:
     result = merged([BUDGET, DOG], proposed)
     assert by_id(result)["F1"].in_doubt, "control: not even that takes effect without a verdict"
-    given_up = given_up_with_nothing_in_its_place(result.entries, [BUDGET, DOG])
+    given_up = given_up_without_successor(result.entries, [BUDGET, DOG])
     assert given_up == ({"F1"} if stays else set())
 
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic_ai.messages import BinaryContent, UserPromptPart
 
 from app.core.context.formats import in_format
-from app.core.context.media import within_bytes
+from app.core.context.media import parts_within_bytes
 from app.core.model.model_io import ContextMessage
 from app.core.text.contents import (
     data_bytes,
@@ -100,8 +100,8 @@ def test_data_in_the_place_of_an_address_count_towards_the_room_for_media() -> N
     messages = asked(part)
 
     assert data_bytes(part) == len(URL)
-    assert within_bytes(messages, len(URL), "en") == [(part,)]
-    ((told,),) = within_bytes(messages, len(URL) - 1, "en")
+    assert parts_within_bytes(messages, len(URL), "en") == [(part,)]
+    ((told,),) = parts_within_bytes(messages, len(URL) - 1, "en")
     assert told["type"] == "text"
     assert data_bytes(image(url="https://example.org/x.png")) == 0
 

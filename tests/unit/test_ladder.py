@@ -14,8 +14,8 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import EntryCounts
 from app.core.model.schemas.session import SESSION
-from app.core.planning.withholding import WITHHELD, without
-from app.core.state.apply import Applied, FinalReason
+from app.core.planning.withholding import WITHHELD, with_placeholders
+from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.gate import GateReport
 from app.providers.offline import OfflineSummarizer
@@ -27,7 +27,7 @@ MESSAGES = tuple(
     message(seq, f"The shipment of {seq} crates reaches harbour number {seq} on a grey morning.")
     for seq in range(1, 33)
 )
-APPLIED = Applied(
+APPLIED = AppliedCandidate(
     state={}, entries=(), next_entry=1, layout=Layout(text="", tokens=0), counts=EntryCounts(), tokens_after=0
 )
 EMPTY = Proposal(text="", finish="stop", model="fake", usage=Usage(input_tokens=10))
@@ -107,13 +107,13 @@ class Stand:
         return await run_attempts(asking, self.calls)
 
 
-def _accept(_: GateReport) -> Applied | str:
+def _accept(_: GateReport) -> AppliedCandidate | str:
     return APPLIED
 
 
 def _request(profile: ModelProfile, withheld: Collection[int]) -> SummaryRequest:
     room = min(4_000, profile.output_limit)
-    return SummaryRequest(schema=SESSION, messages=without(MESSAGES, withheld), max_output_tokens=room)
+    return SummaryRequest(schema=SESSION, messages=with_placeholders(MESSAGES, withheld), max_output_tokens=room)
 
 
 def outcomes(attempted: AttemptsResult) -> list[tuple[str, str, str | None]]:
@@ -238,7 +238,7 @@ class TestProviders:
         assert attempted.retry_after == 0
 
     async def test_a_defect_of_the_gate_is_recorded_and_raised(self) -> None:
-        def raises(_: GateReport) -> Applied | str:
+        def raises(_: GateReport) -> AppliedCandidate | str:
             raise ZeroDivisionError
 
         stand = Stand(honest)

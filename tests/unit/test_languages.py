@@ -19,14 +19,14 @@ from app.cli.speaking import VARIABLES, own_language, spoken
 from app.client.errors import error_of
 from app.core.context.awareness import awareness_block
 from app.core.context.formats import in_format
-from app.core.context.tools import cut, offered
+from app.core.context.tools import offered_tools, shortened_text
 from app.core.model.errors import NotFoundError
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS
 from app.core.model.segments import LEVELS
 from app.core.retrieval.answers import respond
-from app.core.retrieval.serving import before_text, recalled_element, recalled_in, split_off
+from app.core.retrieval.serving import recalled_element, recalled_in, split_elements, with_elements_before
 from app.core.segments.digests import serve_digests
 from app.core.text.elision import elide
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of
@@ -98,10 +98,10 @@ def served(locale: str) -> dict[str, Any]:
     return {
         "awareness": awareness_block(SCHEMAS["session"], locale, policy.levels),
         "recalled": recalled_element(recalled((1, "user", "1", MAY), (2, "tool", "2", MAY)), (), locale),
-        "digests": serve_digests(by_code, total=99, levels=LEVELS, room=400, locale=locale).element,
+        "digests": serve_digests(by_code, total=99, levels=LEVELS, max_tokens=400, locale=locale).element,
         "elided": elide("7 " * 4_000, 100, locale),
-        "cut": cut("7 " * 4_000, 100, catalogue_of(locale)),
-        "tools": offered(policy, hidden_tokens=9_999, overflows=True, further=(), locale=locale),
+        "cut": shortened_text("7 " * 4_000, 100, catalogue_of(locale)),
+        "tools": offered_tools(policy, hidden_tokens=9_999, overflows=True, operator_tools=(), locale=locale),
         "words": in_format(said, "anthropic", locale).messages,
         "offline": respond((ContextMessage(role="user", content="1"),), locale),
         "problem": problem_of(NotFoundError("…"), "1", locale),
@@ -112,7 +112,7 @@ def served(locale: str) -> dict[str, Any]:
 def test_what_was_recalled_is_read_back_whatever_its_language(locale: str) -> None:
     said = [("user", "раз"), ("assistant", "A: two"), ("tool", "три"), ("system", "П: four"), ("user", "line\nbreak")]
     items = recalled(*((seq, role, text, MAY) for seq, (role, text) in enumerate(said, start=1)))
-    fenced, own = split_off(before_text(recalled_element(items, (), locale), "", "А теперь?"))
+    fenced, own = split_elements(with_elements_before(recalled_element(items, (), locale), "", "А теперь?"))
     assert own == "А теперь?"
     assert sorted(recalled_in(fenced)) == sorted(said)
 
@@ -121,7 +121,7 @@ def test_what_was_recalled_is_read_back_whatever_its_language(locale: str) -> No
 def test_digests_keep_to_their_room_in_every_plural_form(room: int, total: int, count: int) -> None:
     segments = [segment(number) for number in range(count)]
     for language in CATALOGUES:
-        found = serve_digests(segments, total=total, levels=LEVELS, room=room, locale=language)
+        found = serve_digests(segments, total=total, levels=LEVELS, max_tokens=room, locale=language)
         assert estimate_text(found.element) <= room
 
 

@@ -11,8 +11,8 @@ from app.core.anchors.rendering import ANCHORS_MARKER
 from app.core.anchors.serving import Served
 from app.core.model.schemas import SESSION
 from app.core.model.segments import LEVELS, Marker
-from app.core.segments.markers import find, render
-from app.core.state.digesting import Digestible
+from app.core.segments.markers import find_markers, render_marker
+from app.core.state.digesting import DigestSource
 from app.core.state.layout import (
     LeftOut,
     ServedAs,
@@ -99,17 +99,17 @@ def test_without_markers_what_has_no_room_is_only_counted() -> None:
 def test_the_marker_of_the_anchors_is_one() -> None:
     layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=Served(behind_marker=2))
 
-    assert find(layout.anchors) == [Marker(text="anchors", level="L3", segment_id="anchors")]
-    assert render(find(layout.anchors)[0]) == ANCHORS_MARKER
+    assert find_markers(layout.anchors) == [Marker(text="anchors", level="L3", segment_id="anchors")]
+    assert render_marker(find_markers(layout.anchors)[0]) == ANCHORS_MARKER
 
 
 @pytest.mark.parametrize("served_as", ["pair", "assistant"])
 @pytest.mark.parametrize("estimator", ["script", "bytes"])
 def test_a_layout_says_what_its_digests_weigh(served_as: ServedAs, estimator: Estimator) -> None:
     segments = [segment(number, number, number) for number in range(1, 4)]
-    source = Digestible(segments=segments, total=9, levels=LEVELS, estimator=estimator)
+    source = DigestSource(segments=segments, total=9, levels=LEVELS, estimator=estimator)
     bare = layout_of(SESSION, STATE, served_as=served_as, estimator=estimator, anchors=Served(shown=(anchor(3),)))
-    layout = with_digests(bare, source, room=400, room_to_keep=450, served_as=served_as)
+    layout = with_digests(bare, source, max_tokens=400, room_to_keep=450, served_as=served_as)
     block = block_messages(layout.text, served_as=served_as, anchors=layout.anchors, digests=layout.digests)
 
     assert layout.tokens == messages_tokens(block, estimator) == bare.tokens + layout.digest_tokens
@@ -122,12 +122,12 @@ def test_a_layout_says_what_its_digests_weigh(served_as: ServedAs, estimator: Es
 
 
 def test_what_has_no_room_leaves_the_layout_as_it_was() -> None:
-    source = Digestible(segments=[segment(1, 1, 9)], total=1, levels=LEVELS)
+    source = DigestSource(segments=[segment(1, 1, 9)], total=1, levels=LEVELS)
     bare = layout_of(SESSION, STATE, served_as="pair", estimator="script")
 
     for room in (-5, 0, 3):
-        assert with_digests(bare, source, room=room, room_to_keep=None, served_as="pair") == bare
-    assert with_digests(bare, replace(source, levels=()), room=300, room_to_keep=None, served_as="pair") == bare
+        assert with_digests(bare, source, max_tokens=room, room_to_keep=None, served_as="pair") == bare
+    assert with_digests(bare, replace(source, levels=()), max_tokens=300, room_to_keep=None, served_as="pair") == bare
 
 
 def test_a_layout_from_before_there_were_digests_still_loads() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.context.assembly import AssembledContext, Material
-from app.core.context.live_context import calls_in, told_since
+from app.core.context.assembly import AssembledContext, ContextInputs
+from app.core.context.live_context import calls_in, live_context_addition
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.retrieval.serving import Passage
@@ -90,14 +90,14 @@ class TestAResponse:
                 assert kept[row.live.response_id] == history[: row.live.through_seq]
 
 
-def since(messages: Sequence[Message], policy: Any = POLICY, **changes: Any) -> Material:
+def since(messages: Sequence[Message], policy: Any = POLICY, **changes: Any) -> ContextInputs:
     """The material of a conversation that begins with the first of these messages."""
     made = material(messages, policy=policy, system_prompt="Be kind.")
     return replace(made, **changes)
 
 
-def told(source: Material, *passages: Passage) -> AssembledContext:
-    found = told_since(source, passages)
+def told(source: ContextInputs, *passages: Passage) -> AssembledContext:
+    found = live_context_addition(source, passages)
     assert found is not None
     return found
 
@@ -132,10 +132,10 @@ class TestWhatItIsTold:
     @pytest.mark.parametrize("on_failure", ["truncate", "keep_full"])
     def test_what_exceeds_what_may_be_sent_is_not_told_at_all(self, on_failure: str) -> None:
         policy = policy_of(context_window=4_000, on_failure=on_failure)
-        assert told_since(since([message(5, "word " * 9_000), message(7, "Go on.")], policy)) is None
+        assert live_context_addition(since([message(5, "word " * 9_000), message(7, "Go on.")], policy)) is None
 
     def test_nor_is_what_could_not_be_loaded(self) -> None:
-        assert told_since(since([message(5, "Go on.")], unloaded_tokens=1)) is None
+        assert live_context_addition(since([message(5, "Go on.")], unloaded_tokens=1)) is None
 
 
 def test_the_calls_of_a_message() -> None:

@@ -301,7 +301,7 @@ def scores_words(source: str) -> bool:
 
 SPENDING: Final = {
     "continuity/statements.py": {"of_block": "characters: the line that crosses the bound is cut"},
-    "planning/cuts.py": {"_before_tokens": "the fewest messages that weigh at least so much, not at most"},
+    "planning/cuts.py": {"_index_before_last_tokens": "the fewest messages that weigh at least so much, not at most"},
     "retrieval/used.py": {"_bounded_passages": "characters: the passage that crosses the bound is cut"},
     "segments/digests.py": {
         "_steps": "ends once mere markers have no room, and keeps steps that may be lighter than they",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.context.newest import newest_within
-from app.core.context.reconciling import Reconciling, lines_of
+from app.core.context.reconciling import Reconciliation, lines_of
 from app.core.model.conversation import Message
 from app.core.model.model_io import ContextMessage
 from app.core.text.speakers import name_in
@@ -59,7 +59,7 @@ def _fields(said: Said) -> dict[str, Any]:
     return said[2] if len(said) == 3 else {}
 
 
-def compared(given: Sequence[Said], history: Sequence[Said], unanswered: Collection[int] = ()) -> Reconciling:
+def compared(given: Sequence[Said], history: Sequence[Said], unanswered: Collection[int] = ()) -> Reconciliation:
     lines = [
         line
         for number, said in enumerate(given)
@@ -67,7 +67,7 @@ def compared(given: Sequence[Said], history: Sequence[Said], unanswered: Collect
             said[0], said[1], _fields(said).get("parts", ()), number, name_in(_fields(said).get("metadata", {}))
         )
     ]
-    reconciling = Reconciling(lines, unanswered)
+    reconciling = Reconciliation(lines, unanswered)
     reconciling.read(stored(history))
     return reconciling
 
@@ -172,7 +172,7 @@ def test_a_history_without_the_last_reply_asks_for_another(
     given: list[Said], history: list[Said], *, again: bool
 ) -> None:
     found = compared(given, history)
-    assert found.asks_again == again
+    assert found.asks_for_new_reply == again
     assert found.new_from is None
     assert not (again and found.is_all_stored)
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.model.anchors import Anchor
 from app.core.model.schemas import SESSION
-from app.core.state.outdated import Outdated
+from app.core.state.outdated import OutdatedAnchors
 from app.core.state.supersession import supersede
 from app.core.text.repeating import is_only, repeats
 from app.core.validation.lost_values import lost_sentences
@@ -41,10 +41,12 @@ NOW = anchor(3, "No, 6 200 EUR.")
 
 def quoted(said: str, *superseded: Anchor, active: Anchor = NOW) -> list[tuple[int, str]]:
     span = talk(said, "Noted.", active.content, "Noted.")
-    known = Outdated(superseded, [active])
+    known = OutdatedAnchors(superseded, [active])
     return [
         (one.seq, one.text)
-        for one in lost_sentences(span, (), served_anchors=[active], unserved_anchors=(), stale_values=known.values)
+        for one in lost_sentences(
+            span, (), served_anchors=[active], unserved_anchors=(), stale_values=known.outdated_values
+        )
     ]
 
 
@@ -73,9 +75,9 @@ def test_what_was_taken_back_without_another_value_is_outdated_as_a_whole() -> N
 def test_the_last_of_a_chain_takes_the_place() -> None:
     chain = [anchor(1, BUDGET, 2), anchor(2, "The budget is 5 000 EUR.", 3)]
 
-    assert Outdated(chain, [NOW]).successor(f"User: {BUDGET}", [1]) == NOW
-    assert Outdated(chain).successor(BUDGET, [1]) is None, "what took its place is not known to hold"
-    assert Outdated(chain, [NOW]).successor("The roof is green.", [1]) is None
+    assert OutdatedAnchors(chain, [NOW]).successor(f"User: {BUDGET}", [1]) == NOW
+    assert OutdatedAnchors(chain).successor(BUDGET, [1]) is None, "what took its place is not known to hold"
+    assert OutdatedAnchors(chain, [NOW]).successor("The roof is green.", [1]) is None
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_a_correction_that_gives_orders_is_not_told_as_a_fact(then: str, is_told
     before = entry("F1", f"User: {use}", seqs=(1,))
     roles = {field.name: field.role for field in SESSION.fields}
     corrected = replace(anchor(20, then), type="correction")
-    known = Outdated([anchor(1, use, 20)], [corrected])
+    known = OutdatedAnchors([anchor(1, use, 20)], [corrected])
     found = supersede([], [before], roles, talk(then, "OK.", start=20), (), [corrected], known)
 
     assert [(item.text, item.replaces) for item in found.items] == ([(then, ("F1",))] if is_told else [])

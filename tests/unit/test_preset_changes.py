@@ -19,7 +19,7 @@ from app.core.model.records import FoldRequest
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry
 from app.core.state import apply as applying
-from app.core.state.pruning import most_tokens
+from app.core.state.pruning import state_token_limit
 from app.core.summarizer.offline.narrative_states import (
     is_narrative_only,
     is_topic_statement,
@@ -144,7 +144,7 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
     ("one", "other"), [("turn_end", "semantic"), ("research", "turn_end"), ("handoff", "sessions")]
 )
 def test_control_as_a_compaction_like_any_other_it_loses(monkeypatch: pytest.MonkeyPatch, one: str, other: str) -> None:
-    monkeypatch.setattr(applying, "_most_state_tokens", lambda to: most_tokens(to.schema, to.budgets))
+    monkeypatch.setattr(applying, "_most_state_tokens", lambda to: state_token_limit(to.schema, to.budgets))
     monkeypatch.setattr(applying, "without_drops_for_room", lambda candidate: candidate)
     monkeypatch.setattr("bench.replay.requested_state_tokens", lambda budgets, entries, carried: budgets.state_tokens)
     talk = begun("en", one)

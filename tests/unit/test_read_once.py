@@ -18,7 +18,7 @@ from app.core.model.policies.resolving import resolve
 from app.core.reading import cues
 from app.core.reading.passages import passages_of
 from app.core.segments import reading, topics
-from app.core.segments.reading import Messages, stretch_of
+from app.core.segments.reading import Messages, analysis_of
 from app.core.text import identifiers
 from app.core.text import token_counts as tokens
 from app.core.text.memo import forget
@@ -60,7 +60,7 @@ def test_a_sentence_is_searched_for_cues_once(monkeypatch: pytest.MonkeyPatch) -
     messages = talk(60, seed=11)
     first = [passage.cues for passage in passages_of(messages, "en")]
     asked = [one.asked for one in counted.values()]
-    assert [passage.cues for passage in stretch_of(messages, "en").passages] == first
+    assert [passage.cues for passage in analysis_of(messages, "en").passages] == first
     assert sum(asked) > 0
     assert [one.asked for one in counted.values()] == asked
 

@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
 from app.core.retrieval.question import question_of
-from app.core.retrieval.question_completion import asked_of
-from app.core.retrieval.ranking import Recalled
+from app.core.retrieval.question_completion import completed_question
+from app.core.retrieval.ranking import RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall, decide_recall_without_history
 from app.core.retrieval.serving import (
     Passage,
-    before_text,
-    labelled,
+    labelled_roles,
     passages_element,
     recalled_element,
     recalled_in,
-    split_off,
+    split_elements,
+    with_elements_before,
 )
 from app.core.retrieval.weights import WEIGHTS
 from app.core.text.token_counts import estimate_text, weigh
@@ -190,9 +190,9 @@ def test_the_packing_keeps_to_its_room(room: int, texts: list[str]) -> None:
     assert len({one.source.seq for one in found}) == len(found)
 
 
-def recalled(*items: tuple[int, str, str, datetime]) -> list[Recalled]:
+def recalled(*items: tuple[int, str, str, datetime]) -> list[RecalledMessage]:
     return [
-        Recalled(source=Source(seq=seq, role=role, text=text, at=at, tokens=1), score=0, reasons={})
+        RecalledMessage(source=Source(seq=seq, role=role, text=text, at=at, tokens=1), score=0, reasons={})
         for seq, role, text, at in items
     ]
 
@@ -226,8 +226,8 @@ def test_lines_of_a_day_that_stood_apart_do_not_look_adjacent() -> None:
 
 
 def test_lines_that_begin_with_a_name_need_no_mark() -> None:
-    assert labelled(corpus_of(ENGLISH)) == {"user", "assistant"}
-    assert labelled(corpus_of([*ENGLISH[:9], "no name here"])) == {"user"}
+    assert labelled_roles(corpus_of(ENGLISH)) == {"user", "assistant"}
+    assert labelled_roles(corpus_of([*ENGLISH[:9], "no name here"])) == {"user"}
     assert "U:" not in recalled_element(recalled((1, "user", "Ann: hello", DAY)), {"user"})
 
 
@@ -258,12 +258,12 @@ def test_a_source_cannot_leave_its_attribute() -> None:
 
 def test_a_reader_without_a_model_takes_it_apart_again() -> None:
     element = recalled_element(recalled((1, "user", "one", DAY), (2, "assistant", "two\nlines", DAY)))
-    content = before_text(element, passages_element([Passage(text="p", source="s")]), "And now?")
-    fenced, asked = split_off(content)
+    content = with_elements_before(element, passages_element([Passage(text="p", source="s")]), "And now?")
+    fenced, asked = split_elements(content)
 
     assert asked == "And now?"
     assert set(recalled_in(fenced)) == {("user", "one"), ("assistant", "two\nlines")}
-    assert split_off("plain") == ("", "plain")
+    assert split_elements("plain") == ("", "plain")
 
 
 def decided(text: str, texts: Sequence[str], served: Sequence[str] = (), seqs: Sequence[int] = ()) -> str:
@@ -312,7 +312,7 @@ def test_what_lacks_a_word_of_the_question_does_not_cover_it() -> None:
 
 def test_entries_of_the_state_next_to_each_other_are_not_read_as_one() -> None:
     asked, corpus = "Who teaches Bob the piano?", corpus_of(ENGLISH)
-    question = asked_of(asked, corpus)
+    question = completed_question(asked, corpus)
 
     def decision(served: Sequence[str] = (), entries: Sequence[str] = ()) -> str:
         return decide_recall(asked, question, corpus, served=served, seqs=[], entries=entries)
@@ -329,13 +329,13 @@ def test_what_takes_up_words_is_not_covered_by_the_messages_that_they_are_of() -
     corpus = corpus_of(texts)
 
     def decision(asked: str, *entries: str) -> str:
-        question = asked_of(asked, corpus, before=before)
+        question = completed_question(asked, corpus, before=before)
         return decide_recall(asked, question, corpus, served=before, seqs=[], entries=entries)
 
     for asked in ("And when?", "When was that again?", "How much was that?"):
-        assert asked_of(asked, corpus, before=before).takes_up
+        assert completed_question(asked, corpus, before=before).refers_back
         assert decision(asked) == "needed"
-        assert asked_of(asked, corpus).takes_up is False
+        assert completed_question(asked, corpus).refers_back is False
     assert decision("And when?", "Joel bought the kayak for 140 pounds at the market on Monday.") == "covered"
 
 
@@ -356,14 +356,14 @@ HOSTILE = ["a", "好", "я ", "какого ", "translate: ", "\n", "1", '"', "<
 def test_hostile_texts_take_linear_time(unit: str) -> None:
     def recall_all(text: str) -> None:
         decide_recall_without_history(text, question_of(text, {"ann", "bob"}))
-        split_off(recalled_element(recalled((1, "user", text, DAY))) + text)
-        split_off(text)
+        split_elements(recalled_element(recalled((1, "user", text, DAY))) + text)
+        split_elements(text)
 
     assert_linear(recall_all, unit * (30_000 // len(unit)))
 
 
-def named(seq: int, name: str, text: str, role: str = "user") -> Recalled:
-    return Recalled(source=Source(seq, role, text, DAY, 1, name), score=0, reasons={})
+def named(seq: int, name: str, text: str, role: str = "user") -> RecalledMessage:
+    return RecalledMessage(source=Source(seq, role, text, DAY, 1, name), score=0, reasons={})
 
 
 def test_lines_say_whom_their_messages_name() -> None:
@@ -403,7 +403,7 @@ def test_any_name_leaves_who_speaks_and_what_is_said(name: str) -> None:
     )
 
     assert list(recalled_in(element)) == [("user", "two\nlines"), ("user", "one"), ("assistant", "three")]
-    assert split_off(f"{element}\n\nAnd now?")[1] == "And now?"
+    assert split_elements(f"{element}\n\nAnd now?")[1] == "And now?"
 
 
 def test_a_name_costs_what_it_weighs() -> None:

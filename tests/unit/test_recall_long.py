@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.core.retrieval.corpus import LONG, Corpus, Postings, Source
+from app.core.retrieval.corpus import LONG_MESSAGE_TOKENS, Corpus, Postings, Source
 from app.core.retrieval.question import question_of
-from app.core.retrieval.ranking import Recalled
+from app.core.retrieval.ranking import RecalledMessage
 from app.core.retrieval.serving import recalled_element, recalled_in
 from app.core.text.token_counts import weigh
 from app.core.text.words import ascii_tokens, stem, stems, stems_of_tokens
@@ -57,7 +57,7 @@ def talk(language: str) -> Corpus:
     return corpus_of([turn for reply in long for turn in (("user", filling), reply)])
 
 
-def found(corpus: Corpus, asked: str, room: int) -> list[Recalled]:
+def found(corpus: Corpus, asked: str, room: int) -> list[RecalledMessage]:
     return list(choose(corpus, question_of(asked, corpus.speakers), room=room))
 
 
@@ -68,7 +68,7 @@ def test_pieces_are_the_whole_text_in_order(language: str) -> None:
         pieces = [piece for piece in corpus.pieces if piece.owner == index]
 
         assert "".join(source.text[piece.start : piece.end] for piece in pieces) == source.text
-        assert (len(pieces) > 1) == (source.tokens > LONG)
+        assert (len(pieces) > 1) == (source.tokens > LONG_MESSAGE_TOKENS)
 
 
 def test_a_long_message_is_no_echo_but_what_repeats_it_is() -> None:

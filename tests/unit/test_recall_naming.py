@@ -12,7 +12,7 @@ from app.core.retrieval import serving
 from app.core.retrieval.corpus import Corpus, Source, words_of
 from app.core.retrieval.features import features
 from app.core.retrieval.question import Question
-from app.core.retrieval.question_completion import asked_of, called_in
+from app.core.retrieval.question_completion import completed_question, nicknames_in
 from app.core.retrieval.weights import WEIGHTS
 from app.core.text.token_counts import weigh
 from bench.ranking import choose, scores
@@ -45,33 +45,35 @@ def corpus_of(*said: tuple[str, str]) -> Corpus:
 
 
 def test_who_is_called_so_is_known_and_somebody_else_is_nobody_who_speaks() -> None:
-    assert_values(corpus("recall_called"), lambda text: called_in(text["asked"], corpus_of(*text["said"])))
+    assert_values(corpus("recall_called"), lambda text: nicknames_in(text["asked"], corpus_of(*text["said"])))
 
 
 def test_a_nickname_is_that_of_the_speaker_whose_messages_begin_with_a_name() -> None:
     said = [("u", "Caroline: hi Mel"), ("a", "Melanie: hey"), ("u", "Caroline: how are you?"), ("a", "Melanie: fine")]
     corpus = corpus_of(*said, ("u", "Caroline: thanks Mel"), ("a", "Melanie: sure"))
 
-    assert called_in("What does Mel like?", corpus) == {"mel": "melanie"}
-    assert asked_of("What does Mel like?", corpus).named == {"melanie"}
-    assert asked_of("What do Mel and Caroline like?", corpus).named == frozenset(), "both is nobody in particular"
+    assert nicknames_in("What does Mel like?", corpus) == {"mel": "melanie"}
+    assert completed_question("What does Mel like?", corpus).named == {"melanie"}
+    assert completed_question("What do Mel and Caroline like?", corpus).named == frozenset(), (
+        "both is nobody in particular"
+    )
 
 
 def test_what_the_assistant_told_somebody_is_the_assistants() -> None:
     corpus = corpus_of(("u", "My name is Craig."), ("a", "Hi Craig, try the boat shed."))
 
-    assert asked_of("What did you recommend to Craig?", corpus).named == {"assistant"}
-    assert asked_of("What is Craig looking for?", corpus).named == {"user"}
+    assert completed_question("What did you recommend to Craig?", corpus).named == {"assistant"}
+    assert completed_question("What is Craig looking for?", corpus).named == {"user"}
 
 
 @pytest.mark.parametrize("mark", ["", " €", " – …", " “”", " ’", " é", " 你"])
 def test_whatever_else_is_written_a_name_is_found_where_it_is_called(mark: str) -> None:
     for call in ("hi devin", "thank you, devin", "well, devin. fine", "devin! come"):
-        assert called_in("Where is Devin?", corpus_of(("a", f"{call}{mark}"), ("a", f"hi devin{mark}"))) == {
+        assert nicknames_in("Where is Devin?", corpus_of(("a", f"{call}{mark}"), ("a", f"hi devin{mark}"))) == {
             "devin": "user"
         }
         told = corpus_of(("a", f"we saw devin there{mark}"), ("a", f"and devin saw us too{mark}"))
-        assert called_in("Where is Devin?", told) == {}
+        assert nicknames_in("Where is Devin?", told) == {}
 
 
 def test_whom_a_question_names_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,15 +81,15 @@ def test_whom_a_question_names_is_looked_for_once(monkeypatch: pytest.MonkeyPatc
 
     def noting(text: str, corpus: Corpus, *, before: Sequence[str]) -> Question:
         asked.append(text)
-        return asked_of(text, corpus, before=before)
+        return completed_question(text, corpus, before=before)
 
-    monkeypatch.setattr(serving, "asked_of", noting)
+    monkeypatch.setattr(serving, "completed_question", noting)
     recall = serving.Recall(question="Where is Devin?", corpus=corpus_of(("a", "hi devin"), ("a", "devin!")))
 
-    assert recall.asked is recall.asked
-    assert recall.asked.named == {"user"}
+    assert recall.completed_question is recall.completed_question
+    assert recall.completed_question.named == {"user"}
     assert asked == ["Where is Devin?"]
-    assert replace(recall, question="").asked.named == frozenset(), "another question is another one"
+    assert replace(recall, question="").completed_question.named == frozenset(), "another question is another one"
     assert len(asked) == 2
 
 
@@ -96,18 +98,18 @@ def test_the_name_is_no_word_of_the_content_and_its_bearer_answers() -> None:
     for teller, asked, other in (("a", "Devin", "Mara"), ("u", "Mara", "Devin")):
         said = [*greeting, (teller, "i keep bees"), *greeting[2:], ("u" if teller == "a" else "a", "i keep rats")]
         corpus = corpus_of(*said)
-        question = asked_of(f"What does {asked} keep?", corpus)
+        question = completed_question(f"What does {asked} keep?", corpus)
 
         assert asked.lower() not in question.stems
         assert choose(corpus, question, room=12)[0].source.text == "i keep bees"
-        of_other = asked_of(f"What does {other} keep?", corpus)
+        of_other = completed_question(f"What does {other} keep?", corpus)
         assert choose(corpus, of_other, room=12)[0].source.text == "i keep rats"
 
 
 def test_a_text_full_of_names_is_looked_through_for_a_few_only() -> None:
     names = " ".join(f"Q{chr(97 + n % 26)}{chr(97 + n // 26)}x" for n in range(400))
-    assert called_in(f"{names} Mara", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {}
-    assert called_in(f"Mara {names}", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {"mara": "user"}
+    assert nicknames_in(f"{names} Mara", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {}
+    assert nicknames_in(f"Mara {names}", corpus_of(("a", "hi Mara"), ("u", "hello"))) == {"mara": "user"}
 
 
 @pytest.mark.long
@@ -117,7 +119,7 @@ def test_a_hostile_text_takes_linear_time(run: str) -> None:
     text = f"devin{run * 100_000}x"
     corpus = Corpus([Source(seq=1, role="user", text=text, at=DAY, tokens=100)])
 
-    assert called_in("Where is Devin?", corpus) in ({}, {"devin": "assistant"})
+    assert nicknames_in("Where is Devin?", corpus) in ({}, {"devin": "assistant"})
 
 
 @pytest.mark.long
@@ -133,12 +135,12 @@ def test_beside_long_answers_the_users_own_messages_come_first() -> None:
     said = [("u", "we moved the shed"), ("a", LONG), ("u", "the cat is well"), ("a", LONG)]
     asked = "Where is the blue shed now?"
     corpus = corpus_of(*said)
-    values = features(corpus, asked_of(asked, corpus))["user_says"]
+    values = features(corpus, completed_question(asked, corpus))["user_says"]
     of = dict(zip([corpus.source(index).role for index in range(len(values))], values, strict=True))
 
     assert WEIGHTS["user_says"] > 0
     assert of["user"] > 1 > of["assistant"]
-    assert choose(corpus, asked_of(asked, corpus), room=40)[0].source.role == "user"
+    assert choose(corpus, completed_question(asked, corpus), room=40)[0].source.role == "user"
 
 
 @pytest.mark.parametrize(
@@ -154,12 +156,12 @@ def test_beside_long_answers_the_users_own_messages_come_first() -> None:
 def test_whose_messages_they_are_says_nothing_elsewhere(said: Sequence[tuple[str, str]], asked: str) -> None:
     corpus = corpus_of(*said)
 
-    assert not any(features(corpus, asked_of(asked, corpus))["user_says"])
+    assert not any(features(corpus, completed_question(asked, corpus))["user_says"])
 
 
 def test_a_message_that_tells_and_then_asks_is_less_of_a_question() -> None:
     corpus = corpus_of(("u", "We moved the shed. It is blue. Is that fine?"), ("u", "Is that fine?"), ("u", "Fine."))
-    asks = features(corpus, asked_of("Where is the shed?", corpus))["asks"]
+    asks = features(corpus, completed_question("Where is the shed?", corpus))["asks"]
 
     assert asks == pytest.approx([1 / 3, 1.0, 0.0])
 
@@ -174,10 +176,10 @@ def test_common_words_of_talk_count_for_less_than_others_as_rare() -> None:
 @pytest.mark.parametrize("talk", TALKS)
 def test_in_whole_talks_without_names_both_speakers_are_known_and_nobody_else_is(talk: Talk) -> None:
     named, corpus = corpus_of_talk(talk), corpus_of_talk(nameless(talk))
-    roles = dict(zip(named.speaking, corpus.speaking, strict=True))
+    roles = dict(zip(named.piece_speakers, corpus.piece_speakers, strict=True))
     called: dict[str, str] = {}
     for asked in talk.questions:
-        called |= called_in(asked.text, corpus)
+        called |= nicknames_in(asked.text, corpus)
 
     assert not corpus.speakers
     assert len(roles) == 2
@@ -200,7 +202,10 @@ TALK = corpus_of(
 
 def test_a_question_of_few_words_is_about_what_was_said_just_before() -> None:
     before = ("What colour is the dress?", "Moss green.")
-    alone, after = asked_of("And what did it cost?", TALK), asked_of("And what did it cost?", TALK, before=before)
+    alone, after = (
+        completed_question("And what did it cost?", TALK),
+        completed_question("And what did it cost?", TALK, before=before),
+    )
 
     assert alone.stems == {"cost": 1.0}
     assert after.stems == {"cost": 1.0, "dress": 0.3, "moss": 0.15, "green": 0.15}, "no word that was never said"
@@ -217,15 +222,17 @@ def test_control_what_stands_by_itself_takes_nothing_up(asked: str) -> None:
     talk = corpus_of(*[(role, f"{name}: {text}") for role, name in (("u", "Rhoda"), ("a", "Ben")) for text in "abcd"])
     told = talk if "Rhoda" in asked else TALK
 
-    assert asked_of(asked, told, before=("What colour is the dress?", "a b c")) == asked_of(asked, told)
+    assert completed_question(asked, told, before=("What colour is the dress?", "a b c")) == completed_question(
+        asked, told
+    )
 
 
 def test_whom_the_question_before_named_is_meant_still() -> None:
     said = ("u", "Rhoda: I bought the kayak."), ("a", "Ben: And I the tent."), ("u", "Rhoda: Nice."), ("a", "Ben: Yes.")
     talk = corpus_of(*said)
 
-    assert asked_of("And the price?", talk, before=("What did Rhoda buy?", "The kayak.")).named == {"rhoda"}
-    assert asked_of("And Ben's?", talk, before=("What did Rhoda buy?", "The kayak.")).named == {"ben"}
+    assert completed_question("And the price?", talk, before=("What did Rhoda buy?", "The kayak.")).named == {"rhoda"}
+    assert completed_question("And Ben's?", talk, before=("What did Rhoda buy?", "The kayak.")).named == {"ben"}
 
 
 @pytest.mark.parametrize(
@@ -246,13 +253,13 @@ def test_few_words_are_counted_as_the_language_has_them(
 ) -> None:
     talk = corpus_of(*[("u", text) for text in texts])
 
-    assert len(asked_of(asked, talk).stems) > 2
-    assert taken in asked_of(asked, talk, before=before).stems
+    assert len(completed_question(asked, talk).stems) > 2
+    assert taken in completed_question(asked, talk, before=before).stems
 
 
 def test_a_chinese_sentence_that_begins_with_a_name_calls_nobody() -> None:
     told = [("u", "妈妈手术很顺利，住了八天。"), ("u", "妈妈说我瘦了，哈哈"), ("a", "太好了。")]
     called = [("u", "妈妈，你好吗？"), ("u", "妈妈呀，快来"), ("a", "太好了。")]
 
-    assert called_in("妈妈什么时候做手术？", corpus_of(*told)) == {}
-    assert called_in("妈妈什么时候做手术？", corpus_of(*called)) == {"妈妈": "assistant"}, "the control"
+    assert nicknames_in("妈妈什么时候做手术？", corpus_of(*told)) == {}
+    assert nicknames_in("妈妈什么时候做手术？", corpus_of(*called)) == {"妈妈": "assistant"}, "the control"

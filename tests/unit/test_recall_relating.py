@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from app.core.retrieval import relating
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
-from app.core.retrieval.kinds import forms_of, of_kind
+from app.core.retrieval.kinds import forms_of, stems_of_kind
 from app.core.retrieval.question import question_of
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.text.token_counts import weigh
 from app.core.text.words import stem, stems
@@ -64,7 +64,7 @@ def test_a_word_of_the_kind_or_another_form_speaks_for_an_answer(
 
     found = scores(corpus, question)
     chosen = choose(corpus, question, room=1_000)
-    for name in ("of_kind", "forms_of"):
+    for name in ("stems_of_kind", "forms_of"):
         monkeypatch.setattr(relating, name, lambda _: frozenset())
     gained = [with_it - without for with_it, without in zip(found, scores(corpus, question), strict=True)]
 
@@ -89,7 +89,7 @@ def test_in_a_turn_what_is_of_the_kind_is_looked_for() -> None:
 def test_a_slip_or_another_word_of_the_family_is_seen_and_other_words_are_none() -> None:
     def is_seen(text: dict[str, str]) -> bool:
         said = talk("nothing of that", text["said"])
-        found = features(said, asked_of(text["asked"], said))
+        found = features(said, completed_question(text["asked"], said))
         assert found["own"][0] == 0.0
         return found["family_near"][1] > 0.0 or found["own"][1] > 0.0
 
@@ -109,15 +109,15 @@ def test_a_mistyped_word_of_a_question_means_the_word_that_was_said(said: str, a
     corpus = talk(said, "It rained.")
 
     assert meant not in question_of(asked, ()).stems, "the control: it is mistyped"
-    assert meant in asked_of(asked, corpus).stems
-    assert meant not in asked_of(asked, talk("It rained.")).stems
+    assert meant in completed_question(asked, corpus).stems
+    assert meant not in completed_question(asked, talk("It rained.")).stems
 
 
 def test_a_word_that_was_said_is_never_taken_for_a_mistyped_one() -> None:
     asked = "Which concert was it?"
 
-    assert asked_of(asked, talk("the conceit of it")).stems.keys() == {"conceit"}
-    assert asked_of(asked, talk("the conceit of it", "a concert")).stems.keys() == {"concert"}
+    assert completed_question(asked, talk("the conceit of it")).stems.keys() == {"conceit"}
+    assert completed_question(asked, talk("the conceit of it", "a concert")).stems.keys() == {"concert"}
 
 
 @pytest.mark.parametrize(
@@ -127,25 +127,29 @@ def test_a_word_that_was_said_is_never_taken_for_a_mistyped_one() -> None:
 def test_a_word_that_is_known_is_not_taken_for_another_with_a_letter_replaced(
     said: str, asked: str, known: str
 ) -> None:
-    assert asked_of(asked, talk(said)).stems.keys() == {known}
-    assert asked_of("Which quorlan?", talk("a quorlon")).stems.keys() == {"quorlon"}, "the control: nobody knows it"
-    assert asked_of("Which restaurant?", talk("that restuarant")).stems.keys() == {"restuarant"}, "exchanged letters"
+    assert completed_question(asked, talk(said)).stems.keys() == {known}
+    assert completed_question("Which quorlan?", talk("a quorlon")).stems.keys() == {"quorlon"}, (
+        "the control: nobody knows it"
+    )
+    assert completed_question("Which restaurant?", talk("that restuarant")).stems.keys() == {"restuarant"}, (
+        "exchanged letters"
+    )
 
 
 def test_of_a_text_only_the_first_unknown_words_are_looked_for() -> None:
     words = [f"bxz{letter}q{other}y" for letter in "abcde" for other in "abcde"]
     said = talk("the terminal")
 
-    assert "terminal" in asked_of(" ".join(["termnal", *words]), said).stems
-    assert "terminal" not in asked_of(" ".join([*words, "termnal"]), said).stems
+    assert "terminal" in completed_question(" ".join(["termnal", *words]), said).stems
+    assert "terminal" not in completed_question(" ".join([*words, "termnal"]), said).stems
 
 
 def test_tables_relate_by_stems_and_never_a_word_to_itself() -> None:
-    assert stem("dog") in of_kind(stem("pets"))
-    assert stem("pets") not in of_kind(stem("pets"))
-    assert of_kind("zebra") == frozenset()
+    assert stem("dog") in stems_of_kind(stem("pets"))
+    assert stem("pets") not in stems_of_kind(stem("pets"))
+    assert stems_of_kind("zebra") == frozenset()
     assert stem("bought") in forms_of(stem("buy"))
-    assert set(stems("щенок")) <= of_kind(stems("питомец")[0])
+    assert set(stems("щенок")) <= stems_of_kind(stems("питомец")[0])
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=40)), max_size=12), st.text())
@@ -159,7 +163,7 @@ def test_every_feature_is_a_number_per_piece(said: list[tuple[str, str]], asked:
 @pytest.mark.parametrize("unit", ["a", "я", "好", "abcdefghij ", "цветок", "x1"])
 def test_a_hostile_question_takes_linear_time(unit: str) -> None:
     def looked(text: str) -> None:
-        features(talk(*ENGLISH, text), asked_of(text, talk(*ENGLISH)))
+        features(talk(*ENGLISH, text), completed_question(text, talk(*ENGLISH)))
 
     assert_linear(looked, unit * (4_000 // len(unit)))
 

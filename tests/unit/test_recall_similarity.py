@@ -10,9 +10,9 @@ import pytest
 from app.core.model.embedding import EMBEDDED_TOKENS, embeddable, hash_of, packed, unpacked
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.question import Question
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import Ranking
-from app.core.retrieval.similarity import alikeness, cosines, most_vectors
+from app.core.retrieval.similarity import cosines, likeness_of_pieces, most_vectors
 from app.core.text.token_counts import estimate_text
 
 SAID = ["The zorblat sleeps.", "Bread is baked at dawn.", "Snow fell on Monday.", "The ship left.", "We had soup."]
@@ -29,7 +29,7 @@ def corpus_of(texts: list[str], *, times: int = 1) -> Corpus:
 
 
 def asked(text: str, corpus: Corpus) -> Question:
-    return asked_of(text, corpus)
+    return completed_question(text, corpus)
 
 
 @pytest.mark.parametrize("numbers", [[], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0], [1e308, 1e308], [1.0] * 9_000])
@@ -54,19 +54,19 @@ def test_a_model_is_given_the_beginning_of_a_text_in_one_form() -> None:
 
 def test_only_what_stands_out_counts_whatever_the_range_of_the_cosines() -> None:
     corpus = corpus_of(SAID)
-    high = alikeness(corpus, {1: 0.99, 2: 0.90, 3: 0.90, 4: 0.90})
-    low = alikeness(corpus, {1: 0.19, 2: 0.10, 3: 0.10, 4: 0.10})
+    high = likeness_of_pieces(corpus, {1: 0.99, 2: 0.90, 3: 0.90, 4: 0.90})
+    low = likeness_of_pieces(corpus, {1: 0.19, 2: 0.10, 3: 0.10, 4: 0.10})
     assert high is not None
     assert high == pytest.approx(low)
     assert high[0] > 0.4
     assert high[1:] == [0.0] * 4, "the last one has no vector"
-    assert alikeness(corpus, {1: 0.9, 2: 0.1}) is None
-    assert alikeness(corpus, dict.fromkeys(range(1, 6), 0.5)) is None
+    assert likeness_of_pieces(corpus, {1: 0.9, 2: 0.1}) is None
+    assert likeness_of_pieces(corpus, dict.fromkeys(range(1, 6), 0.5)) is None
 
 
 def test_a_long_message_is_as_alike_in_each_of_its_pieces() -> None:
     corpus = corpus_of(SAID, times=60)
-    found = alikeness(corpus, {1: 0.9, 2: 0.1, 3: 0.1, 4: 0.2, 5: 0.1})
+    found = likeness_of_pieces(corpus, {1: 0.9, 2: 0.1, 3: 0.1, 4: 0.2, 5: 0.1})
     assert found is not None
     assert len(found) == len(corpus.pieces) > len(SAID)
     assert len({value for value, piece in zip(found, corpus.pieces, strict=True) if piece.owner == 0}) == 1

@@ -13,7 +13,7 @@ import pytest
 from app.core.model.conversation import Sums
 from app.core.retrieval import corpus as corpus_module
 from app.core.retrieval.corpus import Source
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.text.memo import forget
 from app.core.text.words import stem
 from app.storage.repositories.narrowing import Narrowed
@@ -92,7 +92,9 @@ def test_a_conversation_that_did_not_change_is_taken_apart_once_and_answers_each
     for asked in ("Who repairs the lantern?", "What colour is the boat?", "How long did Ferreira help?"):
         again, new = cached_corpus_of(read(*TEXTS), TALK), corpus_of(read(*TEXTS))
         assert again is known
-        assert choose(again, asked_of(asked, again), room=60) == choose(new, asked_of(asked, new), room=60)
+        assert choose(again, completed_question(asked, again), room=60) == choose(
+            new, completed_question(asked, new), room=60
+        )
 
 
 @pytest.mark.parametrize("singly", [3, 10_000])
@@ -120,7 +122,9 @@ def assert_as_new(sources: Sequence[Source]) -> None:
     assert (known.rarities, known.sittings) == (new.rarities, new.sittings)
     assert list(known.echoes) == list(new.echoes)
     for asked in ("Who repairs the lantern?", f"Which boat is number {len(sources)}?"):
-        assert choose(known, asked_of(asked, known), room=60) == choose(new, asked_of(asked, new), room=60)
+        assert choose(known, completed_question(asked, known), room=60) == choose(
+            new, completed_question(asked, new), room=60
+        )
 
 
 def test_one_that_changed_is_taken_apart_anew() -> None:

@@ -21,8 +21,8 @@ from app.core.model.redaction import redact_message
 from app.core.reading.passages import passages_of
 from app.core.retrieval.corpus import Source
 from app.core.retrieval.passage_search import notes_of
-from app.core.retrieval.ranking import Recalled
-from app.core.retrieval.serving import before_text, recalled_element
+from app.core.retrieval.ranking import RecalledMessage
+from app.core.retrieval.serving import recalled_element, with_elements_before
 from app.core.summarizer.framing import frame_messages
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.token_counts import weigh
@@ -194,9 +194,12 @@ def test_every_format_and_the_chat_model_have_such_a_text_once(format_: Format) 
 
 def test_a_text_part_stays_where_only_what_was_recalled_says_the_same() -> None:
     source = Source(1, "assistant", TEXT, datetime(2026, 11, 1, tzinfo=UTC), 1)
-    recalled = recalled_element([Recalled(source=source, score=0, reasons={})])
+    recalled = recalled_element([RecalledMessage(source=source, score=0, reasons={})])
     asked = ContextMessage(
-        role="user", content=before_text(recalled, "", "And this?"), parts=(text_part(TEXT), text_part("And")), seq=3
+        role="user",
+        content=with_elements_before(recalled, "", "And this?"),
+        parts=(text_part(TEXT), text_part("And")),
+        seq=3,
     )
 
     for shown in (as_json(in_format([asked], "openai").messages), str(to_provider([asked], lambda _: False))):

@@ -21,7 +21,7 @@ from app.core.reading.passages import passages_of
 from app.core.state import apply as applying
 from app.core.state.merge import merge
 from app.core.state.pruning import prune, state_of
-from app.core.state.survival import forgotten, with_quotes
+from app.core.state.survival import forgotten_statements, with_quotes
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.offline import extractive, narrative_states
 from app.core.summarizer.offline.extractive import compress
@@ -266,7 +266,7 @@ def test_after_ten_compactions_the_first_turns_facts_are_there() -> None:
 def test_without_carrying_on_they_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: a model that tells only its span, without the code that brings back what it forgot."""
     monkeypatch.setattr(extractive, "narrative_as_entries", lambda entries, schema, language: ())
-    monkeypatch.setattr(applying, "forgotten", lambda *args, **named: [])
+    monkeypatch.setattr(applying, "forgotten_statements", lambda *args, **named: [])
     _, told = compacted(3)
     assert "NW-2026-118" in told[0]
     assert "NW-2026-118" not in told[-1]
@@ -285,9 +285,9 @@ def told(text: str, version: int = 1) -> StateEntry:
 def test_only_what_is_told_in_no_other_way_has_been_forgotten() -> None:
     before = [told("They plan a launch. The launch is on 4 July 2026. The key is AB-4711-77. They like tea.")]
     after = [told("They plan a launch. The launch is on 11 July 2026.", 2)]
-    assert forgotten(SUMMARY, before, after, room=200) == [(0, "The key is AB-4711-77.")]
-    assert forgotten(SUMMARY, before, after, room=3) == []
-    assert forgotten(SESSION, [replace(before[0], field="conversation_summary")], [], room=200) == []
+    assert forgotten_statements(SUMMARY, before, after, max_tokens=200) == [(0, "The key is AB-4711-77.")]
+    assert forgotten_statements(SUMMARY, before, after, max_tokens=3) == []
+    assert forgotten_statements(SESSION, [replace(before[0], field="conversation_summary")], [], max_tokens=200) == []
 
 
 PLAN = "On 8 August at 18:00 to Artur in Togliatti, 390 km; then two nights at the lake."
@@ -297,28 +297,35 @@ PHONE = "The landlady's phone is 555-04-18."
 def test_a_plan_that_the_new_text_changes_in_several_sentences_does_not_come_back() -> None:
     before = [told(f"A family plans a journey. {PLAN} {PHONE}")]
     changed = "Artur in Togliatti works on 8 August. They visit him on the 17th, after the nights at the lake."
-    assert forgotten(SUMMARY, before, [told(changed, 2)], room=200) == [(0, PHONE)]
+    assert forgotten_statements(SUMMARY, before, [told(changed, 2)], max_tokens=200) == [(0, PHONE)]
 
 
 def test_control_a_plan_that_the_new_text_does_not_speak_of_comes_back() -> None:
     before = [told(f"A family plans a journey. {PLAN} {PHONE}")]
-    assert forgotten(SUMMARY, before, [told("The car was repaired.", 2)], room=200) == [(0, PLAN), (0, PHONE)]
+    assert forgotten_statements(SUMMARY, before, [told("The car was repaired.", 2)], max_tokens=200) == [
+        (0, PLAN),
+        (0, PHONE),
+    ]
 
 
 def test_an_identifier_comes_back_though_the_new_text_has_most_of_the_words_beside_it() -> None:
     before = [told("The journey begins soon. The parcel for the landlady has the code AB-4711-77.")]
     after = [told("The landlady was out. The parcel came back. They know the code of the door.", 2)]
-    assert forgotten(SUMMARY, before, after, room=200) == [(0, "The parcel for the landlady has the code AB-4711-77.")]
+    assert forgotten_statements(SUMMARY, before, after, max_tokens=200) == [
+        (0, "The parcel for the landlady has the code AB-4711-77.")
+    ]
 
 
 def test_of_what_was_forgotten_the_newest_comes_back_first() -> None:
     before = [told(f"{PLAN} {PHONE}")]
-    assert forgotten(SUMMARY, before, [told("The car was repaired.", 2)], room=20) == [(0, PHONE)]
+    assert forgotten_statements(SUMMARY, before, [told("The car was repaired.", 2)], max_tokens=20) == [(0, PHONE)]
 
 
 def test_after_a_label_of_the_text_only_the_sentence_with_the_value_comes_back() -> None:
     before = [told("Plan: They leave early. The key is AB-4711-77. They like tea.")]
-    assert forgotten(SUMMARY, before, [told("The car was repaired.", 2)], room=200) == [(0, "The key is AB-4711-77.")]
+    assert forgotten_statements(SUMMARY, before, [told("The car was repaired.", 2)], max_tokens=200) == [
+        (0, "The key is AB-4711-77.")
+    ]
 
 
 def test_quotes_stand_in_the_text_where_there_is_no_list() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.core.retrieval import search
 from app.core.retrieval.corpus import Source
-from app.core.retrieval.search import SNIPPET, query_of, rank, says, snippet
+from app.core.retrieval.search import SNIPPET_CHARACTERS, has_phrases, query_of, rank_messages, snippet
 from tests.corpus import assert_values, corpus
 
 BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
@@ -27,7 +27,7 @@ def sources(*texts: str) -> list[Source]:
 
 
 def ranked(query: str, *texts: str) -> list[int]:
-    return [item.source.seq for item in rank(query_of(query), sources(*texts))]
+    return [item.source.seq for item in rank_messages(query_of(query), sources(*texts))]
 
 
 class TestQuery:
@@ -62,9 +62,9 @@ class TestQuery:
 
 class TestSays:
     def test_case_and_blanks_are_alike(self) -> None:
-        assert says("He  SAID\nso", ["he said so"])
-        assert says("Медный Чайник", ["медный чайник", "МЕД"])
-        assert not says("He said, so", ["he said so"])
+        assert has_phrases("He  SAID\nso", ["he said so"])
+        assert has_phrases("Медный Чайник", ["медный чайник", "МЕД"])
+        assert not has_phrases("He said, so", ["he said so"])
 
 
 class TestRank:
@@ -80,7 +80,7 @@ class TestRank:
 
     def test_among_equals_the_newer_one(self) -> None:
         assert ranked("kettle", "A kettle.", "A kettle.", "A kettle.")[0] in {1, 2, 3}
-        scores = [item.score for item in rank(query_of("kettle"), sources(*["A kettle."] * 9))]
+        scores = [item.score for item in rank_messages(query_of("kettle"), sources(*["A kettle."] * 9))]
         assert all(one >= other for one, other in pairwise(scores))
 
     @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ class TestRank:
     def test_nothing_fits(self) -> None:
         assert ranked("kettle", "Rain.", "More rain.") == []
         assert ranked("🎉", "Rain 🎉") == []
-        assert rank(query_of("kettle"), []) == []
+        assert rank_messages(query_of("kettle"), []) == []
 
     def test_control_the_words_of_the_query_decide(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without the share of these words another message would be the best."""
@@ -109,12 +109,12 @@ class TestRank:
             "I got copper last year.",
         )
         assert ranked("copper kettle", *texts)[0] == 2
-        monkeypatch.setattr(search, "WORDS", 0.0)
+        monkeypatch.setattr(search, "WORD_SHARE", 0.0)
         assert ranked("copper kettle", *texts)[0] != 2
 
     @given(st.lists(st.sampled_from(["kettle", "copper kettle", "rain", "медный", "水壶在", ""]), max_size=12))
     def test_scores_are_within_bounds_and_fall(self, texts: list[str]) -> None:
-        found = rank(query_of("copper kettle медный 水壶"), sources(*texts))
+        found = rank_messages(query_of("copper kettle медный 水壶"), sources(*texts))
         assert all(0 <= item.score <= 1 for item in found)
         assert all(one.score >= other.score for one, other in pairwise(found))
         assert len(found) == sum(text not in {"rain", ""} for text in texts)
@@ -126,7 +126,7 @@ class TestSnippet:
         found = snippet(text, query_of("copper kettle"))
         assert found.startswith("The copper kettle is in the pantry.")
         assert found in text
-        assert len(found) <= SNIPPET
+        assert len(found) <= SNIPPET_CHARACTERS
 
     def test_a_short_message_is_shown_whole(self) -> None:
         assert snippet("One. The kettle. Two.", query_of("kettle")) == "The kettle. Two."
@@ -141,7 +141,7 @@ class TestSnippet:
         found = snippet(text, query_of("kettle"))
         assert "kettle" in found
         assert found in text
-        assert SNIPPET // 2 < len(found) <= SNIPPET
+        assert SNIPPET_CHARACTERS // 2 < len(found) <= SNIPPET_CHARACTERS
 
     @pytest.mark.parametrize("word", ["kettles", "чайники", "水壶"])
     def test_far_in_a_long_message(self, word: str) -> None:
@@ -156,4 +156,4 @@ class TestSnippet:
     def test_any_text_is_shown_as_it_stands(self, text: str, query: str) -> None:
         found = snippet(text, query_of(query))
         assert found in text
-        assert len(found) <= SNIPPET
+        assert len(found) <= SNIPPET_CHARACTERS

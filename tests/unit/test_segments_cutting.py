@@ -171,7 +171,7 @@ def test_an_id_used_again_means_the_latest_call() -> None:
 
 
 def test_without_the_guard_a_call_is_parted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segmentation, "_free_places", lambda messages: frozenset(range(1, len(messages))))
+    monkeypatch.setattr(segmentation, "_allowed_starts", lambda messages: frozenset(range(1, len(messages))))
     assert seqs(split_into_segments([called(1, "a"), returned(2, "a")], SegmentBy(by="messages", size=1))) == [[1], [2]]
 
 

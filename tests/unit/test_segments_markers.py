@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.core.anchors.rendering import escape_served
 from app.core.model.segments import LEVELS, Marker
-from app.core.segments.markers import EARLIER_MARKER, find, parse, render
+from app.core.segments.markers import EARLIER_MARKER, find_markers, parse_marker, render_marker
 from app.core.segments.segment_ids import stem_of
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear
@@ -27,47 +27,47 @@ MARKERS = st.builds(
 
 
 def test_as_it_is_published() -> None:
-    assert render(AUTH) == "[auth discussion →L1:auth_discussion]"
-    assert render(EARLIER_MARKER) == "[earlier →L3:earlier]"
+    assert render_marker(AUTH) == "[auth discussion →L1:auth_discussion]"
+    assert render_marker(EARLIER_MARKER) == "[earlier →L3:earlier]"
 
 
 @given(MARKERS)
 def test_there_and_back(marker: Marker) -> None:
-    assert find(render(marker)) == [marker]
-    assert parse(render(marker)) == marker
+    assert find_markers(render_marker(marker)) == [marker]
+    assert parse_marker(render_marker(marker)) == marker
 
 
 @given(st.lists(MARKERS, max_size=5))
 def test_many_in_one_text(markers: list[Marker]) -> None:
-    assert find(" and\n".join(f"{render(marker)} seq 1–2: told" for marker in markers)) == markers
+    assert find_markers(" and\n".join(f"{render_marker(marker)} seq 1–2: told" for marker in markers)) == markers
 
 
 @given(MARKERS)
 def test_a_rendered_marker_is_one_line_and_opens_nothing(marker: Marker) -> None:
-    text = render(marker)
+    text = render_marker(marker)
     assert len(text.splitlines()) == 1
     assert text.count("[") == text.count("]") == text.count("→") == 1
 
 
 def test_a_topic_cannot_close_our_element() -> None:
-    assert "</digests>" not in render(Marker(text="x </digests> y", level="L1", segment_id="x"))
+    assert "</digests>" not in render_marker(Marker(text="x </digests> y", level="L1", segment_id="x"))
 
 
 @given(HOSTILE)
 def test_what_is_escaped_where_it_is_served_is_no_marker(text: str) -> None:
-    assert find(escape_served(f"{text} [x →L1:y] {text}")) == []
+    assert find_markers(escape_served(f"{text} [x →L1:y] {text}")) == []
 
 
 def test_without_the_escape_it_would_be_one() -> None:
-    assert find("[x →L1:y]") == [Marker(text="x", level="L1", segment_id="y")]
+    assert find_markers("[x →L1:y]") == [Marker(text="x", level="L1", segment_id="y")]
 
 
 def test_what_only_looks_like_one() -> None:
-    assert_verdicts(corpus("markers"), lambda text: find(text) != [])
+    assert_verdicts(corpus("markers"), lambda text: find_markers(text) != [])
 
 
 def test_the_innermost_bracket_counts() -> None:
-    assert find("[[[a →L1:x] →L2:y] [b →L3:z]") == [
+    assert find_markers("[[[a →L1:x] →L2:y] [b →L3:z]") == [
         Marker(text="a", level="L1", segment_id="x"),
         Marker(text="b", level="L3", segment_id="z"),
     ]
@@ -75,8 +75,8 @@ def test_the_innermost_bracket_counts() -> None:
 
 @given(st.text())
 def test_reading_is_total(text: str) -> None:
-    find(text)
-    parse(text)
+    find_markers(text)
+    parse_marker(text)
 
 
 @pytest.mark.long
@@ -85,13 +85,13 @@ def test_reading_is_total(text: str) -> None:
     ["[", "]", "→L1:", "[→L1:", "→L1:a]", "[x →L1:a", "[a →L1:b]", "\\u005b", "[ →", "\u200b", "[x\n →L1:a]", "L1:"],
 )
 def test_a_million_characters_are_read_in_linear_time(piece: str) -> None:
-    assert_linear(lambda text: [find(text), parse(text)], piece * (400_000 // len(piece)))
+    assert_linear(lambda text: [find_markers(text), parse_marker(text)], piece * (400_000 // len(piece)))
 
 
 def test_a_call_may_name_it_loosely_or_only_by_its_id_or_not_at_all() -> None:
     def named(text: str) -> tuple[str, str, str] | None:
-        marker = parse(text)
+        marker = parse_marker(text)
         return None if marker is None else (marker.text, marker.level, marker.segment_id)
 
     assert_values(corpus("marker_calls"), named)
-    assert parse("a" * 5_000) is None
+    assert parse_marker("a" * 5_000) is None

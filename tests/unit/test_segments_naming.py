@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.model.segments import RESERVED, Marker
-from app.core.segments.markers import find, render
+from app.core.segments.markers import find_markers, render_marker
 from app.core.segments.segment_ids import LONGEST_STEM, ids_for, is_id, stem_of
 from tests.corpus import assert_values, assert_verdicts, corpus
 
@@ -49,7 +49,7 @@ def test_ids_stand_anywhere_and_are_one_each(topics: list[str], taken: frozenset
         assert 0 < len(id_) <= LONGEST_STEM + 4
         assert unquote(quote(id_, safe="")) == id_
         marker = Marker(text=topic, level="L2", segment_id=id_)
-        assert [found.segment_id for found in find(f"see [{render(marker)}] there")] == [id_]
+        assert [found.segment_id for found in find_markers(f"see [{render_marker(marker)}] there")] == [id_]
 
 
 def test_what_is_an_id() -> None:

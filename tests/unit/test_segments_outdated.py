@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.model.segments import LEVELS, Level, ServableSegment
-from app.core.segments.digests import lines_of
+from app.core.segments.digests import segment_lines
 from app.core.state.outdated_digests import without_outdated
 from app.core.text import memo, sentences, token_counts
 from tests.unit.test_assembly_digests import segment
@@ -92,7 +92,7 @@ def test_what_a_large_budget_shows_of_four_hundred_segments_is_worked_out_once(m
     ]
 
     def shown() -> list[dict[str, tuple[str, int]]]:
-        return [lines_of(one, LEVELS) for one in without_outdated(segments, ["Word 7 of 3."])]
+        return [segment_lines(one, LEVELS) for one in without_outdated(segments, ["Word 7 of 3."])]
 
     memo.forget()
     first = shown()

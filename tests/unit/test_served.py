@@ -18,12 +18,12 @@ from app.core.model.schemas import SESSION
 from app.core.model.segments import LEVELS, ServableSegment
 from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall
-from app.core.segments.digests import WAY_BACK
+from app.core.segments.digests import MARKER_ELEMENT_TOKENS
 from app.core.state import apply as applying
 from app.core.state import digesting
-from app.core.state.digesting import BLOCK_SHARE, Digestible
+from app.core.state.digesting import BLOCK_SHARE, DigestSource
 from app.core.state.layout import block_messages, days_element, layout_of, with_digests
-from app.core.state.pruning import most_tokens
+from app.core.state.pruning import state_token_limit
 from bench.replay import EVERYTHING, Replay
 from bench.served import Verbose
 from tests.builders import budgets, message, policy_of
@@ -54,7 +54,7 @@ def states(preset: str, kind: type[Replay], rounds: Sequence[tuple[int, int]]) -
             replay.say("assistant" if place % 2 else "user", text)
         replay.fold(EVERYTHING)
         if replay.layout is not None:
-            found.append((replay.layout.state_tokens, most_tokens(replay.schema, replay.budgets)))
+            found.append((replay.layout.state_tokens, state_token_limit(replay.schema, replay.budgets)))
     return found
 
 
@@ -105,9 +105,9 @@ def digests_beside(*briefs: str, room: int = 2_000) -> Layout:
     """The layout with digests of segments with these texts, whose words are also their keywords."""
     segments = [_telling(segment(number, number * 5 + 1, number * 5 + 5), brief) for number, brief in enumerate(briefs)]
     texts = [text for value in STATE.values() for text in ([value] if isinstance(value, str) else value)]
-    source = Digestible(segments=segments, total=len(segments), levels=LEVELS, said=texts)
+    source = DigestSource(segments=segments, total=len(segments), levels=LEVELS, block_texts=texts)
     bare = layout_of(SESSION, STATE, served_as="pair", estimator="script")
-    return with_digests(bare, source, room=room, room_to_keep=None, served_as="pair")
+    return with_digests(bare, source, max_tokens=room, room_to_keep=None, served_as="pair")
 
 
 def _telling(one: ServableSegment, brief: str) -> ServableSegment:
@@ -137,7 +137,7 @@ def test_another_value_or_one_sentence_more_is_told(brief: str, level: str | Non
 
 def test_together_they_are_a_small_part_of_the_block_unless_they_hold_values_of_their_own() -> None:
     plain = digests_beside(*[f"{NEW_WORDS[:-1]} with {name}." for name in TOPICS * 6])
-    share = (plain.digest_tokens - WAY_BACK) / plain.tokens
+    share = (plain.digest_tokens - MARKER_ELEMENT_TOKENS) / plain.tokens
     assert share <= BLOCK_SHARE
     exact = digests_beside(
         *[f"User: {name} {place} costs {place}73 euros." for place, name in enumerate(TOPICS * 6, 1)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.model.schemas.session import SESSION
 from app.core.model.state import StateEntry
 from app.core.state.pruning import state_of
-from app.core.state.shrinking import shrunk, telling_most
+from app.core.state.shrinking import most_informative, shrunk_entries
 from app.core.text.token_counts import estimate_text
 
 
@@ -35,7 +35,7 @@ def told(found: tuple[StateEntry, ...]) -> str:
 def test_what_fits_is_left_alone() -> None:
     given_entries = entries("User: My cat is called Mia.", "Tool: id=AB12, kind=cat")
 
-    assert shrunk(SESSION, given_entries, over=beyond(1_000)) == tuple(given_entries)
+    assert shrunk_entries(SESSION, given_entries, over=beyond(1_000)) == tuple(given_entries)
 
 
 def test_exact_values_stay_and_talk_goes() -> None:
@@ -44,7 +44,7 @@ def test_exact_values_stay_and_talk_goes() -> None:
         "Tool: reservation_id=ZX81QK, origin=LIS; payment_history: gift_card_12345 200",
         "Assistant: I am glad that everything went so well and hope for more of the same soon.",
     )
-    found = told(shrunk(SESSION, given_entries, over=beyond(30)))
+    found = told(shrunk_entries(SESSION, given_entries, over=beyond(30)))
 
     assert "ZX81QK" in found
     assert "gift_card_12345" in found
@@ -53,7 +53,7 @@ def test_exact_values_stay_and_talk_goes() -> None:
 
 def test_of_equals_the_older_goes() -> None:
     given_entries = entries(*(f"User: The tower number {n} costs ${n}00 a night." for n in range(10, 20)))
-    found = told(shrunk(SESSION, given_entries, over=beyond(60)))
+    found = told(shrunk_entries(SESSION, given_entries, over=beyond(60)))
 
     assert "$1900" in found
     assert "$1000" not in found
@@ -61,7 +61,9 @@ def test_of_equals_the_older_goes() -> None:
 
 def test_what_is_asked_for_goes_last() -> None:
     given_entries = entries(*(f"User: The tower number {n} costs ${n}00 a night." for n in range(10, 20)))
-    found = told(shrunk(SESSION, given_entries, over=beyond(60), asked=lambda text: float("number 10" in text)))
+    found = told(
+        shrunk_entries(SESSION, given_entries, over=beyond(60), relevance=lambda text: float("number 10" in text))
+    )
 
     assert "$1000" in found
     assert "$1900" in found
@@ -73,7 +75,7 @@ def test_what_is_in_doubt_goes_first_and_never_passes_for_the_newest(
 ) -> None:
     sure, doubted = entries("User: The tower costs $1100 a night.", "User: The bridge costs $1200 now.")
     given_entries = [sure, replace(doubted, in_doubt=is_doubted)]
-    found = told(shrunk(SESSION, given_entries, over=beyond(16)))
+    found = told(shrunk_entries(SESSION, given_entries, over=beyond(16)))
 
     assert stays in found
     assert goes not in found
@@ -88,7 +90,9 @@ def test_a_question_brings_what_is_in_doubt_after_what_holds() -> None:
     given_entries = [sure, other, *doubted]
 
     def within(room: int, word: str) -> str:
-        return told(shrunk(SESSION, given_entries, over=beyond(room), asked=lambda text: float(word in text)))
+        return told(
+            shrunk_entries(SESSION, given_entries, over=beyond(room), relevance=lambda text: float(word in text))
+        )
 
     assert "boat" in within(35, "boat")
     assert "bridge" not in within(35, "boat")
@@ -99,7 +103,7 @@ def test_a_question_brings_what_is_in_doubt_after_what_holds() -> None:
 def test_what_stands_beside_the_state_need_not_be_told() -> None:
     said = "User: The tower costs $900 a night."
     given_entries = entries("User: The tower costs $900 a night.", "User: The bridge costs $700 a night.")
-    found = told(shrunk(SESSION, given_entries, over=beyond(14), said=[said.removeprefix("User: ")]))
+    found = told(shrunk_entries(SESSION, given_entries, over=beyond(14), served_texts=[said.removeprefix("User: ")]))
 
     assert found == "User: The bridge costs $700 a night."
 
@@ -107,14 +111,16 @@ def test_what_stands_beside_the_state_need_not_be_told() -> None:
 @pytest.mark.parametrize("price", ["$384.31", "€384.31,", "(384.31)"])
 def test_a_price_that_was_talked_of_tells_which_record_is_meant(price: str) -> None:
     shoes = "Tool: variants: 8977325428, 338.07 | 8069974489, 384.31 | 8654482058, 148.25"
-    found = told(shrunk(SESSION, entries(shoes), over=beyond(20), said=[f"The new one costs {price} today."]))
+    found = told(
+        shrunk_entries(SESSION, entries(shoes), over=beyond(20), served_texts=[f"The new one costs {price} today."])
+    )
 
     assert found == "Tool: variants: 8069974489"
 
 
 def test_records_of_one_list_stand_behind_one_name_also_when_they_were_apart() -> None:
     parts = ("Tool: cards: card_11, visa | card_22, visa", "Tool: cards: card_33, visa", "User: It rained.")
-    found = told(shrunk(SESSION, entries(*parts), over=beyond(25)))
+    found = told(shrunk_entries(SESSION, entries(*parts), over=beyond(25)))
 
     assert found.startswith("Tool: cards: card_11, visa | card_22 | card_33")
 
@@ -130,14 +136,14 @@ def test_the_record_that_was_talked_of_stays_and_the_others_give_way(name: str, 
     others = {"1af9c22", "2be8d33", "3cf7e44"} - {meant}
 
     for said, heard in (([talk], []), ([], [talk])):
-        found = told(shrunk(SESSION, entries(FILES), over=beyond(16), said=said, heard=heard))
+        found = told(shrunk_entries(SESSION, entries(FILES), over=beyond(16), served_texts=said, covered_texts=heard))
         assert meant in found
         assert not any(other in found for other in others)
 
 
 @given(st.integers(0, 60))
 def test_a_value_never_seems_to_be_of_the_record_beside_its_own(room: int) -> None:
-    found = told(shrunk(SESSION, entries(FILES), over=beyond(room), said=["the Release notes"]))
+    found = told(shrunk_entries(SESSION, entries(FILES), over=beyond(room), served_texts=["the Release notes"]))
     whole = [set(record.split(", ")) for record in FILES.partition("files: ")[2].split(" | ")]
 
     for record in found.partition("files: ")[2].split(" | ") if found else []:
@@ -146,7 +152,7 @@ def test_a_value_never_seems_to_be_of_the_record_beside_its_own(room: int) -> No
 
 def test_words_of_a_record_do_not_stay_without_its_id() -> None:
     for room in range(40):
-        found = told(shrunk(SESSION, entries(FILES), over=beyond(room)))
+        found = told(shrunk_entries(SESSION, entries(FILES), over=beyond(room)))
 
         assert ("Budget plan" not in found) or ("1af9c22" in found)
 
@@ -155,8 +161,8 @@ def test_russian_and_chinese_entries_are_cut_clause_by_clause() -> None:
     russian = entries("Пользователь: Номер договора ТК-48213; Погода была просто прекрасная весь этот долгий день")
     chinese = entries("用户: 合同编号是 KD-48213; 今天的天气真的非常好大家都很开心一起去散步了很久很久")
 
-    assert "ТК-48213" in told(shrunk(SESSION, russian, over=beyond(18)))
-    assert "KD-48213" in told(shrunk(SESSION, chinese, over=beyond(18)))
+    assert "ТК-48213" in told(shrunk_entries(SESSION, russian, over=beyond(18)))
+    assert "KD-48213" in told(shrunk_entries(SESSION, chinese, over=beyond(18)))
 
 
 @given(
@@ -168,7 +174,7 @@ def test_russian_and_chinese_entries_are_cut_clause_by_clause() -> None:
 )
 def test_it_always_fits_and_keeps_the_order(texts: list[str], room: int) -> None:
     given_entries = entries(*texts)
-    found = shrunk(SESSION, given_entries, over=beyond(room))
+    found = shrunk_entries(SESSION, given_entries, over=beyond(room))
 
     assert beyond(room)(state_of(SESSION, found)) <= 0
     assert [entry.id for entry in found] == [
@@ -183,7 +189,7 @@ def test_a_quotation_stays_or_goes_as_a_whole() -> None:
     given_entries = entries(*texts)
     seen = set[bool]()
     for room in range(5, estimate_text("\n".join(texts)) + 1):
-        found = [one.text for one in shrunk(SESSION, given_entries, over=beyond(room))]
+        found = [one.text for one in shrunk_entries(SESSION, given_entries, over=beyond(room))]
         seen.add(quotation in found)
         assert all(text == quotation or text.startswith("User: ") for text in found), room
     assert seen == {True, False}
@@ -196,7 +202,7 @@ def test_what_goes_on_behind_a_semicolon_of_the_speakers_own_does_not_stand_alon
     given_entries = entries(*texts)
     seen = set[str]()
     for room in range(5, estimate_text("\n".join(texts)) + 1):
-        found = [one.text for one in shrunk(SESSION, given_entries, over=beyond(room))]
+        found = [one.text for one in shrunk_entries(SESSION, given_entries, over=beyond(room))]
         seen |= {text for text in found if text.startswith("Assistant: ")}
     assert seen <= {texts[0], f"Assistant: {sentence}", "Assistant: The rack costs €216.50 a piece."}
     assert len(seen) > 1, "control: an entry is still told by the clause"
@@ -210,13 +216,13 @@ LINES = [
 
 
 def kept_with_lines(given_entries: list[StateEntry], room: int) -> dict[str, str]:
-    kept = telling_most(
+    kept = most_informative(
         given_entries,
         over=lambda kept: estimate_text("\n".join(one.text for one in kept)) - room,
-        said=(),
-        heard=(),
-        asked=None,
-        lines={one.id: estimate_text(one.text) for one in given_entries if one.id.startswith("#")},
+        served_texts=(),
+        covered_texts=(),
+        relevance=None,
+        whole_tokens={one.id: estimate_text(one.text) for one in given_entries if one.id.startswith("#")},
     )
     return {one.id: one.text for one in kept}
 

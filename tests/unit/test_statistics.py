@@ -36,7 +36,7 @@ from app.core.model.statistics import (
     Purpose,
     RepairTally,
 )
-from app.core.retrieval.used import draws_on
+from app.core.retrieval.used import uses_passages
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
 from app.core.validation.fidelity import MOST_VALUES, exact_values, fidelity, is_whole_in
 from app.infrastructure import metrics
@@ -309,13 +309,15 @@ PASSAGE = "Anna keeps the rescue dog Pixel at her cottage near Lake Ladoga since
 
 
 def test_a_reply_draws_on_what_the_question_lacks() -> None:
-    assert_verdicts(corpus("drawn_replies"), lambda text: draws_on(text["reply"], [PASSAGE], question=text["question"]))
+    assert_verdicts(
+        corpus("drawn_replies"), lambda text: uses_passages(text["reply"], [PASSAGE], question=text["question"])
+    )
 
 
 def test_russian_replies_draw_on_inflected_words() -> None:
     passage = "Мы решили перенести склад в Казань, потому что аренда там дешевле."
-    assert draws_on("Перенос склада в Казань из-за дешёвой аренды.", [passage], question="Почему?")
-    assert not draws_on("Не помню такого разговора.", [passage], question="Почему переезжаем?")
+    assert uses_passages("Перенос склада в Казань из-за дешёвой аренды.", [passage], question="Почему?")
+    assert not uses_passages("Не помню такого разговора.", [passage], question="Почему переезжаем?")
 
 
 # --- Prometheus ----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
-from app.core.state.apply import as_many_as_fit
+from app.core.state.apply import fitting_quotes
 from app.core.state.survival import with_quotes
 from app.core.text.budget import Budget
 from app.core.text.token_counts import estimate_text
@@ -31,7 +31,7 @@ def quotes(
     hidden: Sequence[FoundAnchor] = (),
 ) -> list[tuple[int, str]]:
     lost = lost_sentences(span, [each.text for each in entries], served_anchors=shown, unserved_anchors=hidden)
-    return as_many_as_fit(lost, Budget(room), "script")
+    return fitting_quotes(lost, Budget(room), "script")
 
 
 def anchor(seq: int, content: str) -> FoundAnchor:

@@ -22,7 +22,7 @@ from app.core.model.state import StateEntry
 from app.core.reading.choice import Option
 from app.core.state import apply as applying
 from app.core.state import thinning
-from app.core.state.thinning import left_out, thinned
+from app.core.state.thinning import removed_statements, thinned_texts
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.offline.narrative_states import statements
 from app.core.summarizer.prompts import render_summary
@@ -150,7 +150,7 @@ def test_what_had_no_room_is_on_record_with_the_messages_it_came_from(language: 
         kept = next(entry for entry in talk.entries if not entry.pruned)
         whole = next((old for old in reversed(kept.superseded) if old != before), "")
         pruned = [entry for entry in talk.entries if entry.pruned]
-        assert {entry.text for entry in pruned} >= set(left_out(whole, text))
+        assert {entry.text for entry in pruned} >= set(removed_statements(whole, text))
         assert len({entry.id for entry in talk.entries}) == len(talk.entries)
         for entry in pruned:
             assert entry.from_seqs or entry.text in before, "what is older stands in the version before"
@@ -160,7 +160,7 @@ def test_what_had_no_room_is_on_record_with_the_messages_it_came_from(language: 
 
 
 def test_control_by_the_hard_cap_alone_it_grows_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applying, "most_tokens", lambda schema, budgets: budgets.state_cap)
+    monkeypatch.setattr(applying, "state_token_limit", lambda schema, budgets: budgets.state_cap)
     assert max(size for size, _, _ in folded.__wrapped__("en", "wordy", 2)) > 1.2 * AIM
 
 
@@ -197,9 +197,9 @@ def test_whatever_a_model_writes_is_cut_to_its_size(parts: list[str], aim: int) 
 @given(st.lists(WORDS, min_size=1, max_size=40))
 def test_less_room_is_less_text_in_the_same_order(parts: list[str]) -> None:
     entry = StateEntry(id="N1", field="summary", role="narrative", text=" ".join(parts), since_version=1)
-    sizes = [len(entry.text), *map(len, thinned(entry))]
+    sizes = [len(entry.text), *map(len, thinned_texts(entry))]
     assert sizes[-1] <= sizes[0]
-    for text in thinned(entry):
+    for text in thinned_texts(entry):
         told = [one for one in statements(entry.text) if one in text]
         places = [text.find(one) for one in told]
         assert -1 not in places

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.core.context.turn_options import SCHEMA_DEPTH, TurnOptions, refuse_unfit
+from app.core.context.turn_options import SCHEMA_DEPTH, TurnOptions, refuse_unsupported_options
 from app.core.model.errors import InvalidInputError
 from app.core.model.model_io import CallSettings, ChatRequest, ModelProfile, StructuredOutput, ToolName, ToolSpec
 from app.providers.offline import ended, forced_call
@@ -24,7 +24,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 def wrong(**options: Any) -> list[str]:
     try:
-        refuse_unfit(TurnOptions(**options), PROFILE, taken={"ours"})
+        refuse_unsupported_options(TurnOptions(**options), PROFILE, reserved_names={"ours"})
     except InvalidInputError as error:
         return [one.field for one in error.errors]
     return []
@@ -74,9 +74,9 @@ def test_the_model_is_asked_only_about_what_is_sound() -> None:
 
     picky = ModelProfile(name="picky", input_limit=1, output_limit=1, refuses=refuses)
     with pytest.raises(InvalidInputError, match="seed: it has none \\(model picky\\)"):
-        refuse_unfit(TurnOptions(settings=CallSettings(seed=1)), picky, taken=())
+        refuse_unsupported_options(TurnOptions(settings=CallSettings(seed=1)), picky, reserved_names=())
     with pytest.raises(InvalidInputError, match="stop"):
-        refuse_unfit(TurnOptions(settings=CallSettings(stop=("",))), picky, taken=())
+        refuse_unsupported_options(TurnOptions(settings=CallSettings(stop=("",))), picky, reserved_names=())
     assert len(asked) == 1
 
 

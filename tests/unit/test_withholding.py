@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.planning.withholding import WITHHELD, Search, without
+from app.core.planning.withholding import WITHHELD, WithholdingSearch, with_placeholders
 from tests.builders import message
 
 
 def found(count: int, guilty: set[int], calls: int) -> tuple[range | None, int]:
     """The smallest range that passed, and the number of calls."""
-    search, best, asked = Search(start=0, stop=count), None, 0
+    search, best, asked = WithholdingSearch(start=0, stop=count), None, 0
     while (hidden := search.next(calls - asked)) is not None:
         asked += 1
         blocked = bool(guilty - set(hidden))
@@ -53,7 +53,7 @@ def test_a_provider_that_blocks_everything_is_given_up() -> None:
 
 def test_a_placeholder_keeps_its_place_and_says_nothing() -> None:
     first, second = message(1, "Hello there"), message(2, "The words that are blocked", role="assistant")
-    shown = without([first, second], [2])
+    shown = with_placeholders([first, second], [2])
     assert shown[0] is first
     assert (shown[1].seq, shown[1].role, shown[1].created_at) == (2, "assistant", second.created_at)
     assert (shown[1].content, shown[1].parts) == (WITHHELD, ())

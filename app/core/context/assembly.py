@@ -14,20 +14,20 @@ from typing import Final, Literal
 
 from app.core.anchors.rendering import ANCHORS_MARKER, seqs_in
 from app.core.context.drafts import (
+    ContextInputs,
     Draft,
-    Material,
     block_of,
     block_sizes,
+    draft_tokens,
     first_draft,
     held_day_tokens,
-    size_of,
-    weigh_all,
-    weight_in_all,
+    rendered_weight,
+    total_weight,
 )
-from app.core.context.eliding import with_all_giants_elided, with_large_elided
+from app.core.context.eliding import with_all_oversized_elided, with_large_elided
 from app.core.context.files import with_files
-from app.core.context.fitting import Digest, FirstToGo, Room, fit
-from app.core.context.joining import recall_tokens, spoken, with_recall
+from app.core.context.fitting import DigestFunction, RemovedFirst, TokenLimits, fit
+from app.core.context.joining import conversation_messages, recall_tokens, with_recall
 from app.core.context.larger_budget import FULL, with_detail
 from app.core.context.tools import tools_tokens
 from app.core.model.caches import Caching
@@ -37,13 +37,22 @@ from app.core.model.gauge import Breakdown, Gauge, gauge_of, in_proportion
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.policy import exact
 from app.core.model.segments import Marker, ShownSegment
-from app.core.retrieval.ranking import Recalled
-from app.core.segments.markers import find
-from app.core.state.digesting import NO_DIGESTS, shares_of
+from app.core.retrieval.ranking import RecalledMessage
+from app.core.segments.markers import find_markers
+from app.core.state.digesting import NO_DIGESTS, digest_token_shares
 
-__all__ = ["AssembledContext", "Digest", "Material", "Section", "assemble", "exceeds", "room_of", "system_text"]
+__all__ = [
+    "AssembledContext",
+    "ContextInputs",
+    "DigestFunction",
+    "Section",
+    "assemble",
+    "available_tokens",
+    "exceeds_budget",
+    "system_text",
+]
 
-SEQS: Final = 200
+MOST_LISTED_SEQS: Final = 200
 """The most positions that a digest's section lists, so that a response stays small for any history."""
 
 
@@ -56,7 +65,7 @@ class Section:
 
     kind: str
     seqs: tuple[int, ...]
-    """All positions; for a segment of more than ``SEQS`` messages only the first and the last."""
+    """All positions; for a segment of more than ``MOST_LISTED_SEQS`` messages only the first and the last."""
     tokens: int
     level: str | None = None
     """The level of a digest; ``None``: only its marker is shown."""
@@ -75,7 +84,7 @@ class AssembledContext:
     warnings: tuple[str, ...] = ()
     truncated: tuple[int, int] | None = None
     """The first and the last ``seq`` that were left out for lack of room."""
-    recalled: tuple[Recalled, ...] = ()
+    recalled: tuple[RecalledMessage, ...] = ()
     """The messages recalled for the question, best first, each with the reasons for it."""
     recalled_by: Literal["words", "words_and_vectors"] | None = None
     """What recall was based on; ``None`` if no embedding model is set, or nothing was looked for."""
@@ -95,12 +104,12 @@ class AssembledContext:
     """How a provider may cache the beginning of the context; ``None``: not at all."""
 
     @property
-    def is_complete(self) -> bool:
+    def sends_all_files(self) -> bool:
         """Whether every file is sent, and none is only described in words."""
         return all(file.form != "words" for file in self.files)
 
     @property
-    def whole(self) -> tuple[ContextMessage, ...]:
+    def messages_with_files(self) -> tuple[ContextMessage, ...]:
         """All messages, including the one with the files."""
         return with_files(self.messages, self.files, self.locale)
 
@@ -110,18 +119,18 @@ def system_text(system_prompt: str, awareness: str) -> str:
     return f"{system_prompt}\n\n{awareness}" if system_prompt else awareness
 
 
-def exceeds(material: Material, *, budget: int | None = None) -> bool:
+def exceeds_budget(inputs: ContextInputs, *, budget: int | None = None) -> bool:
     """Whether something has to be left out, so that assembling needs the active anchors."""
-    if budget is None and material.policy.on_failure == "keep_full":
+    if budget is None and inputs.policy.on_failure == "keep_full":
         return False
-    return _whole_size(material, first_draft(material)) > _room(material, budget).tokens
+    return _whole_size(inputs, first_draft(inputs)) > _token_limits(inputs, budget).tokens
 
 
-def assemble(material: Material, *, digest: Digest, budget: int | None = None) -> AssembledContext:
+def assemble(inputs: ContextInputs, *, digest: DigestFunction, budget: int | None = None) -> AssembledContext:
     """Assemble a context within its budget.
 
     Args:
-        material: The conversation, its held messages, its tail, its anchors, and what to recall from.
+        inputs: The conversation, its held messages, its tail, its anchors, and what to recall from.
         digest: Makes the digest of what has to be left out.
         budget: Tokens for everything after the system prompt and the files; ``None`` = the policy's budget, which
             includes both.
@@ -131,147 +140,153 @@ def assemble(material: Material, *, digest: Digest, budget: int | None = None) -
         ContextOverWindowError: Under ``keep_full`` the whole exceeds the window; or the files leave no room for this
             model.
     """
-    room = _room(material, budget)
-    _refuse_without_room(material, room, budget)
-    keeps_full = budget is None and material.policy.on_failure == "keep_full"
+    limits = _token_limits(inputs, budget)
+    _refuse_files_that_fill_the_budget(inputs, limits, budget)
+    is_uncut = budget is None and inputs.policy.on_failure == "keep_full"
 
-    def fitted(tokens: int, *, told: bool = True) -> Draft:
-        draft = first_draft(material)
-        if keeps_full:
-            return _kept_full(material, draft)
-        smaller = replace(room, tokens=tokens)
-        return fit(material, draft, smaller, digest, told=told) if _whole_size(material, draft) > tokens else draft
+    def fitted(tokens: int, *, needs_state: bool = True) -> Draft:
+        draft = first_draft(inputs)
+        if is_uncut:
+            return _uncut_draft(inputs, draft)
+        smaller_limits = replace(limits, tokens=tokens)
+        return (
+            fit(inputs, draft, smaller_limits, digest, needs_state=needs_state)
+            if _whole_size(inputs, draft) > tokens
+            else draft
+        )
 
-    base = material.conversation.estimated_within(material.budgets.budget if budget is None else budget)
-    most = _most_below_triggers(material) - _tokens_before_block(material) if budget is None else None
-    draft = with_recall(material, fitted, room.tokens, base=base, may_cut=not keeps_full, most=most)
-    if budget is not None or material.detail.room is not None:
-        draft = with_detail(material, draft, room.tokens)
-    if budget is None and _anchors_have_no_room(material, draft):
+    base = inputs.conversation.estimated_within(inputs.budgets.budget if budget is None else budget)
+    fill_limit = _most_tokens_below_triggers(inputs) - _tokens_before_block(inputs) if budget is None else None
+    draft = with_recall(inputs, fitted, limits.tokens, share_base=base, may_cut=not is_uncut, fill_limit=fill_limit)
+    if budget is not None or inputs.detail.max_added_tokens is not None:
+        draft = with_detail(inputs, draft, limits.tokens)
+    if budget is None and _anchors_exceed_budget(inputs, draft):
         draft = draft.warned("anchors_over_budget")
-    return _assembled_context(material, draft)
+    return _assembled_context(inputs, draft)
 
 
-def _anchors_have_no_room(material: Material, draft: Draft) -> bool:
+def _anchors_exceed_budget(inputs: ContextInputs, draft: Draft) -> bool:
     # The policy never leaves an anchor out: until it is changed, nothing can be compacted.
-    was_refused = bool(draft.warnings) and material.conversation.quiet.reason == "anchors_over_budget"
-    return was_refused or (material.policy.anchor_share is None and draft.behind_marker > 0)
+    was_refused = bool(draft.warnings) and inputs.conversation.quiet.reason == "anchors_over_budget"
+    return was_refused or (inputs.policy.anchor_share is None and draft.anchors_behind_marker > 0)
 
 
-def room_of(material: Material, budget: int | None) -> int:
+def available_tokens(inputs: ContextInputs, budget: int | None) -> int:
     """The tokens for everything after the system prompt and the files."""
-    return _room(material, budget).tokens
+    return _token_limits(inputs, budget).tokens
 
 
-def room_for_anchors(material: Material, budget: int | None) -> int | None:
+def available_anchor_tokens(inputs: ContextInputs, budget: int | None) -> int | None:
     """The most tokens of anchors in any draft, without those that users set; ``None``: all anchors are needed.
 
     It is their share, plus the tokens of the anchors in the layout with the block around them: one step of fitting may
     leave them so much of that as the rest does not use.
     """
-    room = _room(material, budget).anchors
-    if room is None or material.policy.estimator != "script" or material.detail.segments:
+    limit = _token_limits(inputs, budget).anchors
+    if limit is None or inputs.policy.estimator != "script" or inputs.detail.segments:
         return None
-    laid_out = first_draft(material)
-    if not (room or laid_out.anchors):
+    laid_out = first_draft(inputs)
+    if not (limit or laid_out.anchors):
         return 0
     alone = replace(laid_out, state=None, digests=NO_DIGESTS, held_days="", anchors=laid_out.anchors or ANCHORS_MARKER)
-    return room + weigh_all(material, block_of(material, alone))
+    return limit + rendered_weight(inputs, block_of(inputs, alone))
 
 
-def _most_below_triggers(material: Material) -> int:
-    firsts = (trigger.at.first_tokens(material.budgets) for trigger in material.policy.triggers)
-    lowest = min((first for first in firsts if first is not None), default=material.budgets.window + 1)
-    return material.conversation.estimated_within(lowest - 1)
+def _most_tokens_below_triggers(inputs: ContextInputs) -> int:
+    firsts = (trigger.at.first_tokens(inputs.budgets) for trigger in inputs.policy.triggers)
+    lowest = min((first for first in firsts if first is not None), default=inputs.budgets.window + 1)
+    return inputs.conversation.estimated_within(lowest - 1)
 
 
-def _room(material: Material, budget: int | None) -> Room:
-    share = material.policy.anchor_share
+def _token_limits(inputs: ContextInputs, budget: int | None) -> TokenLimits:
+    share = inputs.policy.anchor_share
     if budget is None:
-        tokens = material.conversation.estimated_within(material.budgets.budget) - _tokens_before_block(material)
-        first_to_go: FirstToGo = "facts" if share is None else "anchors"
-        return Room(tokens=tokens, anchors=material.budgets.anchor_tokens, first_to_go=first_to_go)
-    tokens = material.conversation.estimated_within(budget)
+        tokens = inputs.conversation.estimated_within(inputs.budgets.budget) - _tokens_before_block(inputs)
+        removed_first: RemovedFirst = "facts" if share is None else "anchors"
+        return TokenLimits(tokens=tokens, anchors=inputs.budgets.anchor_tokens, removed_first=removed_first)
+    tokens = inputs.conversation.estimated_within(budget)
     if share is None:
-        return Room(tokens=tokens, anchors=None, first_to_go="least")
-    return Room(tokens=tokens, anchors=math.floor(exact(share) * tokens), first_to_go="anchors")
+        return TokenLimits(tokens=tokens, anchors=None, removed_first="least")
+    return TokenLimits(tokens=tokens, anchors=math.floor(exact(share) * tokens), removed_first="anchors")
 
 
-def _refuse_without_room(material: Material, room: Room, asked: int | None) -> None:
+def _refuse_files_that_fill_the_budget(
+    inputs: ContextInputs, limits: TokenLimits, requested_budget: int | None
+) -> None:
     """Files are never left out: a model whose budget they fill cannot be asked."""
-    files = material.conversation.file_tokens
-    if asked is not None or not files or room.tokens > 0:
+    files = inputs.conversation.file_tokens
+    if requested_budget is not None or not files or limits.tokens > 0:
         return
-    budget, weight = material.budgets.budget, material.conversation.counted(files)
+    budget, weight = inputs.budgets.budget, inputs.conversation.counted(files)
     raise ContextOverWindowError(
         f"the attached files of {weight} tokens leave no room in a budget of {budget} beside the system prompt: remove"
         " files, or ask a model with a larger window",
         extra={
-            "tokens": material.conversation.counted(_tokens_before_block(material)),
+            "tokens": inputs.conversation.counted(_tokens_before_block(inputs)),
             "files": weight,
-            "window": material.budgets.window,
+            "window": inputs.budgets.window,
         },
     )
 
 
-def _whole_size(material: Material, draft: Draft) -> int:
-    return size_of(material, draft) + material.unloaded_tokens
+def _whole_size(inputs: ContextInputs, draft: Draft) -> int:
+    return draft_tokens(inputs, draft) + inputs.unloaded_tokens
 
 
-def _kept_full(material: Material, draft: Draft) -> Draft:
+def _uncut_draft(inputs: ContextInputs, draft: Draft) -> Draft:
     """The draft under ``keep_full``: over the budget but within the window it is sent whole, with a warning.
 
     If the policy says so, a message that can never fit is sent without its middle. If that is not enough, large
     messages are too, the largest first.
     """
-    system = _tokens_before_block(material)
-    window = material.conversation.estimated_within(material.budgets.window)
-    elides = material.policy.oversized == "elide" and not material.unloaded_tokens  # unread messages cannot be served
-    total = system + _whole_size(material, draft)
+    system = _tokens_before_block(inputs)
+    window = inputs.conversation.estimated_within(inputs.budgets.window)
+    elides = inputs.policy.oversized == "elide" and not inputs.unloaded_tokens  # unread messages cannot be served
+    total = system + _whole_size(inputs, draft)
     if total > window and elides:
-        draft = with_all_giants_elided(material, draft, window - system)
-        total = system + _whole_size(material, draft)
+        draft = with_all_oversized_elided(inputs, draft, window - system)
+        total = system + _whole_size(inputs, draft)
     if total > window and elides:
-        draft = with_large_elided(material, draft, window - system)
-        total = system + _whole_size(material, draft)
-    tokens = material.conversation.counted(total)
-    if tokens > material.budgets.window:
+        draft = with_large_elided(inputs, draft, window - system)
+        total = system + _whole_size(inputs, draft)
+    tokens = inputs.conversation.counted(total)
+    if tokens > inputs.budgets.window:
         raise ContextOverWindowError(
-            f"the context of {tokens} tokens exceeds the window of {material.budgets.window}; compact the conversation,"
+            f"the context of {tokens} tokens exceeds the window of {inputs.budgets.window}; compact the conversation,"
             " by keep_tail_messages further than its policy keeps, or choose on_failure: truncate",
             extra={
                 "tokens": tokens,
-                "window": material.budgets.window,
-                "breakdown": asdict(_whole_breakdown(material, draft).scaled(tokens)),
+                "window": inputs.budgets.window,
+                "breakdown": asdict(_whole_breakdown(inputs, draft).scaled(tokens)),
             },
         )
-    return draft.warned("context_over_budget") if tokens > material.budgets.budget else draft
+    return draft.warned("context_over_budget") if tokens > inputs.budgets.budget else draft
 
 
-def _whole_breakdown(material: Material, draft: Draft) -> Breakdown:
-    loaded = _assembled_context(material, draft).gauge.breakdown
-    return replace(loaded, tail=loaded.tail + material.conversation.counted(material.unloaded_tokens))
+def _whole_breakdown(inputs: ContextInputs, draft: Draft) -> Breakdown:
+    loaded = _assembled_context(inputs, draft).gauge.breakdown
+    return replace(loaded, tail=loaded.tail + inputs.conversation.counted(inputs.unloaded_tokens))
 
 
-def _assembled_context(material: Material, draft: Draft) -> AssembledContext:
-    system = _system_tokens(material)
-    state, anchors, digests = block_sizes(material, draft)
-    opened = _opened_sections(material, draft)
-    brought_back = sum(section.tokens for section in opened)
-    held = max(weight_in_all(material, draft.held) - brought_back, 0) + held_day_tokens(material, draft)
-    tail = weight_in_all(material, draft.tail)
-    opened_seqs = {seq for section in opened for seq in section.seqs}
-    recalled, passages = recall_tokens(material, draft), recall_tokens(material, replace(draft, recalled=()))
+def _assembled_context(inputs: ContextInputs, draft: Draft) -> AssembledContext:
+    system = _system_tokens(inputs)
+    state, anchors, digests = block_sizes(inputs, draft)
+    expanded = _expanded_sections(inputs, draft)
+    expanded_tokens = sum(section.tokens for section in expanded)
+    held = max(total_weight(inputs, draft.held) - expanded_tokens, 0) + held_day_tokens(inputs, draft)
+    tail = total_weight(inputs, draft.tail)
+    expanded_seqs = {seq for section in expanded for seq in section.seqs}
+    recalled, passages = recall_tokens(inputs, draft), recall_tokens(inputs, replace(draft, recalled=()))
     sections = (
         Section(kind="system", seqs=(), tokens=system),
-        Section(kind="files", seqs=(), tokens=material.conversation.file_tokens),
+        Section(kind="files", seqs=(), tokens=inputs.conversation.file_tokens),
         Section(kind="state", seqs=(), tokens=state),
         Section(kind="anchors", seqs=seqs_in(draft.anchors), tokens=anchors),
         *_digest_sections(draft, digests),
-        *opened,
+        *expanded,
         Section(
             kind="held",
-            seqs=tuple(message.seq for message in draft.held if message.seq not in opened_seqs),
+            seqs=tuple(message.seq for message in draft.held if message.seq not in expanded_seqs),
             tokens=held,
         ),
         Section(kind="tail", seqs=tuple(message.seq for message in draft.tail), tokens=tail),
@@ -280,37 +295,37 @@ def _assembled_context(material: Material, draft: Draft) -> AssembledContext:
     )
     estimated = Breakdown(
         system=system,
-        files=material.conversation.file_tokens,
+        files=inputs.conversation.file_tokens,
         state=state,
         anchors=anchors,
-        digests=digests + brought_back,
+        digests=digests + expanded_tokens,
         held=held,
         tail=tail,
         recalled=recalled,
     )
-    tokens = material.conversation.counted(estimated.total)
+    tokens = inputs.conversation.counted(estimated.total)
     return AssembledContext(
         messages=(
-            _system_message(material),
-            *_with_block(block_of(material, draft), spoken(draft, material.conversation.locale), draft),
+            _system_message(inputs),
+            *_with_block(block_of(inputs, draft), conversation_messages(draft, inputs.conversation.locale), draft),
         ),
         sections=tuple(one for one in _with_gauge_tokens(sections, tokens) if one.tokens or one.segment_id),
         gauge=gauge_of(
-            material.policy,
-            material.budgets,
+            inputs.policy,
+            inputs.budgets,
             estimated.scaled(tokens),
-            anchors_behind_marker=draft.behind_marker,
-            adaptive=material.thresholds,
+            anchors_behind_marker=draft.anchors_behind_marker,
+            adaptive=inputs.thresholds,
         ),
         estimated=estimated.total,
         warnings=draft.warnings,
         truncated=(draft.left_out.from_seq, draft.left_out.to_seq) if draft.left_out else None,
         recalled=draft.recalled,
-        markers=(*find(draft.anchors), *find(draft.digests.element)),
-        tools=material.tools,
-        attached=material.files,
-        locale=material.conversation.locale,
-        keeps_all=material.policy.on_failure == "keep_full",
+        markers=(*find_markers(draft.anchors), *find_markers(draft.digests.element)),
+        tools=inputs.tools,
+        attached=inputs.files,
+        locale=inputs.conversation.locale,
+        keeps_all=inputs.policy.on_failure == "keep_full",
     )
 
 
@@ -320,11 +335,11 @@ def _with_gauge_tokens(sections: Sequence[Section], tokens: int) -> list[Section
 
 
 def _with_block(
-    block: Sequence[ContextMessage], told: Sequence[ContextMessage], draft: Draft
+    block: Sequence[ContextMessage], messages: Sequence[ContextMessage], draft: Draft
 ) -> tuple[ContextMessage, ...]:
     covered = {message.seq for message in draft.held if message.role == "system"}
-    before = (message for message in told if message.seq in covered)
-    return (*before, *block, *(message for message in told if message.seq not in covered))
+    before = (message for message in messages if message.seq in covered)
+    return (*before, *block, *(message for message in messages if message.seq not in covered))
 
 
 def _digest_sections(draft: Draft, tokens: int) -> list[Section]:
@@ -336,49 +351,51 @@ def _digest_sections(draft: Draft, tokens: int) -> list[Section]:
             level=shown.level if shown else None,
             segment_id=shown.id if shown else None,
         )
-        for shown, share in shares_of(draft.digests, tokens)
+        for shown, share in digest_token_shares(draft.digests, tokens)
     ]
 
 
-def _opened_sections(material: Material, draft: Draft) -> list[Section]:
+def _expanded_sections(inputs: ContextInputs, draft: Draft) -> list[Section]:
     """One section for each covered segment whose originals are served; other held messages do not belong to it."""
-    held = {message.seq for message in first_draft(material).held}
-    found = []
-    for one in draft.opened:
+    held = {message.seq for message in first_draft(inputs).held}
+    sections = []
+    for segment in draft.expanded:
         messages = [
-            message for message in draft.held if one.from_seq <= message.seq <= one.to_seq and message.seq not in held
+            message
+            for message in draft.held
+            if segment.from_seq <= message.seq <= segment.to_seq and message.seq not in held
         ]
-        found.append(
+        sections.append(
             Section(
                 kind="digests",
                 seqs=tuple(message.seq for message in messages),
-                tokens=weight_in_all(material, messages),
+                tokens=total_weight(inputs, messages),
                 level=FULL,
-                segment_id=one.id,
+                segment_id=segment.id,
             )
         )
-    return found
+    return sections
 
 
 def _shown_seqs(shown: ShownSegment) -> tuple[int, ...]:
-    if shown.to_seq - shown.from_seq < SEQS:
+    if shown.to_seq - shown.from_seq < MOST_LISTED_SEQS:
         return tuple(range(shown.from_seq, shown.to_seq + 1))
     return shown.from_seq, shown.to_seq
 
 
-def recalled_seqs(recalled: Sequence[Recalled]) -> tuple[int, ...]:
+def recalled_seqs(recalled: Sequence[RecalledMessage]) -> tuple[int, ...]:
     """Positions of recalled messages, in order."""
     return tuple(sorted(one.source.seq for one in recalled))
 
 
-def _system_message(material: Material) -> ContextMessage:
-    return ContextMessage(role="system", content=material.system)
+def _system_message(inputs: ContextInputs) -> ContextMessage:
+    return ContextMessage(role="system", content=inputs.system)
 
 
-def _system_tokens(material: Material) -> int:
-    beside = tools_tokens(material.tools, material.policy.estimator) + material.schema_tokens
-    return weigh_all(material, (_system_message(material),)) + beside
+def _system_tokens(inputs: ContextInputs) -> int:
+    definitions = tools_tokens(inputs.tools, inputs.policy.estimator) + inputs.schema_tokens
+    return rendered_weight(inputs, (_system_message(inputs),)) + definitions
 
 
-def _tokens_before_block(material: Material) -> int:
-    return _system_tokens(material) + material.conversation.file_tokens
+def _tokens_before_block(inputs: ContextInputs) -> int:
+    return _system_tokens(inputs) + inputs.conversation.file_tokens

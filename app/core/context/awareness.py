@@ -23,8 +23,8 @@ def awareness_block(
         levels: The levels of the policy: without any, neither digests nor markers are served.
         anchor_share: The share of the policy: with 0 no anchors are served.
     """
-    say = catalogue_of(locale)
-    anchors = [] if anchor_share == 0 else [say.text("awareness.anchors")]
-    digests = [say.text("awareness.digests", level=min(levels))] if levels else []
-    use = say.own.get(f"use.{schema.name}", schema.use)
-    return " ".join([use, *anchors, *digests, say.text("awareness.rules")])
+    catalogue = catalogue_of(locale)
+    anchors = [] if anchor_share == 0 else [catalogue.text("awareness.anchors")]
+    digests = [catalogue.text("awareness.digests", level=min(levels))] if levels else []
+    use = catalogue.own.get(f"use.{schema.name}", schema.use)
+    return " ".join([use, *anchors, *digests, catalogue.text("awareness.rules")])

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Sequence
 from typing import Final
 
-from app.core.context.media import told_size
+from app.core.context.media import formatted_size
 from app.core.model.files import ConversationFile, FileForm, RequestFile
 from app.core.model.model_io import ContextMessage
 from app.core.text.escaping import clean
@@ -66,8 +66,8 @@ def as_copy(file: ConversationFile, uri: str) -> RequestFile:
 
 def as_words(file: ConversationFile, reason: str, locale: str) -> RequestFile:
     """A file that is not sent: words say what it is and why. ``reason`` is a key of ``context.file`` in catalogues."""
-    say = catalogue_of(locale)
-    text = say.text("context.file.not_sent", why=say.text(f"context.file.{reason}"))
+    catalogue = catalogue_of(locale)
+    text = catalogue.text("context.file.not_sent", why=catalogue.text(f"context.file.{reason}"))
     return _request_file(file, "words", _text_element(file, text))
 
 
@@ -98,7 +98,7 @@ def _media_element(file: ConversationFile, part: Part) -> tuple[Part, ...]:
 
 
 def _opening_tag(file: ConversationFile) -> str:
-    name, size = _attribute_value(file.name), told_size(file.bytes)
+    name, size = _attribute_value(file.name), formatted_size(file.bytes)
     return f'<{FILE_TAG} name="{name}" type="{file.media_type}" size="{size}">'
 
 

@@ -25,18 +25,18 @@ from typing import Any, Final, Literal
 
 from app.core.anchors.serving import LEAST_ROOM
 from app.core.context.drafts import (
+    ContextInputs,
     Draft,
-    Material,
     block_of,
     block_sizes,
+    draft_tokens,
     outline_of,
-    size_of,
     weight_of,
     with_anchors,
-    with_held,
-    with_served,
+    with_held_messages,
+    with_served_anchors,
 )
-from app.core.context.eliding import with_giants_elided, with_tail_elided
+from app.core.context.eliding import with_oversized_elided, with_tail_elided
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Outline
 from app.core.model.errors import BudgetTooSmallError
@@ -50,67 +50,71 @@ from app.core.retrieval.corpus import words_in
 from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
-from app.core.state.shrinking import shrunk, telling_most
+from app.core.state.shrinking import most_informative, shrunk_entries
 from app.core.text.budget import first_fitting, made_to_fit
 
 TRUNCATION_STEP: Final = 0.05  # a share of the budget; so coarse that the cut stays in place for many messages
 DIGEST_SHARE: Final = 0.10  # the share of the room for the digest of the messages that are left out
-COARSE_BITS: Final = 5  # the room is rounded to so many bits, since recall leaves a bit more or less with each question
+ROUNDING_BITS: Final = (
+    5  # the room is rounded to so many bits, since recall leaves a bit more or less with each question
+)
 DIGEST_FRAME: Final = 60  # tokens of the elements around a digest, rounded up
 
-_SOFT: Final[frozenset[FieldRole]] = frozenset({"style", "known", "narrative"})
+_SOFT_ROLES: Final[frozenset[FieldRole]] = frozenset({"style", "known", "narrative"})
 """The roles whose entries are left out before any anchor."""
 
-Digest = Callable[[Sequence[Message], int], str]
+DigestFunction = Callable[[Sequence[Message], int], str]
 """A pure function from (messages left out, most tokens) to a plain text."""
 
 
-FirstToGo = Literal["anchors", "facts", "least"]
+RemovedFirst = Literal["anchors", "facts", "least"]
 """What is left out first: ``anchors`` if the policy has an allotment for them; ``facts`` if it never leaves an anchor
 out; ``least``, whatever of both tells least per token, if it never leaves an anchor out but a budget was requested. If
 not all anchors fit, ``facts`` works like ``least``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class TokenLimits:
     """The room for a context after its system prompt and files."""
 
     tokens: int
     anchors: int | None
     """The anchors' share of the room; ``None`` = all of it."""
-    first_to_go: FirstToGo = "anchors"
+    removed_first: RemovedFirst = "anchors"
     """What is left out first if facts and anchors do not fit together."""
 
 
-Shrink = Callable[[Material, Draft, Room], Draft]
+ShrinkStep = Callable[[ContextInputs, Draft, TokenLimits], Draft]
 
 
-def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: bool = True) -> Draft:
+def fit(
+    inputs: ContextInputs, draft: Draft, limits: TokenLimits, digest: DigestFunction, *, needs_state: bool = True
+) -> Draft:
     """Leave out what has to be left out for the draft to fit.
 
     Args:
-        material: The material of the context.
+        inputs: All that the context is made from.
         draft: The draft with everything.
-        room: The room for it.
+        limits: The most tokens of it.
         digest: Makes the digest of the messages that are left out.
-        told: Whether the state is needed. If not, a state that does not fit is left out as a whole, which is faster;
-            the messages are the same.
+        needs_state: Whether the state is needed. If not, a state that does not fit is left out as a whole, which is
+            faster; the messages are the same.
 
     Raises:
         BudgetTooSmallError: Not even the last message fits.
     """
-    elides = material.policy.oversized == "elide"
-    draft = with_giants_elided(material, draft, room.tokens) if elides else draft
-    for shrink in _shrink_steps(digest, room.first_to_go, told=told):
-        if size_of(material, draft) + _unloaded_tokens(material, draft) <= room.tokens:
+    elides = inputs.policy.oversized == "elide"
+    draft = with_oversized_elided(inputs, draft, limits.tokens) if elides else draft
+    for shrink in _shrink_steps(digest, limits.removed_first, needs_state=needs_state):
+        if draft_tokens(inputs, draft) + _unloaded_tokens(inputs, draft) <= limits.tokens:
             return draft
-        draft = shrink(material, draft, room)
-    if elides and size_of(material, draft) > room.tokens:
-        draft = with_tail_elided(material, draft, room.tokens)
-    minimum = size_of(material, draft)
-    if minimum <= room.tokens:
+        draft = shrink(inputs, draft, limits)
+    if elides and draft_tokens(inputs, draft) > limits.tokens:
+        draft = with_tail_elided(inputs, draft, limits.tokens)
+    minimum = draft_tokens(inputs, draft)
+    if minimum <= limits.tokens:
         return draft
-    needed, left = material.conversation.counted(minimum), material.conversation.counted(max(room.tokens, 0))
+    needed, left = inputs.conversation.counted(minimum), inputs.conversation.counted(max(limits.tokens, 0))
     raise BudgetTooSmallError(
         f"the last user message alone needs {needed} tokens, the budget leaves {left}:"
         f" ask for a budget of at least {needed}",
@@ -118,94 +122,92 @@ def fit(material: Material, draft: Draft, room: Room, digest: Digest, *, told: b
     )
 
 
-def _shrink_steps(digest: Digest, first: FirstToGo, *, told: bool) -> Iterator[Shrink]:
+def _shrink_steps(digest: DigestFunction, removed_first: RemovedFirst, *, needs_state: bool) -> Iterator[ShrinkStep]:
     yield _with_fewer_digests
     yield _without_old_tail(digest)
     yield _without_digest
-    yield _with_smaller_state(soft=True, told=told)
+    yield _with_smaller_state(soft=True, needs_state=needs_state)
     yield _without_held_days
-    facts = _with_smaller_state(soft=False, told=told)
-    if first == "facts":
+    facts = _with_smaller_state(soft=False, needs_state=needs_state)
+    if removed_first == "facts":
         yield facts
-    if first != "anchors" and told:
-        yield _with_worthiest_facts_and_anchors
-    yield from (_with_fewer_anchors, facts) if first == "anchors" else (facts, _with_fewer_anchors)
+    if removed_first != "anchors" and needs_state:
+        yield _with_best_facts_and_anchors
+    yield from (_with_fewer_anchors, facts) if removed_first == "anchors" else (facts, _with_fewer_anchors)
     yield _without_tail
     yield _without_oldest_held
     yield _without_block
 
 
-def _unloaded_tokens(material: Material, draft: Draft) -> int:
+def _unloaded_tokens(inputs: ContextInputs, draft: Draft) -> int:
     # Messages that were not read count until truncation has left them out.
-    return 0 if draft.left_out else material.unloaded_tokens
+    return 0 if draft.left_out else inputs.unloaded_tokens
 
 
-def _with_fewer_digests(material: Material, draft: Draft, room: Room) -> Draft:
+def _with_fewer_digests(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
     """The draft with half of the digests, a quarter …: so coarse that the block stays the same for many messages."""
-    *_, present = block_sizes(material, draft)
+    *_, present = block_sizes(inputs, draft)
     bare = replace(draft, digests=NO_DIGESTS)
-    without = size_of(material, bare)
-    free = room.tokens - without - _unloaded_tokens(material, bare)
+    without = draft_tokens(inputs, bare)
+    free = limits.tokens - without - _unloaded_tokens(inputs, bare)
     left = present
     while left > max(free, 0):
         left //= 2
 
     def added(element: str) -> int:
-        return size_of(material, replace(bare, digests=Digests(element=element))) - without
+        return draft_tokens(inputs, replace(bare, digests=Digests(element=element))) - without
 
-    return replace(bare, digests=material.digestible.within(left, added))
+    return replace(bare, digests=inputs.digest_source.select(left, added))
 
 
-def _without_old_tail(digest: Digest) -> Shrink:
+def _without_old_tail(digest: DigestFunction) -> ShrinkStep:
     """Cut the tail before the last turn, oldest first, in steps, and put a digest and the anchors in its place."""
 
-    def shrink(material: Material, draft: Draft, room: Room) -> Draft:
-        tokens = _coarse_room(room.tokens)
+    def shrink(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
+        tokens = _rounded_tokens(limits.tokens)
         allowance = int(tokens * DIGEST_SHARE)
         step = max(int(tokens * TRUNCATION_STEP), 1)
-        needed = size_of(material, draft) + material.unloaded_tokens + allowance - tokens
-        cuts = _cuts(material, draft.tail, last_turn=True)
+        needed = draft_tokens(inputs, draft) + inputs.unloaded_tokens + allowance - tokens
+        cuts = _cuts(inputs, draft.tail, last_turn=True)
         if not cuts:
             return draft
         steps = -(-max(needed, 1) // step)
         count, cut = _fewest_removing(cuts, steps * step), draft
         while True:
-            cut = _without_first_of_tail(material, draft, count, room)
-            if count == cuts[-1][0] or size_of(material, cut) + allowance <= tokens:
+            cut = _without_first_of_tail(inputs, draft, count, limits)
+            if count == cuts[-1][0] or draft_tokens(inputs, cut) + allowance <= tokens:
                 break
             steps += 1
             count = _fewest_removing(cuts, steps * step)
-        told = _newest_within(material, draft.tail[:count], material.budgets.budget)
-        text = digest(told, allowance - DIGEST_FRAME) if told and allowance > DIGEST_FRAME else ""
+        digested = _newest_within(inputs, draft.tail[:count], inputs.budgets.budget)
+        text = digest(digested, allowance - DIGEST_FRAME) if digested and allowance > DIGEST_FRAME else ""
         left_out = replace(cut.left_out, digest=text) if cut.left_out else None
         return replace(cut, left_out=left_out).warned("context_truncated")
 
     return shrink
 
 
-def _coarse_room(tokens: int) -> int:
+def _rounded_tokens(tokens: int) -> int:
     # The steps are at most a sixteenth of the room: so another question alone does not move the cut or the digest.
-    step = 1 << max(tokens.bit_length() - COARSE_BITS, 0)
+    step = 1 << max(tokens.bit_length() - ROUNDING_BITS, 0)
     return tokens // step * step
 
 
-def _cuts(material: Material, tail: Sequence[Message], *, last_turn: bool) -> list[tuple[int, int]]:
+def _cuts(inputs: ContextInputs, tail: Sequence[Message], *, last_turn: bool) -> list[tuple[int, int]]:
     """(how many messages are cut, how many tokens that removes), ascending; messages that were not read always count.
 
     Args:
-        material: The material, for the estimator and the tokens that were not read.
+        inputs: The inputs, for the estimator and the tokens that were not read.
         tail: The messages to be cut from.
         last_turn: Whether the last turn stays; otherwise all messages but the last may be cut.
     """
-    outline = material.outlines(tail)
+    outline = inputs.outlines(tail)
     starts = turn_starts(outline)
     most = starts[-1] if starts and last_turn else max(len(tail) - 1, 0)
-    legal = legal_cuts(
-        Tail(outline=tuple(outline)), estimator=material.policy.estimator, request=FoldRequest(fold="all")
-    )
+    legal = legal_cuts(Tail(outline=tuple(outline)), estimator=inputs.policy.estimator, request=FoldRequest(fold="all"))
     held = held_indexes(outline)
-    leaving = (0 if index in held else weight_of(material, one) for index, one in enumerate(tail))
-    unloaded = material.unloaded_tokens if last_turn else 0
+    leaving = (0 if index in held else weight_of(inputs, one) for index, one in enumerate(tail))
+    unloaded = inputs.unloaded_tokens if last_turn else 0
     gone = [unloaded + size for size in accumulate(leaving)]
     first = _orphaned_start(outline) if unloaded else 0
     found = [(index + 1, gone[index]) for index in legal if first <= index + 1 <= most]
@@ -222,91 +224,100 @@ def _fewest_removing(cuts: Sequence[tuple[int, int]], removed: int) -> int:
     return next((count for count, gone in cuts if gone >= removed), cuts[-1][0])
 
 
-def _without_first_of_tail(material: Material, draft: Draft, count: int, room: Room) -> Draft:
+def _without_first_of_tail(inputs: ContextInputs, draft: Draft, count: int, limits: TokenLimits) -> Draft:
     gone = draft.tail[:count]
-    held = held_indexes(material.outlines(gone))
+    held = held_indexes(inputs.outlines(gone))
     kept_back = tuple(message for index, message in enumerate(gone) if index in held)
     cut_seq = gone[-1].seq if gone else draft.tail[0].seq - 1
-    left_out = LeftOut(from_seq=material.conversation.boundary_seq + 1, to_seq=cut_seq, digest="")
+    left_out = LeftOut(from_seq=inputs.conversation.boundary_seq + 1, to_seq=cut_seq, digest="")
     shorter = replace(draft, tail=draft.tail[count:], left_out=left_out)
-    shorter = with_held(material, shorter, (*draft.held, *kept_back)) if kept_back else shorter
-    return with_anchors(material, shorter, room=room.anchors)
+    shorter = with_held_messages(inputs, shorter, (*draft.held, *kept_back)) if kept_back else shorter
+    return with_anchors(inputs, shorter, room=limits.anchors)
 
 
-def _newest_within(material: Material, messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
+def _newest_within(inputs: ContextInputs, messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
     # The result is the same for the same cut, however much of the tail was read.
-    return tuple(first_fitting(reversed(messages), tokens, partial(weight_of, material)))[::-1]
+    return tuple(first_fitting(reversed(messages), tokens, partial(weight_of, inputs)))[::-1]
 
 
-def _without_digest(material: Material, draft: Draft, room: Room) -> Draft:  # noqa: ARG001 - one shape for all steps
+def _without_digest(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:  # noqa: ARG001 - one shape for all steps
     return replace(draft, left_out=replace(draft.left_out, digest="")) if draft.left_out else draft
 
 
-def _with_smaller_state(*, soft: bool, told: bool) -> Shrink:
+def _with_smaller_state(*, soft: bool, needs_state: bool) -> ShrinkStep:
     """The step that shrinks style, known and the narrative (``soft``), or all other entries of the state."""
 
-    def shrink(material: Material, draft: Draft, room: Room) -> Draft:
-        state = material.conversation.compressed_state
+    def shrink(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
+        state = inputs.conversation.compressed_state
         if state is None or draft.state is None:
             return draft
-        entries = _entries(material.schema, state)
-        chosen = [entry for entry in entries if (entry.role in _SOFT) == soft]
-        rest = state_of(material.schema, [entry for entry in entries if (entry.role in _SOFT) != soft] if soft else [])
+        entries = _entries(inputs.schema, state)
+        chosen = [entry for entry in entries if (entry.role in _SOFT_ROLES) == soft]
+        rest = state_of(
+            inputs.schema, [entry for entry in entries if (entry.role in _SOFT_ROLES) != soft] if soft else []
+        )
 
         def served(candidate: Mapping[str, Any]) -> Draft:
             state = {name: value or rest[name] for name, value in candidate.items() if value or rest[name]}
-            return replace(draft, state=state_json(material.schema, state) if state else None)
+            return replace(draft, state=state_json(inputs.schema, state) if state else None)
 
         def over(candidate: Mapping[str, Any]) -> int:
-            return size_of(material, served(candidate)) - room.tokens
+            return draft_tokens(inputs, served(candidate)) - limits.tokens
 
-        if not told:
-            kept = tuple(chosen) if over(state_of(material.schema, chosen)) <= 0 else ()
+        if not needs_state:
+            kept = tuple(chosen) if over(state_of(inputs.schema, chosen)) <= 0 else ()
         elif soft:
-            kept, _ = prune(material.schema, chosen, fits=lambda candidate: over(candidate) <= 0)
+            kept, _ = prune(inputs.schema, chosen, fits=lambda candidate: over(candidate) <= 0)
         else:
-            beside = (message_text(message) for message in (*draft.held, *draft.tail))
-            heard, asked = _covered_talk(material, entries), _query_relevance(material)
-            kept = shrunk(material.schema, chosen, over=over, said=beside, heard=heard, asked=asked)
+            served_texts = (message_text(message) for message in (*draft.held, *draft.tail))
+            covered_texts, relevance = _covered_texts(inputs, entries), _query_relevance(inputs)
+            kept = shrunk_entries(
+                inputs.schema,
+                chosen,
+                over=over,
+                served_texts=served_texts,
+                covered_texts=covered_texts,
+                relevance=relevance,
+            )
         if kept == tuple(chosen):
             return draft
-        return served(state_of(material.schema, kept)).warned("state_shortened")
+        return served(state_of(inputs.schema, kept)).warned("state_shortened")
 
     return shrink
 
 
-def _with_worthiest_facts_and_anchors(material: Material, draft: Draft, room: Room) -> Draft:
+def _with_best_facts_and_anchors(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
     """The draft with the facts and anchors that are worth most on one scale; anchors that a user set always stay.
 
     Anchors stay word for word or not at all. In a turn the words of its messages do not influence the choice, and the
     room is rounded. So the next turn mostly begins with the same text, which a provider's cache needs.
     """
-    state = material.conversation.compressed_state
-    entries = _entries(material.schema, state) if state is not None else ()
-    facts = [entry for entry in entries if entry.role not in _SOFT]
+    state = inputs.conversation.compressed_state
+    entries = _entries(inputs.schema, state) if state is not None else ()
+    facts = [entry for entry in entries if entry.role not in _SOFT_ROLES]
     if not facts or not draft.anchors:
         return draft
-    servable, is_turn = material.servable(draft), room.first_to_go == "facts"
+    servable, is_turn = inputs.servable(draft), limits.removed_first == "facts"
     places = {f"#{place}": place for place in servable.movable}
-    beside = [message_text(message) for message in (*draft.held, *(() if is_turn else draft.tail))]
-    beside += [anchor.content for anchor in servable.without(servable.movable).shown]
-    others = size_of(material, replace(draft, state=None, anchors=""))
-    most = others + _coarse_room(room.tokens - others) if is_turn else room.tokens
+    served_texts = [message_text(message) for message in (*draft.held, *(() if is_turn else draft.tail))]
+    served_texts += [anchor.content for anchor in servable.without(servable.movable).shown]
+    other_tokens = draft_tokens(inputs, replace(draft, state=None, anchors=""))
+    max_tokens = other_tokens + _rounded_tokens(limits.tokens - other_tokens) if is_turn else limits.tokens
 
     def served(kept: Sequence[StateEntry]) -> Draft:
-        told = state_of(material.schema, [entry for entry in kept if entry.id not in places])
-        state = {name: value for name, value in told.items() if value}
-        shorter = replace(draft, state=state_json(material.schema, state) if state else None)
+        full_state = state_of(inputs.schema, [entry for entry in kept if entry.id not in places])
+        state = {name: value for name, value in full_state.items() if value}
+        shorter = replace(draft, state=state_json(inputs.schema, state) if state else None)
         hidden = servable.movable.keys() - {places[entry.id] for entry in kept if entry.id in places}
-        return with_served(material, shorter, servable.without(servable.with_newest(hidden)))
+        return with_served_anchors(inputs, shorter, servable.without(servable.with_newest(hidden)))
 
-    kept = telling_most(
+    kept = most_informative(
         [*facts, *(_anchor_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
-        over=lambda kept: size_of(material, served(kept)) - most,
-        said=beside,
-        heard=_covered_talk(material, entries),
-        asked=_query_relevance(material),
-        lines={f"#{place}": tokens for place, (_, tokens) in servable.movable.items()},
+        over=lambda kept: draft_tokens(inputs, served(kept)) - max_tokens,
+        served_texts=served_texts,
+        covered_texts=_covered_texts(inputs, entries),
+        relevance=_query_relevance(inputs),
+        whole_tokens={f"#{place}": tokens for place, (_, tokens) in servable.movable.items()},
     )
     is_whole = [entry for entry in kept if entry.id not in places] == facts
     return served(kept) if is_whole else served(kept).warned("state_shortened")
@@ -323,20 +334,20 @@ def _anchor_as_entry(place: int, anchor: FoundAnchor) -> StateEntry:
     )
 
 
-def _covered_talk(material: Material, entries: Sequence[StateEntry]) -> Iterator[str]:
-    layout = material.conversation.layout
-    yield from (entry.text for entry in entries if entry.role in _SOFT)
+def _covered_texts(inputs: ContextInputs, entries: Sequence[StateEntry]) -> Iterator[str]:
+    layout = inputs.conversation.layout
+    yield from (entry.text for entry in entries if entry.role in _SOFT_ROLES)
     if layout is not None:
         yield from (layout.anchors, layout.digests)
 
 
-def _query_relevance(material: Material) -> Callable[[str], float] | None:
+def _query_relevance(inputs: ContextInputs) -> Callable[[str], float] | None:
     # In a turn the question is ignored, so that the state stays the same for the provider's cache.
-    recall = material.recall
+    recall = inputs.recall
     if recall is None or not (recall.is_explicit and recall.question):
         return None
     corpus = recall.corpus
-    rarities = {stem: corpus.rarity(stem) * weight for stem, weight in recall.asked.stems.items()}
+    rarities = {stem: corpus.rarity(stem) * weight for stem, weight in recall.completed_question.stems.items()}
     whole = sum(rarities.values()) or 1.0
     return lambda text: sum(rarities.get(stem, 0.0) for stem in words_in(text, corpus.language).counts) / whole
 
@@ -374,50 +385,50 @@ def _texts_with_doubt(field: StateField, served: Any) -> Iterator[tuple[str, boo
         yield from zip(told_and_earlier(served), (False, True), strict=True)
 
 
-def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
+def _with_fewer_anchors(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
     if not draft.anchors:
         return draft
 
     def over(fewer: Draft) -> int:
-        return size_of(material, fewer) - room.tokens
+        return draft_tokens(inputs, fewer) - limits.tokens
 
-    _, present, _ = block_sizes(material, draft)
+    _, present, _ = block_sizes(inputs, draft)
     left = max(present - over(draft), LEAST_ROOM)
-    return made_to_fit(lambda left: with_anchors(material, draft, room=left), over, left, LEAST_ROOM)
+    return made_to_fit(lambda left: with_anchors(inputs, draft, room=left), over, left, LEAST_ROOM)
 
 
-def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
+def _without_tail(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
     """Leave out the rest of the tail except the last message, oldest first."""
-    cuts = [cut for cut in _cuts(material, draft.tail, last_turn=False) if cut[0]]
-    shorter, excess = draft, size_of(material, draft) - room.tokens
+    cuts = [cut for cut in _cuts(inputs, draft.tail, last_turn=False) if cut[0]]
+    shorter, excess = draft, draft_tokens(inputs, draft) - limits.tokens
     for count, gone in cuts:
         if gone < excess and count != cuts[-1][0]:
             continue
         shorter = _without_first_of_tail(
-            material, draft, count, replace(room, anchors=0 if room.anchors == 0 else LEAST_ROOM)
+            inputs, draft, count, replace(limits, anchors=0 if limits.anchors == 0 else LEAST_ROOM)
         )
         shorter = replace(shorter, state=draft.state).warned("context_truncated")
-        if size_of(material, shorter) <= room.tokens:
+        if draft_tokens(inputs, shorter) <= limits.tokens:
             break
     return shorter
 
 
-def _without_held_days(_material: Material, draft: Draft, _room: Room) -> Draft:
-    return replace(draft, held_days="", tells_days=False)
+def _without_held_days(_inputs: ContextInputs, draft: Draft, _limits: TokenLimits) -> Draft:
+    return replace(draft, held_days="", serves_held_days=False)
 
 
-def _without_oldest_held(material: Material, draft: Draft, room: Room) -> Draft:
-    while draft.held and size_of(material, draft) > room.tokens:
+def _without_oldest_held(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
+    while draft.held and draft_tokens(inputs, draft) > limits.tokens:
         first, *others = draft.held
         pair = held_indexes([replace(outline_of(one), is_protected=one is first) for one in draft.held])
         gone = [one for index, one in enumerate(draft.held) if index in pair]
-        draft = with_held(material, draft, tuple(one for one in others if one not in gone))
+        draft = with_held_messages(inputs, draft, tuple(one for one in others if one not in gone))
         draft = draft.warned(*(f"held_message_left_out:{one.seq}" for one in gone))
     return draft
 
 
-def _without_block(material: Material, draft: Draft, room: Room) -> Draft:  # noqa: ARG001 - one shape for all steps
-    if not block_of(material, draft):
+def _without_block(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:  # noqa: ARG001 - one shape for all steps
+    if not block_of(inputs, draft):
         return draft
     warnings = ("anchors_left_out",) if draft.anchors else ()
     return replace(draft, state=None, anchors="").warned(*warnings)

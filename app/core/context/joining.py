@@ -16,29 +16,29 @@ from functools import partial
 from typing import Final, Protocol
 
 from app.core.context.drafts import (
+    ContextInputs,
     Draft,
-    Material,
     block_sizes,
+    draft_tokens,
     first_draft,
-    size_of,
-    weigh_all,
+    rendered_weight,
     weight_of,
     with_anchors,
 )
-from app.core.context.served import served_messages
+from app.core.context.served import escaped_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact
 from app.core.reading.labels import role_of, told_name
-from app.core.retrieval.ranking import MARGIN, Recalled
+from app.core.retrieval.ranking import SCORE_MARGIN, RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.serving import (
     Passage,
     Recall,
-    before_text,
-    labelled,
+    labelled_roles,
     passages_element,
     recalled_element,
+    with_elements_before,
 )
 from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut, messages_tokens
 from app.core.summarizer.offline.items import entry_tokens, label_and_clauses
@@ -46,40 +46,40 @@ from app.core.text.budget import without_last
 from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_lines
 
-MOST: Final = Fraction(9, 10)
+MAX_RECALL_SHARE: Final = Fraction(9, 10)
 """The largest share of the room beside pins and the last user message that recall gets, unless nothing else needs more.
 
 docs/decisions/0015 has the figures.
 """
 
-DATA_SHARE: Final = Fraction(9, 10)
+TOOL_DATA_SHARE: Final = Fraction(9, 10)
 """The share of that room that data of tools in the state may keep."""
 
-DATA_TO_TOOLS: Final = Fraction(5, 2)
+TOOL_DATA_RATIO: Final = Fraction(5, 2)
 """Data of tools may also keep no more than this many times the share that tools have of the conversation."""
 
 ANCHORS_SHARE: Final = Fraction(1, 2)
 """The share of the room beside pins and the last user message that is kept for anchors, and for facts that tell more
 than anchors, if the policy never leaves an anchor out."""
 
-EXPLICIT_MARGIN: Final = 2 * MARGIN
+EXPLICIT_MARGIN: Final = 2 * SCORE_MARGIN
 """The margin below the best score if a budget can also serve segments: worse messages say less than a segment."""
 
-APART: Final[Role] = "tool"
+SEPARATE_ROLE: Final[Role] = "tool"
 """The role whose recalled messages are separated from the user's words."""
 
 _STEPS: Final = 5
 """Halvings in the search for the room that pins need: it is found to a thirty-second of the wanted room."""
 
-FRAME: Final = 20
+FRAME_TOKENS: Final = 20
 """Tokens of the recall element's own lines, of the message around it and of the year, rounded up."""
 
 
-class Fit(Protocol):
+class FitDraft(Protocol):
     """Makes a draft that fits into a number of tokens."""
 
-    def __call__(self, tokens: int, *, told: bool = True) -> Draft:
-        """The draft. Without ``told``, a state that does not fit as a whole is left out; the messages are the same."""
+    def __call__(self, tokens: int, *, needs_state: bool = True) -> Draft:
+        """The draft. Without ``needs_state``, a state that does not fit is left out; messages are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,67 +90,75 @@ class Allotment:
     recalled: int
 
 
-def with_recall(material: Material, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None) -> Draft:
-    """The draft with recalled messages. It fits into ``room`` if ``fit`` finds a draft without them that does.
+def with_recall(
+    inputs: ContextInputs, fit: FitDraft, max_tokens: int, *, share_base: int, may_cut: bool, fill_limit: int | None
+) -> Draft:
+    """The draft with recalled messages. It fits into ``max_tokens`` if ``fit`` finds a draft without them that does.
 
     Other parts of the context are reduced for them as far as the policy allows, and get back room that is not used.
 
     Args:
-        material: What the context is made of, ``recall`` included.
+        inputs: What the context is made of, ``recall`` included.
         fit: Makes all other parts fit.
-        room: The tokens after the system prompt and the files.
-        base: The tokens of which recall gets the policy's share.
+        max_tokens: The tokens after the system prompt and the files.
+        share_base: The tokens of which recall gets the policy's share.
         may_cut: Whether other parts may be left out for recalled messages.
-        most: The size up to which recalled messages may fill the context; ``None``: the caller asked for a budget, and
-            they may fill all of it, whatever the policy's share.
+        fill_limit: The size up to which recalled messages may fill the context; ``None``: the caller asked for a
+            budget, and they may fill all of it, whatever the policy's share.
     """
-    if material.recall is None:
-        return fit(room)
-    recall = _recall_if_needed(material, material.recall)
-    allotted = _allotment(material, recall, fit, room, base=base, may_cut=may_cut, most=most)
+    if inputs.recall is None:
+        return fit(max_tokens)
+    recall = _recall_if_needed(inputs, inputs.recall)
+    allotted = _allotment(
+        inputs, recall, fit, max_tokens, share_base=share_base, may_cut=may_cut, fill_limit=fill_limit
+    )
     total = allotted.passages + allotted.recalled
     if not total:
-        return _with_passages_and_recall(material, fit(room), recall, 0, None)
-    total, rough = beside_pins(material, partial(fit, told=False), room, total)  # only messages influence the choice
+        return _with_passages_and_recall(inputs, fit(max_tokens), recall, 0, None)
+    total, rough = fit_with_all_held(
+        inputs, partial(fit, needs_state=False), max_tokens, total
+    )  # only messages influence the choice
     ranks = bool(total and recall.question)
-    margin = _margin(material, recall)
-    joined = _with_passages_and_recall(material, rough, recall, total, margin if ranks else None)
-    used = recall_tokens(material, joined)
+    margin = _margin(inputs, recall)
+    joined = _with_passages_and_recall(inputs, rough, recall, total, margin if ranks else None)
+    used = recall_tokens(inputs, joined)
     if used < total:
-        wider = fit(room - used)
-        left = room - used - size_of(material, wider) - (0 if wider.left_out else material.unloaded_tokens)
-        if most is None and recall.is_explicit and ranks and left > 0:
+        wider = fit(max_tokens - used)
+        left = max_tokens - used - draft_tokens(inputs, wider) - (0 if wider.left_out else inputs.unloaded_tokens)
+        if fill_limit is None and recall.is_explicit and ranks and left > 0:
             return _with_passages_and_recall(
-                material, wider, recall, used + left, margin
+                inputs, wider, recall, used + left, margin
             )  # the room that the rest does not use
         settled = _with_recalled_of(joined, wider, _unserved_recalled(wider, joined.recalled))
-        if recall_tokens(material, settled) <= used:  # otherwise rounding made the whole larger
+        if recall_tokens(inputs, settled) <= used:  # otherwise rounding made the whole larger
             return settled
-    return _with_recalled_of(joined, fit(room - total), joined.recalled)
+    return _with_recalled_of(joined, fit(max_tokens - total), joined.recalled)
 
 
-def beside_pins(material: Material, fit: Callable[[int], Draft], room: int, wanted: int) -> tuple[int, Draft]:
+def fit_with_all_held(
+    inputs: ContextInputs, fit: Callable[[int], Draft], max_tokens: int, wanted: int
+) -> tuple[int, Draft]:
     """How many of the ``wanted`` tokens leave room for every held message, and the draft in the rest of the room.
 
-    ``room`` is what the system prompt and the files leave; ``wanted`` is for recalled messages and passages.
+    ``max_tokens`` is what the system prompt and the files leave; ``wanted`` is for recalled messages and passages.
     """
-    pins = len(first_draft(material).held)
-    draft = fit(room - wanted)
-    if len(draft.held) >= pins:
+    held_count = len(first_draft(inputs).held)
+    draft = fit(max_tokens - wanted)
+    if len(draft.held) >= held_count:
         return wanted, draft
-    total, draft, above = 0, fit(room), wanted
+    total, draft, above = 0, fit(max_tokens), wanted
     for _ in range(_STEPS):
-        tried = (total + above) // 2
-        if not tried or tried == total:
+        middle = (total + above) // 2
+        if not middle or middle == total:
             break
-        attempt = fit(room - tried)
-        total, above, draft = (tried, above, attempt) if len(attempt.held) >= pins else (total, tried, draft)
+        attempt = fit(max_tokens - middle)
+        total, above, draft = (middle, above, attempt) if len(attempt.held) >= held_count else (total, middle, draft)
     return total, draft
 
 
-def spoken(draft: Draft, locale: str) -> tuple[ContextMessage, ...]:
+def conversation_messages(draft: Draft, locale: str) -> tuple[ContextMessage, ...]:
     """Held messages and tail as they are sent, with recalled messages before the text of the last user message."""
-    return _with_recalled(draft, served_messages(_messages_as_sent(draft)), locale)
+    return _with_recalled(draft, escaped_messages(_messages_as_sent(draft)), locale)
 
 
 def _messages_as_sent(draft: Draft) -> list[ContextMessage]:
@@ -158,13 +166,15 @@ def _messages_as_sent(draft: Draft) -> list[ContextMessage]:
 
 
 def _with_recalled(draft: Draft, messages: Sequence[ContextMessage], locale: str) -> tuple[ContextMessage, ...]:
-    apart = [one for one in draft.recalled if one.source.role == APART]
-    beside = [one for one in draft.recalled if one.source.role != APART]
-    fenced = before_text(recalled_element(beside, draft.named, locale), passages_element(draft.passages))
+    separate = [one for one in draft.recalled if one.source.role == SEPARATE_ROLE]
+    in_question = [one for one in draft.recalled if one.source.role != SEPARATE_ROLE]
+    fenced = with_elements_before(
+        recalled_element(in_question, draft.named_roles, locale), passages_element(draft.passages)
+    )
     before: tuple[ContextMessage, ...] = ()
-    if apart:
+    if separate:
         before = (
-            ContextMessage(role=APART, content=recalled_element(apart, (), locale, of=APART)),
+            ContextMessage(role=SEPARATE_ROLE, content=recalled_element(separate, (), locale, role=SEPARATE_ROLE)),
             ContextMessage(role="assistant", content=ACKNOWLEDGEMENT),
         )
     if not (fenced or before):
@@ -172,26 +182,26 @@ def _with_recalled(draft: Draft, messages: Sequence[ContextMessage], locale: str
     first_of_tail = len(draft.held)
     for index in range(len(messages) - 1, first_of_tail - 1, -1):
         if messages[index].role == "user":
-            asked = replace(messages[index], content=before_text(fenced, "", messages[index].content))
-            return (*messages[:index], *before, asked, *messages[index + 1 :])
+            user_message = replace(messages[index], content=with_elements_before(fenced, "", messages[index].content))
+            return (*messages[:index], *before, user_message, *messages[index + 1 :])
     if not fenced:
         return (*messages, *before[:1])
     return (*messages, *before, ContextMessage(role="user", content=fenced))
 
 
-def recall_tokens(material: Material, draft: Draft) -> int:
+def recall_tokens(inputs: ContextInputs, draft: Draft) -> int:
     """The tokens that recalled messages and passages add to a context."""
     if not draft.recalled and not draft.passages:
         return 0
-    if draft.weighed:
-        return draft.weighed[0]
+    if draft.known_recall_tokens:
+        return draft.known_recall_tokens[0]
     bare = _messages_as_sent(draft)  # not escaped: escaping adds no tokens
-    whole = _with_recalled(draft, bare, material.conversation.locale)
+    whole = _with_recalled(draft, bare, inputs.conversation.locale)
     same = set(map(id, whole)) & set(map(id, bare))
     added, taken = ([one for one in messages if id(one) not in same] for messages in (whole, bare))
-    whole_tokens = messages_tokens(added, material.policy.estimator, estimate_lines)
-    draft.weighed.append(max(whole_tokens - weigh_all(material, taken), 0))
-    return draft.weighed[0]
+    whole_tokens = messages_tokens(added, inputs.policy.estimator, estimate_lines)
+    draft.known_recall_tokens.append(max(whole_tokens - rendered_weight(inputs, taken), 0))
+    return draft.known_recall_tokens[0]
 
 
 def as_sent(message: Message) -> ContextMessage:
@@ -208,23 +218,23 @@ def as_sent(message: Message) -> ContextMessage:
     )
 
 
-def _recall_if_needed(material: Material, recall: Recall) -> Recall:
+def _recall_if_needed(inputs: ContextInputs, recall: Recall) -> Recall:
     if recall.is_explicit or not recall.question:
         return recall
-    whole = first_draft(material)
+    whole = first_draft(inputs)
     decision = decide_recall(
         recall.question,
-        recall.asked,
+        recall.completed_question,
         recall.corpus,
         served=_served_before_question(whole),
         seqs=served_seqs(whole),
-        entries=_state_entries(material),
+        entries=_state_entries(inputs),
     )
     return recall if decision == "needed" else replace(recall, question="")
 
 
-def _state_entries(material: Material) -> list[str]:
-    state = material.conversation.compressed_state or {}
+def _state_entries(inputs: ContextInputs) -> list[str]:
+    state = inputs.conversation.compressed_state or {}
     return [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
 
 
@@ -238,113 +248,122 @@ def _served_before_question(whole: Draft) -> list[str]:
 
 
 def _allotment(
-    material: Material, recall: Recall, fit: Fit, room: int, *, base: int, may_cut: bool, most: int | None
+    inputs: ContextInputs,
+    recall: Recall,
+    fit: FitDraft,
+    max_tokens: int,
+    *,
+    share_base: int,
+    may_cut: bool,
+    fill_limit: int | None,
 ) -> Allotment:
-    whole = first_draft(material)
-    free = room - size_of(material, whole) - material.unloaded_tokens
-    left = max(room - _tokens_that_stay(material, whole), 0)
-    lasting = _lasting_anchor_tokens(material, whole)
-    kept = min(lasting, math.floor(ANCHORS_SHARE * left))
-    nearly_all = math.floor(MOST * (left - kept))
-    nearly_all = nearly_all if may_cut else min(nearly_all, max(free, 0))
-    wanted = weigh_all(material, (ContextMessage(role="user", content=passages_element(recall.passages)),))
-    passages = min(nearly_all, wanted) if recall.passages else 0
+    whole = first_draft(inputs)
+    free = max_tokens - draft_tokens(inputs, whole) - inputs.unloaded_tokens
+    available = max(max_tokens - _tokens_that_stay(inputs, whole), 0)
+    lasting = _lasting_anchor_tokens(inputs, whole)
+    reserved = min(lasting, math.floor(ANCHORS_SHARE * available))
+    recall_limit = math.floor(MAX_RECALL_SHARE * (available - reserved))
+    recall_limit = recall_limit if may_cut else min(recall_limit, max(free, 0))
+    wanted = rendered_weight(inputs, (ContextMessage(role="user", content=passages_element(recall.passages)),))
+    passages = min(recall_limit, wanted) if recall.passages else 0
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
-    if recall.is_explicit and most is None:
+    if recall.is_explicit and fill_limit is None:
         # data shares the room that is kept for anchors
-        data = 0 if lasting > kept else _room_for_tool_data(material, recall, nearly_all)
-        return Allotment(passages=passages, recalled=max(nearly_all - passages - data, 0))
-    share = math.floor(exact(material.policy.recall_share) * base)
+        data = 0 if lasting > reserved else _tool_data_tokens(inputs, recall, recall_limit)
+        return Allotment(passages=passages, recalled=max(recall_limit - passages - data, 0))
+    share = math.floor(exact(inputs.policy.recall_share) * share_base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # recall is a guess: it does not cut what fits
-    if most is not None:
-        present = size_of(material, whole if free >= 0 else fit(room))
-        if free >= 0 or present <= most:  # else something is cut anyway, and makes way for it
-            share = min(share, max(most - present - passages, 0))
-    return Allotment(passages=passages, recalled=min(share, nearly_all - passages))
+    if fill_limit is not None:
+        present = draft_tokens(inputs, whole if free >= 0 else fit(max_tokens))
+        if free >= 0 or present <= fill_limit:  # else something is cut anyway, and makes way for it
+            share = min(share, max(fill_limit - present - passages, 0))
+    return Allotment(passages=passages, recalled=min(share, recall_limit - passages))
 
 
-def _room_for_tool_data(material: Material, recall: Recall, most: int) -> int:
+def _tool_data_tokens(inputs: ContextInputs, recall: Recall, limit: int) -> int:
     # The next call needs the data, whatever the question; but if tools are a small part of a talk, few calls need it.
-    state = material.conversation.compressed_state or {}
+    state = inputs.conversation.compressed_state or {}
     texts = [text for value in state.values() if isinstance(value, list) for text in value]
-    told = sum(entry_tokens(text) for text in texts if role_of(label_and_clauses(text)[0]) == "tool")
-    share = min(DATA_SHARE, DATA_TO_TOOLS * recall.corpus.share_of_tools)
-    return min(told + FRAME, math.floor(share * most)) if told else 0
+    data_tokens = sum(entry_tokens(text) for text in texts if role_of(label_and_clauses(text)[0]) == "tool")
+    share = min(TOOL_DATA_SHARE, TOOL_DATA_RATIO * recall.corpus.share_of_tools)
+    return min(data_tokens + FRAME_TOKENS, math.floor(share * limit)) if data_tokens else 0
 
 
-def _tokens_that_stay(material: Material, whole: Draft) -> int:
+def _tokens_that_stay(inputs: ContextInputs, whole: Draft) -> int:
     users = [index for index, message in enumerate(whole.tail) if message.role == "user"]
     last = whole.tail[users[-1] if users else -1 :]
-    return sum(weight_of(material, message) for message in (*whole.held, *last))
+    return sum(weight_of(inputs, message) for message in (*whole.held, *last))
 
 
-def _lasting_anchor_tokens(material: Material, whole: Draft) -> int:
-    if material.policy.anchor_share is not None or not whole.tail:
+def _lasting_anchor_tokens(inputs: ContextInputs, whole: Draft) -> int:
+    if inputs.policy.anchor_share is not None or not whole.tail:
         return 0
     # Anchors of the tail count as well: recalled messages may replace the tail.
     bare = replace(whole, left_out=LeftOut(from_seq=0, to_seq=whole.tail[-1].seq, digest=""))
-    _, anchors, _ = block_sizes(material, with_anchors(material, bare, room=None))
+    _, anchors, _ = block_sizes(inputs, with_anchors(inputs, bare, room=None))
     return anchors
 
 
-def closeness_to_best(material: Material) -> Mapping[int, float]:
+def closeness_to_best(inputs: ContextInputs) -> Mapping[int, float]:
     """How well each message answers the question, compared with the best one, from 0 to 1, by ``seq``; may be empty."""
-    recall = material.recall
+    recall = inputs.recall
     if recall is None or not recall.question:
         return {}
-    return material.ranking(recall).closeness
+    return inputs.ranking(recall).closeness
 
 
-def _margin(material: Material, recall: Recall) -> float:
+def _margin(inputs: ContextInputs, recall: Recall) -> float:
     if not recall.is_explicit:
-        return MARGIN
-    return EXPLICIT_MARGIN if material.detail.segments else math.inf
+        return SCORE_MARGIN
+    return EXPLICIT_MARGIN if inputs.detail.segments else math.inf
 
 
 def _with_passages_and_recall(
-    material: Material, draft: Draft, recall: Recall, room: int, margin: float | None
+    inputs: ContextInputs, draft: Draft, recall: Recall, max_tokens: int, margin: float | None
 ) -> Draft:
     """The draft with as many passages as fit, in the caller's order, and recalled messages in the rest of the room.
 
     Nothing is recalled without a margin.
     """
-    draft = _with_passages(material, draft, recall.passages, room)
-    passages = recall_tokens(material, draft)
-    if margin is None or room <= passages:
+    draft = _with_passages(inputs, draft, recall.passages, max_tokens)
+    passages = recall_tokens(inputs, draft)
+    if margin is None or max_tokens <= passages:
         return draft
-    ranking = material.ranking(recall)
-    draft = replace(draft, named=labelled(recall.corpus, material.conversation.locale))
+    ranking = inputs.ranking(recall)
+    draft = replace(draft, named_roles=labelled_roles(recall.corpus, inputs.conversation.locale))
     served = served_seqs(draft)
-    packed = replace(draft, recalled=ranking.packed(room - passages - FRAME, served=served, margin=margin))
-    unused = room - recall_tokens(material, packed)  # packing only estimated, and for one frame
-    if packed.recalled and (unused > 0 or any(one.source.role == APART for one in packed.recalled)):
-        packed = replace(draft, recalled=ranking.packed(room - passages - FRAME + unused, served=served, margin=margin))
-    return _fitted_recall(material, packed, room)
+    packed = replace(draft, recalled=ranking.packed(max_tokens - passages - FRAME_TOKENS, served=served, margin=margin))
+    unused = max_tokens - recall_tokens(inputs, packed)  # packing only estimated, and for one frame
+    if packed.recalled and (unused > 0 or any(one.source.role == SEPARATE_ROLE for one in packed.recalled)):
+        packed = replace(
+            draft, recalled=ranking.packed(max_tokens - passages - FRAME_TOKENS + unused, served=served, margin=margin)
+        )
+    return _fitted_recall(inputs, packed, max_tokens)
 
 
-def _with_passages(material: Material, draft: Draft, passages: tuple[Passage, ...], room: int) -> Draft:
+def _with_passages(inputs: ContextInputs, draft: Draft, passages: tuple[Passage, ...], max_tokens: int) -> Draft:
     taken: tuple[Passage, ...] = ()
     for passage in passages:
         longer = replace(draft, passages=(*taken, passage))
-        if recall_tokens(material, longer) <= room:
+        if recall_tokens(inputs, longer) <= max_tokens:
             taken = longer.passages
     left_out = len(passages) - len(taken)
     draft = replace(draft, passages=taken)
     return draft.warned(f"passages_left_out:{left_out}") if left_out else draft
 
 
-def _fitted_recall(material: Material, draft: Draft, room: int) -> Draft:
+def _fitted_recall(inputs: ContextInputs, draft: Draft, max_tokens: int) -> Draft:
     # Packing only estimated the tokens.
-    while draft.recalled and (excess := recall_tokens(material, draft) - room) > 0:
+    while draft.recalled and (excess := recall_tokens(inputs, draft) - max_tokens) > 0:
         kept = without_last(draft.recalled, excess, lambda one: one.source.tokens)
         draft = replace(draft, recalled=tuple(kept))
     return draft
 
 
-def _with_recalled_of(joined: Draft, draft: Draft, recalled: tuple[Recalled, ...]) -> Draft:
+def _with_recalled_of(joined: Draft, draft: Draft, recalled: tuple[RecalledMessage, ...]) -> Draft:
     warnings = [warning for warning in joined.warnings if warning.startswith("passages_left_out")]
-    return replace(draft, recalled=recalled, passages=joined.passages, named=joined.named).warned(*warnings)
+    return replace(draft, recalled=recalled, passages=joined.passages, named_roles=joined.named_roles).warned(*warnings)
 
 
 def served_seqs(draft: Draft) -> frozenset[int]:
@@ -352,6 +371,6 @@ def served_seqs(draft: Draft) -> frozenset[int]:
     return frozenset(message.seq for message in (*draft.held, *draft.tail))
 
 
-def _unserved_recalled(draft: Draft, recalled: tuple[Recalled, ...]) -> tuple[Recalled, ...]:
+def _unserved_recalled(draft: Draft, recalled: tuple[RecalledMessage, ...]) -> tuple[RecalledMessage, ...]:
     seqs = served_seqs(draft)
     return tuple(one for one in recalled if one.source.seq not in seqs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.core.context.assembly import AssembledContext, Material, assemble, exceeds
+from app.core.context.assembly import AssembledContext, ContextInputs, assemble, exceeds_budget
 from app.core.model.conversation import Message
 from app.core.model.errors import ContextOverWindowError
 from app.core.retrieval.corpus import Corpus
@@ -17,17 +17,17 @@ from app.core.retrieval.serving import Passage, Recall
 from app.core.text.parts import Part
 
 
-def told_since(material: Material, passages: tuple[Passage, ...] = ()) -> AssembledContext | None:
-    """The messages of ``material.tail`` after the system prompt; ``None`` if they exceed the budget.
+def live_context_addition(inputs: ContextInputs, passages: tuple[Passage, ...] = ()) -> AssembledContext | None:
+    """The messages of ``inputs.tail`` after the system prompt; ``None`` if they exceed the budget.
 
     Args:
-        material: The material of a conversation that begins after the live context's last message.
+        inputs: The inputs of a conversation that begins after the live context's last message.
         passages: The caller's passages, put into the last user message as far as there is room.
     """
-    if material.unloaded_tokens or exceeds(material):
+    if inputs.unloaded_tokens or exceeds_budget(inputs):
         return None
     # Nothing may be cut, since the provider would never get it.
-    uncut = replace(material, policy=material.policy.model_copy(update={"on_failure": "keep_full"}))
+    uncut = replace(inputs, policy=inputs.policy.model_copy(update={"on_failure": "keep_full"}))
     recall = Recall(question="", corpus=Corpus(()), is_explicit=False, passages=passages) if passages else None
     try:
         return assemble(replace(uncut, recall=recall), digest=_no_digest)

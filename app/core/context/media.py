@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from app.core.context.formats.words import in_words, type_and_name
+from app.core.context.formats.words import media_type_and_name, part_as_text
 from app.core.text.contents import data_bytes
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.parts import Part
@@ -14,7 +14,7 @@ MEDIA_BYTES: Final = 15_000_000
 """The most characters of Base64 in one request. The provider with the smallest limit takes 20 MB in all."""
 
 
-class Spoken(Protocol):
+class MessageWithParts(Protocol):
     """A message, stored or about to be sent."""
 
     @property
@@ -29,51 +29,53 @@ class Spoken(Protocol):
 _UNITS: Final = ((1_000_000, "MB"), (1_000, "kB"))
 
 
-def within_bytes(messages: Sequence[Spoken], limit: int, locale: str) -> list[tuple[Part, ...]]:
+def parts_within_bytes(messages: Sequence[MessageWithParts], limit: int, locale: str) -> list[tuple[Part, ...]]:
     """The parts of each message. The oldest media become words, so that all data has at most ``limit`` characters.
 
     The words for a part give its type, its size, its name if it has one, and its message.
     """
-    say, room = catalogue_of(locale), limit
+    catalogue, remaining_bytes = catalogue_of(locale), limit
     kept: list[tuple[Part, ...]] = []
     for message in reversed(messages):
         parts: list[Part] = []
         for part in reversed(message.parts):
             size = data_bytes(part)
-            is_full = size > room
-            room = 0 if is_full else room - size  # if one has no room, no older one gets any
-            parts.append(_part_in_words(part, size, message.seq, say) if is_full else part)
+            is_full = size > remaining_bytes
+            remaining_bytes = 0 if is_full else remaining_bytes - size  # if one has no room, no older one gets any
+            parts.append(_part_in_words(part, size, message.seq, catalogue) if is_full else part)
         kept.append(tuple(reversed(parts)))
     return kept[::-1]
 
 
-def with_newest_media(messages: Sequence[Spoken], most: int, locale: str) -> list[tuple[Part, ...]]:
+def parts_with_newest_media(messages: Sequence[MessageWithParts], most: int, locale: str) -> list[tuple[Part, ...]]:
     """The parts of each message. Only the ``most`` newest messages with data keep it; in others it becomes words."""
-    say, left = catalogue_of(locale), most
+    catalogue, left = catalogue_of(locale), most
     kept: list[tuple[Part, ...]] = []
     for message in reversed(messages):
-        is_told = has_data(message) and left == 0
-        left -= has_data(message) and not is_told
-        kept.append(tuple(_told(part, say) for part in message.parts) if is_told else message.parts)
+        is_described = has_media_data(message) and left == 0
+        left -= has_media_data(message) and not is_described
+        kept.append(
+            tuple(_described_part(part, catalogue) for part in message.parts) if is_described else message.parts
+        )
     return kept[::-1]
 
 
-def has_data(message: Spoken) -> bool:
+def has_media_data(message: MessageWithParts) -> bool:
     """Whether a message carries data of media."""
     return any(map(data_bytes, message.parts))
 
 
-def _told(part: Part, say: Catalogue) -> Part:
-    return {"type": "text", "text": in_words(part, say)} if data_bytes(part) else part
+def _described_part(part: Part, catalogue: Catalogue) -> Part:
+    return {"type": "text", "text": part_as_text(part, catalogue)} if data_bytes(part) else part
 
 
-def _part_in_words(part: Part, size: int, seq: int | None, say: Catalogue) -> Part:
-    kind, *name = type_and_name(part, say)
-    what = [kind, told_size(size * 3 // 4), *name]
+def _part_in_words(part: Part, size: int, seq: int | None, catalogue: Catalogue) -> Part:
+    kind, *name = media_type_and_name(part, catalogue)
+    what = [kind, formatted_size(size * 3 // 4), *name]
     key = "context.part.too_large" if seq is None else "context.part.too_large_at"
-    return {"type": "text", "text": say.text(key, what=", ".join(what), seq=str(seq))}
+    return {"type": "text", "text": catalogue.text(key, what=", ".join(what), seq=str(seq))}
 
 
-def told_size(size: int) -> str:
+def formatted_size(size: int) -> str:
     """A number of bytes in words, in the largest unit in which it is at least 1."""
     return next((f"{size / unit:.1f} {name}" for unit, name in _UNITS if size >= unit), f"{size} B")

@@ -8,7 +8,9 @@ from app.core.model.model_io import ContextMessage
 from app.core.text.budget import first_fitting
 
 
-def newest_within(messages: Sequence[ContextMessage], sizes: Sequence[int], room: int) -> tuple[ContextMessage, ...]:
+def newest_within(
+    messages: Sequence[ContextMessage], sizes: Sequence[int], max_tokens: int
+) -> tuple[ContextMessage, ...]:
     """Leave out the oldest messages, except system messages, until the rest fits.
 
     ``sizes`` are the tokens of each message, in the same order.
@@ -19,7 +21,7 @@ def newest_within(messages: Sequence[ContextMessage], sizes: Sequence[int], room
     """
     kept = {number for number, message in enumerate(messages) if message.role == "system"}
     others = (number for number in reversed(range(len(messages))) if number not in kept)
-    newest = first_fitting(others, room - sum(sizes[number] for number in kept), sizes.__getitem__)
+    newest = first_fitting(others, max_tokens - sum(sizes[number] for number in kept), sizes.__getitem__)
     first = newest[-1] if newest else len(messages)
     while first < len(messages) and messages[first].role in {"tool", "system"}:
         first += 1

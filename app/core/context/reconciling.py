@@ -39,13 +39,13 @@ class Line:
     """The name of its speaker; empty if it is not given."""
     optional: bool = False
     """Whether it is stored and the client may never have seen it."""
-    any_words: bool = False
+    matches_any_words: bool = False
     """Whether the message is erased, so that any words match it."""
-    may_give_way: bool = False
+    may_be_regenerated: bool = False
     """Whether it is stored and the end of an answer, for which the client may ask again."""
     is_step: bool = False
     """Whether it is stored together with calls: a client without the calls has it as the beginning of the reply."""
-    may_be_taken_back: bool = False
+    may_be_withdrawn: bool = False
     """Whether it is stored and came with a failed turn: the client may have dropped it and said something else."""
 
 
@@ -80,16 +80,19 @@ def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -
             message=line.message,
             name=line.name,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
-            any_words=erased,
-            may_give_way=line.kind == "assistant" and not (unseen or erased or line.is_step),
+            matches_any_words=erased,
+            may_be_regenerated=line.kind == "assistant" and not (unseen or erased or line.is_step),
             is_step=line.is_step,
-            may_be_taken_back=line.kind == "user" and message.seq in unanswered,
+            may_be_withdrawn=line.kind == "user" and message.seq in unanswered,
         )
 
 
 def _comparable_words(role: str, content: str, parts: Sequence[Part]) -> str:
-    said = own_content(role, content, parts)
-    texts = [said, *(str(part.get("text", "")) for part in own_parts(said, parts) if part.get("type") == "text")]
+    own_text = own_content(role, content, parts)
+    texts = [
+        own_text,
+        *(str(part.get("text", "")) for part in own_parts(own_text, parts) if part.get("type") == "text"),
+    ]
     found = normalised(" ".join(texts))
     return found or " ".join(_media_mark(part) for part in parts if part.get("type") == "media")
 
@@ -110,46 +113,46 @@ class _Steps:
 
     _taken: int = 0
     """How many characters of the given line the steps take up, with a space after each."""
-    _has_parted: bool = False
+    _differs: bool = False
     _is_longer: bool = False
     """Whether the given line ends within the steps."""
 
     def add(self, words: str, given: str) -> None:
         """Add one more step."""
         rest = len(given) - self._taken
-        if self._has_parted or self._is_longer:
+        if self._differs or self._is_longer:
             return
         if rest <= len(words):
             self._is_longer = given.startswith(words[:rest], self._taken)
-            self._has_parted = not self._is_longer
+            self._differs = not self._is_longer
         elif given.startswith(f"{words} ", self._taken):
             self._taken += len(words) + 1
         else:
-            self._has_parted = True
+            self._differs = True
 
     def end_with(self, words: str, given: str) -> bool:
         """Whether the given line consists of the steps and these words."""
-        is_there = not self._has_parted and not self._is_longer and len(given) - self._taken == len(words)
+        is_there = not self._differs and not self._is_longer and len(given) - self._taken == len(words)
         return is_there and given.startswith(words, self._taken)
 
     def begin_with(self, words: str, given: str) -> bool:
         """Whether the steps and these words begin with the given line."""
         rest = len(given) - self._taken
-        if self._has_parted or self._is_longer:
+        if self._differs or self._is_longer:
             return self._is_longer
         return rest <= len(words) and given.startswith(words[:rest], self._taken)
 
 
 @dataclass(slots=True)
-class Reconciling:
+class Reconciliation:
     """Compares a given history with the stored one, message by message, in time linear in the stored history."""
 
     given: Sequence[Line]
     """The lines of the history that the client sends, in order."""
     unanswered: Collection[int] = frozenset()
     """The numbers of the stored messages that a failed turn brought, and that no other turn answered."""
-    _at: int = 0
-    _parted: bool = False
+    _position: int = 0
+    _has_diverged: bool = False
     _is_answered: bool = False
     """Whether a stored reply was read after the end of the given history."""
     _steps: _Steps = field(default_factory=_Steps)
@@ -162,14 +165,14 @@ class Reconciling:
                 continue
             for line in _stored_lines(message, self.unanswered):
                 self._read_line(line)
-                if self._parted:
+                if self._has_diverged:
                     return False
         return True
 
     @property
     def diverged(self) -> bool:
         """Whether the stored history has something that the given one does not have at this place."""
-        return self._parted or self._is_answered
+        return self._has_diverged or self._is_answered
 
     @property
     def new_from(self) -> int | None:
@@ -177,40 +180,40 @@ class Reconciling:
 
         ``None`` if the histories differ, if nothing is new, or if only a part of a message is stored.
         """
-        if self.diverged or self._at == len(self.given):
+        if self.diverged or self._position == len(self.given):
             return None
-        following = self.given[self._at].message
-        if self._at and self.given[self._at - 1].message == following:
+        following = self.given[self._position].message
+        if self._position and self.given[self._position - 1].message == following:
             return None
         return following
 
     @property
     def is_all_stored(self) -> bool:
         """Whether the stored history is exactly the given one."""
-        return not self.diverged and self._at == len(self.given)
+        return not self.diverged and self._position == len(self.given)
 
     @property
-    def asks_again(self) -> bool:
+    def asks_for_new_reply(self) -> bool:
         """Whether only the last stored reply is missing in the given history: the user wants another one."""
-        return self._is_answered and not self._parted and bool(self.given) and self.given[-1].kind == "user"
+        return self._is_answered and not self._has_diverged and bool(self.given) and self.given[-1].kind == "user"
 
     def _read_line(self, line: Line) -> None:
-        given = self.given[self._at] if self._at < len(self.given) else None
+        given = self.given[self._position] if self._position < len(self.given) else None
         if given is not None and self._is_same(line, given):
-            self._at += 1
+            self._position += 1
             self._steps = _Steps()
-        elif given is None and line.may_give_way:
+        elif given is None and line.may_be_regenerated:
             self._is_answered = True
         elif line.optional:
             if line.is_step and given is not None:
                 self._steps.add(line.words, given.words)
-        elif given is None or not line.may_be_taken_back:
-            self._parted = True
+        elif given is None or not line.may_be_withdrawn:
+            self._has_diverged = True
 
     def _is_same(self, line: Line, given: Line) -> bool:
         if line.kind != given.kind:
             return False
-        if line.any_words:
+        if line.matches_any_words:
             return True
         if line.name and given.name and line.name != given.name:
             return False

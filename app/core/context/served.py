@@ -11,39 +11,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from app.core.context.tools import EXPAND, OWN
+from app.core.context.tools import EXPAND_TOOL, OWN_TOOL_NAMES
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import RECALLED_TAG
-from app.core.segments.markers import find, render
+from app.core.segments.markers import find_markers, render_marker
 from app.core.text.escaping import escape_block
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.core.text.served_text import as_data, value_as_data
 
-_AHEAD: Final = 200  # characters after a text that are looked at, since a name may begin at its end and continue there
-_Ahead = tuple[str, str]
+_LOOKAHEAD: Final = 200  # characters after a text that are looked at, since a name may begin at its end
+_Following = tuple[str, str]
 """The beginning of what follows a text: for providers that are sent system messages in their place, and for those that
 are sent them separately."""
 _OPENING: Final = compiled(rf'<{RECALLED_TAG} of="[^"<>\n]{{0,400}}">')
 _CLOSING: Final = f"</{RECALLED_TAG}>"
-_LONG: Final = compiled(r'<message of="[^"<>\n]{1,200}">')
+_LONG_OPENING: Final = compiled(r'<message of="[^"<>\n]{1,200}">')
 _LONG_END: Final = "</message>"
 
 
-def served_messages(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
+def escaped_messages(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
     """The messages without anything that reads like our elements; unchanged messages are the same objects.
 
     A name may be spread over neighbours of one side, which a provider is sent as one text. So each text is checked
     together with the beginning of the next text, both in the order with system messages and in the order without them.
     """
-    served: list[ContextMessage] = []
-    together, apart = _Side(), {True: _Side(), False: _Side()}
+    escaped: list[ContextMessage] = []
+    in_place, separate = _Side(), {True: _Side(), False: _Side()}
     for message in reversed(messages):
-        is_models, alike = message.role == "assistant", apart[message.role == "system"]
-        ahead = (together.before(is_models=is_models), alike.before(is_models=is_models))
-        shown, (together.following, alike.following) = _served_message(message, ahead)
-        served.append(shown)
-    return served[::-1]
+        is_from_model, same_kind = message.role == "assistant", separate[message.role == "system"]
+        following = (in_place.before(is_from_model=is_from_model), same_kind.before(is_from_model=is_from_model))
+        shown_message, (in_place.following, same_kind.following) = _escaped_message(message, following)
+        escaped.append(shown_message)
+    return escaped[::-1]
 
 
 class _Side:
@@ -51,57 +51,61 @@ class _Side:
 
     def __init__(self) -> None:
         self.following = ""
-        self._is_models = False
+        self._is_from_model = False
 
-    def before(self, *, is_models: bool) -> str:
+    def before(self, *, is_from_model: bool) -> str:
         """The beginning of what follows a message of this side."""
-        if is_models != self._is_models:
-            self._is_models, self.following = is_models, ""
+        if is_from_model != self._is_from_model:
+            self._is_from_model, self.following = is_from_model, ""
         return self.following
 
 
-def _served_message(message: ContextMessage, ahead: _Ahead) -> tuple[ContextMessage, _Ahead]:
+def _escaped_message(message: ContextMessage, following: _Following) -> tuple[ContextMessage, _Following]:
     """The served message, and the beginning of its text."""
     parts: list[Part] = []
     for part in reversed(message.parts):
-        parts.append(_served_part(part, ahead))
+        parts.append(_escaped_part(part, following))
         words = _own_words(part)
         if words not in message.content:  # words that the content has too are only sent once
-            ahead = _ahead_of_text(words, ahead)
-    content = _as_data_before_both(message.content, ahead)
-    ahead = _ahead_of_text(message.content, ahead)
-    name = _as_data_before_both(message.name, (f":{ahead[0]}", f":{ahead[1]}"))
+            following = _following_from(words, following)
+    content = _as_data_before_both(message.content, following)
+    following = _following_from(message.content, following)
+    name = _as_data_before_both(message.name, (f":{following[0]}", f":{following[1]}"))
     if name:
-        ahead = _ahead_of_text(f"{message.name}:", ahead)
+        following = _following_from(f"{message.name}:", following)
     if (name, content) == (message.name, message.content) and all(
         new is old for new, old in zip(parts[::-1], message.parts, strict=True)
     ):
-        return message, ahead
-    return replace(message, name=name, content=content, parts=tuple(parts[::-1])), ahead
+        return message, following
+    return replace(message, name=name, content=content, parts=tuple(parts[::-1])), following
 
 
-def _as_data_before_both(text: str, ahead: _Ahead) -> str:
-    shown = as_data(text, ahead[0])
-    return shown if ahead[0] == ahead[1] else as_data(shown, ahead[1])
+def _as_data_before_both(text: str, following: _Following) -> str:
+    escaped = as_data(text, following[0])
+    return escaped if following[0] == following[1] else as_data(escaped, following[1])
 
 
-def _ahead_of_text(text: str, ahead: _Ahead) -> _Ahead:
-    return _beginning_with(text, ahead[0]), _beginning_with(text, ahead[1])
+def _following_from(text: str, following: _Following) -> _Following:
+    return _beginning_with(text, following[0]), _beginning_with(text, following[1])
 
 
 def _beginning_with(text: str, following: str) -> str:
     # A name may continue after a line break, or end at one.
-    return f"\n{text[:_AHEAD]}{following}"[:_AHEAD] if text else following
+    return f"\n{text[:_LOOKAHEAD]}{following}"[:_LOOKAHEAD] if text else following
 
 
-def _served_part(part: Part, ahead: _Ahead) -> Part:
+def _escaped_part(part: Part, following: _Following) -> Part:
     if _is_own_result(part):
         return part
-    served: Part = value_as_data(part)
+    escaped: Part = value_as_data(part)
     key = _KEYS.get(str(part.get("type")))
-    if key and (words := _own_words(part)) and (shown := _as_data_before_both(words, ahead)) != served[key]:
-        served = {**served, key: shown}
-    return _with_marker(served, part) if _calls_for_marker(part) else served
+    if (
+        key
+        and (words := _own_words(part))
+        and (escaped_words := _as_data_before_both(words, following)) != escaped[key]
+    ):
+        escaped = {**escaped, key: escaped_words}
+    return _with_marker(escaped, part) if _is_marker_call(part) else escaped
 
 
 _KEYS: Final = {"text": "text", "tool_result": "content"}
@@ -115,7 +119,7 @@ def _own_words(part: Part) -> str:
 
 def _is_own_result(part: Part) -> bool:
     content = part.get("content")
-    is_ours = part.get("type") == "tool_result" and part.get("name") in OWN and bool(part.get("quotes"))
+    is_ours = part.get("type") == "tool_result" and part.get("name") in OWN_TOOL_NAMES and bool(part.get("quotes"))
     return is_ours and isinstance(content, str) and _is_element(content)
 
 
@@ -127,7 +131,7 @@ def _is_element(text: str) -> bool:
     end = lines.index(_CLOSING)
     plain, is_open = [], False
     for line in lines[:end]:
-        if not is_open and _LONG.fullmatch(line):
+        if not is_open and _LONG_OPENING.fullmatch(line):
             is_open = True
         elif is_open and line == _LONG_END:
             is_open = False
@@ -137,14 +141,14 @@ def _is_element(text: str) -> bool:
     return not is_open and escape_block(inside) == inside and as_data(note) == note
 
 
-def _calls_for_marker(part: Part) -> bool:
+def _is_marker_call(part: Part) -> bool:
     arguments = part.get("arguments")
-    if part.get("type") != "tool_call" or part.get("name") != EXPAND.name or not isinstance(arguments, Mapping):
+    if part.get("type") != "tool_call" or part.get("name") != EXPAND_TOOL.name or not isinstance(arguments, Mapping):
         return False
     marker = arguments.get("marker")
-    return isinstance(marker, str) and [render(one) for one in find(marker)] == [marker]
+    return isinstance(marker, str) and [render_marker(one) for one in find_markers(marker)] == [marker]
 
 
-def _with_marker(served: Part, part: Part) -> Part:
-    arguments = {**served["arguments"], "marker": part["arguments"]["marker"]}
-    return part if {**served, "arguments": arguments} == part else {**served, "arguments": arguments}
+def _with_marker(escaped: Part, part: Part) -> Part:
+    arguments = {**escaped["arguments"], "marker": part["arguments"]["marker"]}
+    return part if {**escaped, "arguments": arguments} == part else {**escaped, "arguments": arguments}

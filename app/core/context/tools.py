@@ -24,7 +24,7 @@ from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.token_counts import Estimator, estimate_text
 
-WORTHWHILE: Final = 1_000
+LEAST_HIDDEN_TOKENS: Final = 1_000
 """Tools are offered from so many tokens out of sight on: with fewer, their definitions would cost about as much."""
 
 MOST_CALLS: Final = 8
@@ -37,35 +37,39 @@ RESULTS_SHARE: Final = 4
 """Tenths of the budget for the results of calls made at once, which cannot be separated from their call."""
 
 MOST_HITS: Final = 10
-HITS: Final = 5
+DEFAULT_HITS: Final = 5
 """The most hits of one search, and the number if the model gives none."""
 
-_ELLIPSIS: Final = 48  # the most characters of a model's own words that are repeated to it
+_MOST_ECHOED_CHARACTERS: Final = 48  # the most characters of a model's own words that are repeated to it
 _TOKEN_CHARACTERS: Final = 8  # no script has longer tokens on average: a longer text is cut before tokens are counted
 _QUOTE, _APOSTROPHE = "\"'"
 _FRAME: Final = 60  # tokens of the element around what is quoted, and of the note after it, rounded up
 
 
-def _expand_tool(say: Catalogue) -> ToolSpec:
+def _expand_tool(catalogue: Catalogue) -> ToolSpec:
     return ToolSpec(
         name="expand_context",
-        description=say.text("tools.expand"),
+        description=catalogue.text("tools.expand"),
         parameters={
             "type": "object",
             "properties": {
-                "marker": {"type": "string", "description": say.text("tools.expand_marker")},
-                "level": {"type": "string", "enum": list(LEVEL_OF), "description": say.text("tools.expand_level")},
-                "after": {"type": "string", "description": say.text("tools.expand_after")},
+                "marker": {"type": "string", "description": catalogue.text("tools.expand_marker")},
+                "level": {
+                    "type": "string",
+                    "enum": list(LEVEL_OF),
+                    "description": catalogue.text("tools.expand_level"),
+                },
+                "after": {"type": "string", "description": catalogue.text("tools.expand_after")},
             },
             "required": ["marker", "level"],
         },
     )
 
 
-def _search_tool(say: Catalogue) -> ToolSpec:
+def _search_tool(catalogue: Catalogue) -> ToolSpec:
     return ToolSpec(
         name="search_history",
-        description=say.text("tools.search"),
+        description=catalogue.text("tools.search"),
         parameters={
             "type": "object",
             "properties": {
@@ -77,11 +81,11 @@ def _search_tool(say: Catalogue) -> ToolSpec:
     )
 
 
-_OFFERED: Final = {name: (_search_tool(say), _expand_tool(say)) for name, say in CATALOGUES.items()}
+_OFFERED: Final = {name: (_search_tool(catalogue), _expand_tool(catalogue)) for name, catalogue in CATALOGUES.items()}
 """The tools by language, made only once, since a request has to begin with the same bytes each time."""
-SEARCH, EXPAND = _OFFERED[FALLBACK]
-OWN: Final = frozenset({EXPAND.name, SEARCH.name})
-ANSWER: Final = "final_answer"
+SEARCH_TOOL, EXPAND_TOOL = _OFFERED[FALLBACK]
+OWN_TOOL_NAMES: Final = frozenset({EXPAND_TOOL.name, SEARCH_TOOL.name})
+ANSWER_TOOL_NAME: Final = "final_answer"
 """The name of the tool by which some models give a structured answer. No other tool may have it."""
 
 _LEVELS: Final[Mapping[str, LevelName]] = {
@@ -90,12 +94,12 @@ _LEVELS: Final[Mapping[str, LevelName]] = {
 }
 
 
-def offered(
+def offered_tools(
     policy: CompactionPolicy,
     *,
     hidden_tokens: int,
     overflows: bool,
-    further: Sequence[ToolSpec],
+    operator_tools: Sequence[ToolSpec],
     locale: str = FALLBACK,
 ) -> tuple[ToolSpec, ...]:
     """The tools of a conversation's requests, in a fixed order.
@@ -104,19 +108,23 @@ def offered(
         policy: The policy. Without levels there are no markers to expand.
         hidden_tokens: The tokens that a state covers, without held messages.
         overflows: Whether the whole context exceeds the budget.
-        further: The operator's tools, which are always offered, before ours.
+        operator_tools: The operator's tools, which are always offered, before ours.
         locale: The conversation's locale, for the language of our descriptions.
     """
     search, expand = _OFFERED[catalogue_of(locale).language]
-    is_worthwhile = hidden_tokens >= WORTHWHILE
+    is_worthwhile = hidden_tokens >= LEAST_HIDDEN_TOKENS
     finds = (search,) if is_worthwhile or overflows else ()
     expands = (expand,) if is_worthwhile and policy.levels else ()
-    return (*further, *finds, *expands)
+    return (*operator_tools, *finds, *expands)
 
 
-def most_offered(policy: CompactionPolicy, further: Sequence[ToolSpec], locale: str = FALLBACK) -> tuple[ToolSpec, ...]:
+def tools_after_compaction(
+    policy: CompactionPolicy, operator_tools: Sequence[ToolSpec], locale: str = FALLBACK
+) -> tuple[ToolSpec, ...]:
     """The tools that are offered once the conversation has been compacted."""
-    return offered(policy, hidden_tokens=WORTHWHILE, overflows=True, further=further, locale=locale)
+    return offered_tools(
+        policy, hidden_tokens=LEAST_HIDDEN_TOKENS, overflows=True, operator_tools=operator_tools, locale=locale
+    )
 
 
 def tools_tokens(tools: Sequence[ToolSpec], estimator: Estimator) -> int:
@@ -129,9 +137,9 @@ def result_tokens(budgets: Budgets, calls: int = 1) -> int:
     return min(RESULT_TOKENS, budgets.budget // RESULT_SHARE, RESULTS_SHARE * budgets.budget // (10 * calls))
 
 
-def quoted_tokens(most: int) -> int:
-    """The tokens for quoted text in a result of at most ``most`` tokens; its frame needs the rest."""
-    return max(most - _FRAME, 1)
+def tokens_for_quotes(max_tokens: int) -> int:
+    """The tokens for quoted text in a result of at most ``max_tokens`` tokens; its frame needs the rest."""
+    return max(max_tokens - _FRAME, 1)
 
 
 def level_named(name: object) -> LevelName | None:
@@ -142,7 +150,7 @@ def level_named(name: object) -> LevelName | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class QuotedLine:
     """A quoted message, or a text that stands for several."""
 
     text: str
@@ -150,45 +158,54 @@ class Line:
     """Its label in the conversation's language: ``#12 user 2026-01-02``. A line without one is fenced already."""
 
 
-def label_of(seq: int, role: str, at: datetime, say: Catalogue = CATALOGUES[FALLBACK], *, said_by: str = "") -> str:
+def message_label(
+    seq: int, role: str, at: datetime, catalogue: Catalogue = CATALOGUES[FALLBACK], *, said_by: str = ""
+) -> str:
     """The label of a quoted message, also as an attribute. The speaker's name in the message follows the role."""
     by = f" ({escape_served(said_by).replace(_QUOTE, _APOSTROPHE)})" if said_by else ""
-    return f"#{seq} {say.word('context.role', role)}{by} {at:%Y-%m-%d}"
+    return f"#{seq} {catalogue.word('context.role', role)}{by} {at:%Y-%m-%d}"
 
 
-def quoted(what: str, lines: Sequence[Line], *, note: str = "") -> str:
+def quote_element(what: str, lines: Sequence[QuotedLine], *, note: str = "") -> str:
     """Quoted lines fenced as data: one line per message, or an element of its own for a text with line breaks."""
     element = [f'<{RECALLED_TAG} of="{escape_served(what)}">', *map(_rendered_line, lines), f"</{RECALLED_TAG}>"]
     return "\n".join([*element, note] if note else element)
 
 
-def within(lines: Sequence[Line], most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> list[Line]:
-    """The first of these lines, as many as fit into ``most`` tokens; the first is cut if it does not fit alone."""
-    fitting = first_fitting(lines, most, lambda line: estimate_text(_rendered_line(line)) + 1)
+def lines_within(
+    lines: Sequence[QuotedLine], max_tokens: int, catalogue: Catalogue = CATALOGUES[FALLBACK]
+) -> list[QuotedLine]:
+    """The first of these lines, as many as fit into ``max_tokens``; the first is cut if it does not fit alone."""
+    fitting = first_fitting(lines, max_tokens, lambda line: estimate_text(_rendered_line(line)) + 1)
     if fitting or not lines:
         return fitting
-    return [Line(text=cut(lines[0].text, max(most - estimate_text(lines[0].label), 1), say), label=lines[0].label)]
+    return [
+        QuotedLine(
+            text=shortened_text(lines[0].text, max(max_tokens - estimate_text(lines[0].label), 1), catalogue),
+            label=lines[0].label,
+        )
+    ]
 
 
-def cut(text: str, most: int, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
-    """A text cut to ``most`` tokens, with a note on how much is missing."""
+def shortened_text(text: str, max_tokens: int, catalogue: Catalogue = CATALOGUES[FALLBACK]) -> str:
+    """A text cut to ``max_tokens`` tokens, with a note on how much is missing."""
     text = clean(text)
-    kept = text[: most * _TOKEN_CHARACTERS]
-    if len(kept) == len(text) and estimate_text(text) <= most:
+    kept = text[: max_tokens * _TOKEN_CHARACTERS]
+    if len(kept) == len(text) and estimate_text(text) <= max_tokens:
         return text
-    note = f" {say.text('context.cut', count=str(len(text)))}"
-    while (size := estimate_text(f"{kept}{note}")) > most and kept:
-        kept = kept[: min(len(kept) * most // size, len(kept) - 1)]
+    note = f" {catalogue.text('context.cut', count=str(len(text)))}"
+    while (size := estimate_text(f"{kept}{note}")) > max_tokens and kept:
+        kept = kept[: min(len(kept) * max_tokens // size, len(kept) - 1)]
     return f"{kept}{note}"
 
 
-def said_back(text: object) -> str:
+def echoed_words(text: object) -> str:
     """A model's own words, shortened and escaped, to tell it what was wrong with them."""
     line = " ".join(clean(str(text)).split())
-    return escape_served(line if len(line) <= _ELLIPSIS else f"{line[:_ELLIPSIS]}…")
+    return escape_served(line if len(line) <= _MOST_ECHOED_CHARACTERS else f"{line[:_MOST_ECHOED_CHARACTERS]}…")
 
 
-def _rendered_line(line: Line) -> str:
+def _rendered_line(line: QuotedLine) -> str:
     if not line.label:
         return line.text
     text = escape_served(clean(line.text))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from app.core.context.tools import ANSWER
+from app.core.context.tools import ANSWER_TOOL_NAME
 from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.limits import json_bytes
 from app.core.model.model_io import (
@@ -75,23 +75,23 @@ class TurnOptions:
 NO_OPTIONS: Final = TurnOptions()
 
 
-def refuse_unfit(options: TurnOptions, profile: ModelProfile, *, taken: Collection[str]) -> None:
+def refuse_unsupported_options(options: TurnOptions, profile: ModelProfile, *, reserved_names: Collection[str]) -> None:
     """Refuse options that no model takes, or that this one does not take.
 
-    ``taken`` are the names of the service's own tools.
+    ``reserved_names`` are the names of the service's own tools.
 
     Raises:
         InvalidInputError: Some options are refused; the error lists them by their field in a chat request.
     """
-    wrong = [*_wrong_tools(options.tools, taken), *_wrong_settings(options)]
-    if not wrong:
+    errors = [*_tool_errors(options.tools, reserved_names), *_setting_errors(options)]
+    if not errors:
         refused = profile.refuses(options.settings, options.tools)
-        wrong = [FieldError(field=name, message=f"{why} (model {profile.name})") for name, why in refused.items()]
-    if wrong:
-        raise InvalidInputError("; ".join(f"{one.field}: {one.message}" for one in wrong[:3]), errors=wrong)
+        errors = [FieldError(field=name, message=f"{why} (model {profile.name})") for name, why in refused.items()]
+    if errors:
+        raise InvalidInputError("; ".join(f"{one.field}: {one.message}" for one in errors[:3]), errors=errors)
 
 
-def _wrong_tools(tools: Sequence[ToolSpec], taken: Collection[str]) -> Iterator[FieldError]:
+def _tool_errors(tools: Sequence[ToolSpec], reserved_names: Collection[str]) -> Iterator[FieldError]:
     if len(tools) > MOST_TOOLS:
         yield FieldError(field="tools", message=f"are {len(tools)}, at most {MOST_TOOLS} are taken")
     size = sum(_tool_bytes(tool) for tool in tools[: MOST_TOOLS + 1])
@@ -99,22 +99,22 @@ def _wrong_tools(tools: Sequence[ToolSpec], taken: Collection[str]) -> Iterator[
         yield FieldError(field="tools", message=f"are {size} bytes as JSON, at most {TOOLS_BYTES} are taken")
     earlier: set[str] = set()
     for number, tool in enumerate(tools[:MOST_TOOLS]):
-        why = _wrong_name(tool.name, taken, earlier)
+        why = _name_error(tool.name, reserved_names, earlier)
         if why:
             yield FieldError(field=f"tools.{number}.name", message=why)
         earlier.add(tool.name)
-        yield from _wrong_schema(f"tools.{number}.parameters", tool.parameters)
+        yield from _schema_errors(f"tools.{number}.parameters", tool.parameters)
 
 
-def _wrong_name(name: str, taken: Collection[str], earlier: Collection[str]) -> str | None:
+def _name_error(name: str, reserved_names: Collection[str], earlier: Collection[str]) -> str | None:
     if not _NAME.fullmatch(name):
         return "must be 1 to 64 letters, digits, _ and -"
-    if name in taken or name == ANSWER:
+    if name in reserved_names or name == ANSWER_TOOL_NAME:
         return f"{name} is a tool of the service: give yours another name"
     return f"there are two tools named {name}" if name in earlier else None
 
 
-def _wrong_schema(field: str, schema: Mapping[str, Any]) -> Iterator[FieldError]:
+def _schema_errors(field: str, schema: Mapping[str, Any]) -> Iterator[FieldError]:
     size = json_bytes(schema)
     if size > SCHEMA_BYTES:
         yield FieldError(field=field, message=f"is {size} bytes as JSON, at most {SCHEMA_BYTES} are taken")
@@ -124,7 +124,7 @@ def _wrong_schema(field: str, schema: Mapping[str, Any]) -> Iterator[FieldError]
         yield FieldError(field=field, message="must be the JSON schema of an object")
 
 
-def _wrong_settings(options: TurnOptions) -> Iterator[FieldError]:
+def _setting_errors(options: TurnOptions) -> Iterator[FieldError]:
     settings = options.settings
     choice = settings.tool_choice
     if isinstance(choice, ToolName) and choice.name not in {tool.name for tool in options.tools}:
@@ -137,14 +137,14 @@ def _wrong_settings(options: TurnOptions) -> Iterator[FieldError]:
     if len(settings.stop) > MOST_STOPS or "" in settings.stop:
         yield FieldError(field="stop", message=f"must be at most {MOST_STOPS} texts, none of them empty")
     if settings.output is not None:
-        yield from _wrong_output(settings.output)
+        yield from _output_errors(settings.output)
 
 
-def _wrong_output(output: StructuredOutput) -> Iterator[FieldError]:
+def _output_errors(output: StructuredOutput) -> Iterator[FieldError]:
     if not _NAME.fullmatch(output.name):
         yield FieldError(field="response_format.name", message="must be 1 to 64 letters, digits, _ and -")
     if output.schema is not None:
-        yield from _wrong_schema("response_format.schema", output.schema)
+        yield from _schema_errors("response_format.schema", output.schema)
     elif output.strict:
         yield FieldError(field="response_format.strict", message="needs a schema")
 

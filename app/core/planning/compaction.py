@@ -23,7 +23,9 @@ from app.core.text.token_counts import Estimator
 
 MINIMUM_SPAN = 200  # tokens; a shorter span is not worth a model call
 MINIMUM_SAVING = 0.10  # share of the folded span; the gate refuses a state that saves less
-SCRAP_STATES = 2  # states of planned size; a stretch with fewer tokens may not become smaller by a state of its own
+SHORT_CHUNK_STATES = (
+    2  # states of planned size; a stretch with fewer tokens may not become smaller by a state of its own
+)
 DIGEST_PART = 4  # digests have about a quarter of the folded tokens; used for predictions, not for plans
 TURN_START_REACH = 0.05  # share of the budget that may be folded in addition so that the tail begins with a turn
 
@@ -135,8 +137,10 @@ def plan_compaction(
             lasting=stuck and projection.floor > budgets.target,
         )
     starts = set(turn_starts(tail.outline))
-    scrap = SCRAP_STATES * budgets.state_tokens
-    end = _chunk_end(cuts, projection, goal=goal, chunk_tokens=chunk_tokens, scrap=scrap, starts=starts)
+    short_chunk_tokens = SHORT_CHUNK_STATES * budgets.state_tokens
+    end = _chunk_end(
+        cuts, projection, goal=goal, chunk_tokens=chunk_tokens, short_chunk_tokens=short_chunk_tokens, starts=starts
+    )
     if request.fold == "to_target" and projection.saved[end] >= projection.needed:
         goal = end  # the target is reached within this chunk: the rest up to the next turn gets no chunk of its own
     predicted = projection.predicted(goal, request.fold)
@@ -205,7 +209,7 @@ def _chunk_end(
     *,
     goal: int,
     chunk_tokens: int,
-    scrap: int,
+    short_chunk_tokens: int,
     starts: Container[int],
 ) -> int:
     """The end of the first chunk. Chunks have about the same size, none larger than the summarizer can read.
@@ -222,7 +226,7 @@ def _chunk_end(
     ends = [index for index in cuts if index < goal and folded[goal] - folded[index] >= MINIMUM_SPAN]
     within = [index for index in ends if sizes[index] <= chunk_tokens]
     beyond = ends[len(within)] if len(within) < len(ends) else goal
-    if not within or (folded[within[-1]] < scrap and sizes[beyond] - sizes[within[-1]] > chunk_tokens):
+    if not within or (folded[within[-1]] < short_chunk_tokens and sizes[beyond] - sizes[within[-1]] > chunk_tokens):
         return beyond
     enough = [index for index in within if sizes[index] >= share]
     preferred = [index for index in enough if index + 1 in starts]

@@ -16,7 +16,7 @@ from app.core.model.conversation import Outline
 from app.core.model.records import FoldRequest
 from app.core.text.token_counts import Estimator, tokens_of
 
-FOLLOWING = 64
+MESSAGES_READ_AFTER_RANGE = 64
 """How many messages after a range are read to see whether it is finished: they may have results of its last calls."""
 
 
@@ -36,7 +36,7 @@ def legal_cuts(tail: Tail, *, estimator: Estimator, request: FoldRequest) -> lis
     return [index for index in range(last + 1) if not split[index]]
 
 
-def is_finished(outline: Sequence[Outline], to_seq: int, *, complete: bool, estimator: Estimator) -> bool:
+def is_complete_range(outline: Sequence[Outline], to_seq: int, *, complete: bool, estimator: Estimator) -> bool:
     """Whether a range of messages can be summarized by itself.
 
     Nothing in it may wait for an answer or a result, and it has to contain each call together with its result.
@@ -64,15 +64,15 @@ def turn_starts(outline: Sequence[Outline]) -> list[int]:
 
 def held_indexes(outline: Sequence[Outline]) -> frozenset[int]:
     """The indexes of held messages and of the other halves of their tool pairs, which are served together."""
-    touching: defaultdict[str, list[int]] = defaultdict(list)
+    indexes_by_call: defaultdict[str, list[int]] = defaultdict(list)
     for index, item in enumerate(outline):
         for call in item.calls | item.results:
-            touching[call].append(index)
+            indexes_by_call[call].append(index)
     held = {index for index, item in enumerate(outline) if item.is_protected}
     waiting = list(held)
     while waiting:
         item = outline[waiting.pop()]
-        other = {index for call in item.calls | item.results for index in touching.pop(call, ())} - held
+        other = {index for call in item.calls | item.results for index in indexes_by_call.pop(call, ())} - held
         held |= other
         waiting.extend(other)
     return frozenset(held)
@@ -91,8 +91,8 @@ def _indexes_inside_pairs(tail: Tail) -> list[bool]:
     outline = tail.outline
     answered = {call: index for index, item in enumerate(outline) for call in item.results}
     starts = turn_starts(outline)
-    spoken = [index for index, item in enumerate(outline) if not item.is_command]
-    is_over = tail.complete and bool(spoken) and not _last_turn_is_open(outline, spoken)
+    non_commands = [index for index, item in enumerate(outline) if not item.is_command]
+    is_over = tail.complete and bool(non_commands) and not _last_turn_is_open(outline, non_commands)
     open_from = len(outline) if is_over else starts[-1] if starts else 0
     depth = [0] * (len(outline) + 1)
     for index, item in enumerate(outline):
@@ -107,25 +107,25 @@ def _last_foldable(tail: Tail, *, estimator: Estimator, request: FoldRequest) ->
     """The largest index that the request's numbers to keep allow to fold; −1 if nothing may be folded."""
     outline = tail.outline
     limits = [len(outline) - 1]
-    spoken = [index for index, item in enumerate(outline) if not item.is_command]
-    if tail.complete and (question := _waiting_question(outline, spoken)) is not None:
+    non_commands = [index for index, item in enumerate(outline) if not item.is_command]
+    if tail.complete and (question := _unanswered_question(outline, non_commands)) is not None:
         limits.append(question - 1)
     if request.keep_messages:
-        limits.append(_index_before_last(spoken, request.keep_messages))
+        limits.append(_index_before_last(non_commands, request.keep_messages))
     if request.keep_turns:
         starts = turn_starts(outline)
-        kept = request.keep_turns + (1 if _last_turn_is_open(outline, spoken) else 0)
+        kept = request.keep_turns + (1 if _last_turn_is_open(outline, non_commands) else 0)
         limits.append(_index_before_last(starts, kept))
     if request.keep_tokens:
-        limits.append(_before_tokens(outline, estimator, request.keep_tokens))
+        limits.append(_index_before_last_tokens(outline, estimator, request.keep_tokens))
     if request.up_to_seq is not None:
         limits.append(max((i for i, item in enumerate(outline) if item.seq <= request.up_to_seq), default=-1))
     return min(limits)
 
 
-def _waiting_question(outline: Sequence[Outline], spoken: Sequence[int]) -> int | None:
+def _unanswered_question(outline: Sequence[Outline], non_commands: Sequence[int]) -> int | None:
     starts = turn_starts(outline)
-    if not starts or not _last_turn_is_open(outline, spoken):
+    if not starts or not _last_turn_is_open(outline, non_commands):
         return None
     answered = {call for item in outline for call in item.results}
     is_answered = (item.calls <= answered for item in outline[starts[-1] :] if item.calls)
@@ -136,7 +136,7 @@ def _index_before_last(indexes: Sequence[int], count: int) -> int:
     return indexes[-count] - 1 if len(indexes) >= count else -1
 
 
-def _before_tokens(outline: Sequence[Outline], estimator: Estimator, tokens: int) -> int:
+def _index_before_last_tokens(outline: Sequence[Outline], estimator: Estimator, tokens: int) -> int:
     kept = 0
     for index in range(len(outline) - 1, -1, -1):
         kept += weight_of(outline[index], estimator)
@@ -145,9 +145,9 @@ def _before_tokens(outline: Sequence[Outline], estimator: Estimator, tokens: int
     return -1
 
 
-def _last_turn_is_open(outline: Sequence[Outline], spoken: Sequence[int]) -> bool:
-    if not spoken:
+def _last_turn_is_open(outline: Sequence[Outline], non_commands: Sequence[int]) -> bool:
+    if not non_commands:
         return False
-    last = outline[spoken[-1]]
+    last = outline[non_commands[-1]]
     answered = {call for item in outline for call in item.results}
     return last.role != "assistant" or bool(last.calls - answered)

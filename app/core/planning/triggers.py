@@ -39,8 +39,8 @@ def first_due_trigger(
     """
     if not quiet_over(quiet, tokens=tokens, last_seq=last_seq, now=now):
         return None
-    asked = (trigger for trigger in policy.triggers if trigger.on in moments)
-    return next((item for item in asked if item.at.reached(budgets, tokens=tokens, messages=messages)), None)
+    candidates = (trigger for trigger in policy.triggers if trigger.on in moments)
+    return next((item for item in candidates if item.at.reached(budgets, tokens=tokens, messages=messages)), None)
 
 
 def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozenset[Moment]:

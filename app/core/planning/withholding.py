@@ -1,6 +1,7 @@
 """Finds the message for which a provider blocks a whole prompt, by asking with some messages withheld.
 
-Pure: a ``Search`` says which messages to withhold next, and is told whether the provider still blocked the prompt.
+Pure: a ``WithholdingSearch`` says which messages to withhold next, and is told whether the provider still blocked the
+prompt.
 Every question is a usable compaction, so the search may end at any time with the best answer so far.
 """
 
@@ -18,12 +19,12 @@ WITHHELD: Final = "[withheld]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class WithholdingSearch:
     """The messages ``start`` to ``stop`` (exclusive), which include the blocked one."""
 
     start: int
     stop: int
-    passed: bool = False
+    was_accepted: bool = False
     """Whether the provider accepted a prompt with exactly these messages withheld."""
     given_up: bool = False
     """Whether the provider also blocked a call without any of these messages: something else causes it as well."""
@@ -34,22 +35,22 @@ class Search:
         As long as no prompt was accepted, the last call is not used for narrowing the range.
         """
         size = self.stop - self.start
-        if calls < 1 or self.given_up or (self.passed and size == 1):
+        if calls < 1 or self.given_up or (self.was_accepted and size == 1):
             return None
-        if size > 1 and (self.passed or calls > 1):
+        if size > 1 and (self.was_accepted or calls > 1):
             return range(self.start, self.start + size // 2)
         return range(self.start, self.stop)
 
-    def after(self, withheld: range, *, blocked: bool) -> Search:
+    def after(self, withheld: range, *, blocked: bool) -> WithholdingSearch:
         """The search after the provider answered the question that ``next`` gave."""
         if not blocked:
-            return Search(start=withheld.start, stop=withheld.stop, passed=True)
+            return WithholdingSearch(start=withheld.start, stop=withheld.stop, was_accepted=True)
         if len(withheld) == self.stop - self.start:
             return replace(self, given_up=True)
-        return Search(start=withheld.stop, stop=self.stop)
+        return WithholdingSearch(start=withheld.stop, stop=self.stop)
 
 
-def without(messages: Sequence[Message], seqs: Collection[int]) -> tuple[Message, ...]:
+def with_placeholders(messages: Sequence[Message], seqs: Collection[int]) -> tuple[Message, ...]:
     """The messages, with those at ``seqs`` replaced by placeholders."""
     return tuple(_placeholder(message) if message.seq in seqs else message for message in messages)
 

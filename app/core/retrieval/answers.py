@@ -8,8 +8,8 @@ from typing import Final
 
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import PLEASANTRY, cues_of
-from app.core.retrieval.passage_search import Found, most_telling, notes_of, rank, said_before
-from app.core.retrieval.serving import split_off
+from app.core.retrieval.passage_search import FoundNote, last_messages, most_informative_notes, notes_of, rank_notes
+from app.core.retrieval.serving import split_elements
 from app.core.text.language import detect, likeliest
 from app.core.text.languages.joined import alternatives, pattern_of
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
@@ -41,14 +41,16 @@ def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str
     The responder's own words are in the language of the message, or in that of ``locale`` if the message's language
     cannot be determined.
     """
-    spoken = [message for message in messages if message.role != "system"]
-    last = next((index for index in range(len(spoken) - 1, -1, -1) if spoken[index].role == "user"), None)
-    recalled, asked = split_off(_text(spoken[last]) if last is not None else "")
-    context = [*spoken[:last], ContextMessage(role="user", content=recalled)] if last is not None else spoken
-    say = catalogue_of(_language_of_answer(asked, context) or locale)
-    asks = _ASKS.search(asked) or (_ASKS_FOR_ALL.search(asked) and asked.count(" ") < _SHORT_REQUEST)
-    body = (_answer if asks else _receipt)(asked, context, say)
-    notice = say.text("offline.notice")
+    conversation = [message for message in messages if message.role != "system"]
+    last = next((index for index in range(len(conversation) - 1, -1, -1) if conversation[index].role == "user"), None)
+    recalled, question = split_elements(_text(conversation[last]) if last is not None else "")
+    context = (
+        [*conversation[:last], ContextMessage(role="user", content=recalled)] if last is not None else conversation
+    )
+    catalogue = catalogue_of(_language_of_answer(question, context) or locale)
+    asks = _ASKS.search(question) or (_ASKS_FOR_ALL.search(question) and question.count(" ") < _SHORT_REQUEST)
+    body = (_answer if asks else _acknowledgement)(question, context, catalogue)
+    notice = catalogue.text("offline.notice")
     return f"{_cut_to_words(body, _MOST_WORDS - len(notice.split()))}\n\n{notice}"
 
 
@@ -58,55 +60,63 @@ def _text(message: ContextMessage) -> str:
     return "\n".join(text for text in [message.content, *texts] if text)
 
 
-def _language_of_answer(asked: str, context: Sequence[ContextMessage]) -> str | None:
-    if found := likeliest(asked):
+def _language_of_answer(question: str, context: Sequence[ContextMessage]) -> str | None:
+    if found := likeliest(question):
         return found
-    return None if _WORD.search(asked) else detect("\n".join(message.content for message in context)[-_SAMPLE:])
+    return None if _WORD.search(question) else detect("\n".join(message.content for message in context)[-_SAMPLE:])
 
 
-def _answer(asked: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
+def _answer(question: str, context: Sequence[ContextMessage], catalogue: Catalogue) -> str:
     notes = notes_of(context)
-    if _ASKS_FOR_ALL.search(asked):
-        found = [Found(note=note, text=note.text) for note in notes if note.is_narrative]
-        found += [Found(note=note, text=note.text) for note in notes if note.seq is None and not note.is_narrative]
-        found = found or most_telling(notes, _QUOTES)
+    if _ASKS_FOR_ALL.search(question):
+        found = [FoundNote(note=note, text=note.text) for note in notes if note.is_narrative]
+        found += [FoundNote(note=note, text=note.text) for note in notes if note.seq is None and not note.is_narrative]
+        found = found or most_informative_notes(notes, _QUOTES)
         if found:
-            return "\n".join([say.text("offline.all"), *(_quote(one, say) for one in found[: _QUOTES + 1])])
-    found = rank(asked, notes, said_before(context))
+            return "\n".join([catalogue.text("offline.all"), *(_quote(one, catalogue) for one in found[: _QUOTES + 1])])
+    found = rank_notes(question, notes, last_messages(context))
     if not found:
-        return say.text("offline.nothing")
-    return "\n".join([_wording_for(say.wordings("offline.found"), asked), *(_quote(one, say) for one in found)])
+        return catalogue.text("offline.nothing")
+    return "\n".join(
+        [_wording_for(catalogue.wordings("offline.found"), question), *(_quote(one, catalogue) for one in found)]
+    )
 
 
-def _quote(found: Found, say: Catalogue) -> str:
-    who = {"user": say.text("offline.you"), "assistant": say.text("offline.me")}.get(found.note.role, "")
-    elsewhere = clip(found.note.source, _SOURCE_CHARACTERS) or say.text("offline.from_state")
+def _quote(found: FoundNote, catalogue: Catalogue) -> str:
+    who = {"user": catalogue.text("offline.you"), "assistant": catalogue.text("offline.me")}.get(found.note.role, "")
+    elsewhere = clip(found.note.source, _SOURCE_CHARACTERS) or catalogue.text("offline.from_state")
     where = elsewhere if found.note.seq is None else f"#{found.note.seq}{f', {who}' if who else ''}"
     return f"> {where}: {clip(' '.join(found.text.split()), _QUOTE_CHARACTERS)}"
 
 
-def _receipt(said: str, context: Sequence[ContextMessage], say: Catalogue) -> str:
-    pieces = sentences(before_paste(said))
-    most_telling = [piece for piece in pieces if not PLEASANTRY.match(piece) and len(stems(piece)) > 1]
-    if not most_telling:
-        if _THANKS.match(said):
-            return say.text("offline.thanks")
+def _acknowledgement(statement: str, context: Sequence[ContextMessage], catalogue: Catalogue) -> str:
+    pieces = sentences(before_paste(statement))
+    informative = [piece for piece in pieces if not PLEASANTRY.match(piece) and len(stems(piece)) > 1]
+    if not informative:
+        if _THANKS.match(statement):
+            return catalogue.text("offline.thanks")
         return (
-            say.text("offline.greeting")
-            if _GREETS.match(said) or not pieces
-            else _wording_for(say.wordings("offline.noted"), said).format(text=clip(pieces[0], _ECHO_CHARACTERS))
+            catalogue.text("offline.greeting")
+            if _GREETS.match(statement) or not pieces
+            else _wording_for(catalogue.wordings("offline.noted"), statement).format(
+                text=clip(pieces[0], _ECHO_CHARACTERS)
+            )
         )
-    best = max(most_telling, key=lambda piece: (len(cues_of(piece)), -most_telling.index(piece)))
+    best = max(informative, key=lambda piece: (len(cues_of(piece)), -informative.index(piece)))
     cues = cues_of(best)
     echo = clip(best, _ECHO_CHARACTERS)
     if "correction" in cues or "update" in cues:
         notes = notes_of(context)
-        ranked = rank(best, notes)
+        ranked = rank_notes(best, notes)
         before = next((one for one in ranked if one.text != best), None)
-        receipt = _wording_for(say.wordings("offline.correction"), said).format(text=echo)
-        return receipt if before is None else f"{receipt}\n{say.text('offline.before')}\n{_quote(before, say)}"
+        acknowledgement = _wording_for(catalogue.wordings("offline.correction"), statement).format(text=echo)
+        return (
+            acknowledgement
+            if before is None
+            else f"{acknowledgement}\n{catalogue.text('offline.before')}\n{_quote(before, catalogue)}"
+        )
     kind = "decision" if "decision" in cues else "noted"
-    return _wording_for(say.wordings(f"offline.{kind}"), said).format(text=echo)
+    return _wording_for(catalogue.wordings(f"offline.{kind}"), statement).format(text=echo)
 
 
 def _wording_for(choices: Sequence[str], text: str) -> str:

@@ -12,25 +12,25 @@ _BY_LENGTH: Final = 0.6
 """How strongly a text's length counts against it, from 0 (not at all) to 1."""
 
 
-def rarity(texts: int, holding: int) -> float:
-    """The weight of a word that occurs in ``holding`` of ``texts`` texts."""
-    return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
+def rarity(text_count: int, holding_count: int) -> float:
+    """The weight of a word that occurs in ``holding_count`` of ``text_count`` texts."""
+    return math.log(1 + (text_count - holding_count + 0.5) / (holding_count + 0.5))
 
 
 def scores(
-    asked: Iterable[tuple[float, Iterable[tuple[int, int]]]], lengths: Sequence[int], *, by_length: float = _BY_LENGTH
+    words: Iterable[tuple[float, Iterable[tuple[int, int]]]], lengths: Sequence[int], *, by_length: float = _BY_LENGTH
 ) -> list[float]:
     """The score of each text.
 
     Args:
-        asked: For each word its weight, and for each text that holds it the text's index and how often it occurs there.
+        words: For each word its weight, and for each text that holds it the text's index and how often it occurs there.
         lengths: The lengths of all texts, in words.
         by_length: How strongly a text's length counts against it, from 0 (not at all) to 1.
     """
     mean = sum(lengths) / max(len(lengths), 1) or 1.0
     damping = [_SATURATION * (1 - by_length + by_length * length / mean) for length in lengths]
-    found = [0.0] * len(lengths)
-    for worth, holding in asked:
+    totals = [0.0] * len(lengths)
+    for weight, holding in words:
         for text, count in holding:
-            found[text] += worth * count * (_SATURATION + 1) / (count + damping[text])
-    return found
+            totals[text] += weight * count * (_SATURATION + 1) / (count + damping[text])
+    return totals

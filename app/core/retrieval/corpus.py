@@ -14,7 +14,7 @@ from operator import is_
 from typing import Any, Final, NamedTuple
 
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import AnyOf, plain_words
+from app.core.retrieval.words import WordPattern, plain_words
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
@@ -24,27 +24,31 @@ from app.core.text.token_counts import MESSAGE_OVERHEAD, estimate_text
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems_of_tokens
 
-PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
-SITTING: Final = 60  # pieces; a longer run of talk is split, since "the same sitting" would say nothing otherwise
-PIECE: Final = 64  # about so many tokens; one part of a long message holds the answer: the best part gives its score
-LONG: Final = 192  # tokens; a shorter message is one piece
+SITTING_PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
+MOST_SITTING_PIECES: Final = (
+    60  # pieces; a longer run of talk is split, since "the same sitting" would say nothing otherwise
+)
+PIECE_TOKENS: Final = (
+    64  # about so many tokens; one part of a long message holds the answer: the best part gives its score
+)
+LONG_MESSAGE_TOKENS: Final = 192  # tokens; a shorter message is one piece
 
-LINE: Final = 2
+LINE_TOKENS: Final = 2
 """Tokens around a recalled message, rounded up."""
-NAMING: Final = 2
+NAME_TOKENS: Final = 2
 """Tokens around the name of the speaker."""
 
 _YEAR: Final = compiled(r"[0-9](?<!\w[0-9])[0-9]{3}\b", re.ASCII)  # begins with a digit, which halves the time
 _TIMES: Final = plain_words("time")
-_TIME: Final = AnyOf("time")
-_NUMBER: Final = AnyOf("number")
+_TIME: Final = WordPattern("time")
+_NUMBER: Final = WordPattern("number")
 _ECHO: Final = 4  # earlier pieces; a piece that repeats their words answers them, and seldom says anything new
 _COMMON: Final = 0.7
 """The weight of a word that is too common in talk to name a topic ("time", "actually", "went"), relative to another
 word that is as rare in the conversation."""
 _MARKS: Final = "€£–—…“”„«»•"
 """Marks that separate words as other marks do. Once they are replaced, much English text is plain ASCII."""
-_TELLS: Final = 30
+_INFORMATION_CAP: Final = 30
 """The sum of the rarities of a piece's words from which a higher sum makes no difference. Little is answered by a piece
 with a low sum, such as "ok, thanks"."""
 _SINGLY: Final = 64
@@ -136,12 +140,12 @@ def _common_stems(language: str | None) -> frozenset[str]:
 
 
 def _share_of_questions(text: str) -> float:
-    said = sentences(text)
-    return sum(map(asks, said)) / max(len(said), 1)
+    all_sentences = sentences(text)
+    return sum(map(asks, all_sentences)) / max(len(all_sentences), 1)
 
 
 def _name_tokens(source: Source) -> int:
-    return estimate_text(short_name(source.said_by)) + NAMING if source.said_by else 0
+    return estimate_text(short_name(source.said_by)) + NAME_TOKENS if source.said_by else 0
 
 
 @memoized(FIGURE)
@@ -292,9 +296,9 @@ class Corpus:
         speakers = [
             label.name.lower() if label else source.role for source, label in zip(self.sources, labels, strict=True)
         ]
-        self.speaking = list(map(speakers.__getitem__, self.owners))
+        self.piece_speakers = list(map(speakers.__getitem__, self.owners))
         self.sittings, self._runs = self._sitting_and_run_numbers()
-        shorter = before if before and before.begins(self) else None
+        shorter = before if before and before.is_prefix_of(self) else None
         self.postings: Postings = Postings(
             [words.counts for words in self.words], shorter.postings if shorter else None
         )
@@ -308,10 +312,10 @@ class Corpus:
             before=shorter.echoes if shorter else None,
         )
         self._neighbours: dict[int, list[int]] = {}
-        self.labelled: dict[str, frozenset[str]] = {}
-        """The results of ``serving.labelled`` by locale, kept because every packing asks for them."""
+        self.labelled_roles: dict[str, frozenset[str]] = {}
+        """The results of ``serving.labelled_roles`` by locale, kept because every packing asks for them."""
 
-    def begins(self, other: Corpus) -> bool:
+    def is_prefix_of(self, other: Corpus) -> bool:
         """Whether the other corpus begins with exactly these pieces."""
         count = len(self.pieces)
         is_known = count <= len(other.pieces) and all(map(is_, self.words, other.words))
@@ -378,7 +382,9 @@ class Corpus:
     @cached_property
     def costs(self) -> list[int]:
         """The tokens that each message takes when it is recalled."""
-        return [max(source.tokens - MESSAGE_OVERHEAD, 1) + LINE + _name_tokens(source) for source in self.sources]
+        return [
+            max(source.tokens - MESSAGE_OVERHEAD, 1) + LINE_TOKENS + _name_tokens(source) for source in self.sources
+        ]
 
     @cached_property
     def vocabulary(self) -> str:
@@ -406,7 +412,7 @@ class Corpus:
         return {
             "asks": [item.asks for item in words],
             "has_question": [float(item.has_question) for item in words],
-            "information": [min(value / _TELLS, 1.0) for value in carried],
+            "information": [min(value / _INFORMATION_CAP, 1.0) for value in carried],
             "mean_information": [
                 value / max(len(item.counts), 1) / 6 for value, item in zip(carried, words, strict=True)
             ],
@@ -422,7 +428,7 @@ class Corpus:
         for piece in self.pieces:
             source = self.sources[piece.owner]
             length += 1
-            if before is not None and (abs(source.at - before.at) > PAUSE or length > SITTING):
+            if before is not None and (abs(source.at - before.at) > SITTING_PAUSE or length > MOST_SITTING_PIECES):
                 sitting, run, length = sitting + 1, run + 1, 1
             elif before is not None and source.seq - before.seq > 1:
                 run += 1
@@ -434,7 +440,7 @@ class Corpus:
 
 def _pieces(sources: Iterable[Source]) -> Iterator[Piece]:
     for index, source in enumerate(sources):
-        if source.tokens <= LONG or not source.text:
+        if source.tokens <= LONG_MESSAGE_TOKENS or not source.text:
             yield Piece(index, 0, len(source.text), source.tokens)
         else:
             yield from _parts_of_source(index, source)
@@ -448,7 +454,7 @@ def _piece_texts(sources: Sequence[Source], labels: Sequence[Label | None], piec
 
 def _parts_of_source(index: int, source: Source) -> Iterator[Piece]:
     text = source.text
-    step = max(len(text) * PIECE // source.tokens, 1)
+    step = max(len(text) * PIECE_TOKENS // source.tokens, 1)
     start = 0
     while start < len(text):
         end = _best_cut(text, start, start + step)

@@ -41,7 +41,7 @@ class _Features:
         self._count = len(corpus.pieces)
         self._none = [0.0] * self._count
         self._own = _scaled(self._match_scores(question.stems))
-        self._named = [float(speaker in question.named) for speaker in corpus.speaking]
+        self._named = [float(speaker in question.named) for speaker in corpus.piece_speakers]
         self._names_somebody = any(self._named)
         self._fixed = corpus.fixed_features
         self._first = self._spread_scores()
@@ -102,7 +102,7 @@ class _Features:
         covered, _ = self._covered_and_hits
         return [
             value * (1.0 if speaker == "user" else held * held)  # without names the speakers are roles
-            for speaker, held in zip(corpus.speaking, covered, strict=True)
+            for speaker, held in zip(corpus.piece_speakers, covered, strict=True)
         ]
 
     def _kind_features(self, near: Values) -> dict[str, Values]:

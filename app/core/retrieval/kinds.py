@@ -14,7 +14,7 @@ from app.core.text.words import GENERIC_STEMS, stems
 Related = Mapping[str, frozenset[str]]
 
 
-def of_kind(stem: str) -> frozenset[str]:
+def stems_of_kind(stem: str) -> frozenset[str]:
     """The stems of things that a stem names the kind of: "dog" for "pets"."""
     return _kinds_by_stem().get(stem, frozenset())
 
@@ -50,15 +50,15 @@ def _asking_words_and_kinds() -> Iterator[tuple[frozenset[str], frozenset[str]]]
             asking = following
 
 
-def _related_by_word(given: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:
+def _related_by_word(pairs: Iterable[tuple[Iterable[str], Iterable[str]]]) -> Related:
     found: dict[str, set[str]] = {}
-    for words, others in given:
+    for words, others in pairs:
         for word in words:
             found.setdefault(word, set()).update(others)
     return {word: frozenset(others - {word}) for word, others in found.items()}
 
 
-def tables_ready() -> None:
+def build_tables() -> None:
     """Build every table now, so that nobody waits for it later."""
     for build in (_kinds_by_stem, _forms_by_stem):
         build()

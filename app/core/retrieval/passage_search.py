@@ -15,8 +15,8 @@ from app.core.reading.cues import BOILERPLATE, cues_of
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import ROLES, Question
-from app.core.retrieval.question_completion import asked_of
-from app.core.retrieval.ranking import MARGIN, Ranking
+from app.core.retrieval.question_completion import completed_question
+from app.core.retrieval.ranking import SCORE_MARGIN, Ranking
 from app.core.retrieval.serving import passages_in, recalled_in
 from app.core.retrieval.terms import is_pair, terms
 from app.core.text.escaping import unescape
@@ -30,7 +30,7 @@ _BLOCK: Final = ("<session_state>", "</session_state>")
 _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
 _ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: (.+)$")
 _MOST: Final = 3
-_LEAST_CLOSENESS: Final = 1 - 2 / MARGIN
+_LEAST_CLOSENESS: Final = 1 - 2 / SCORE_MARGIN
 """The least closeness of a note that counts. The ranking model holds a note at this closeness to be e² = 7 times less
 likely than the best one."""
 _LOOKED_AT: Final = 24  # best notes that are looked at
@@ -55,7 +55,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundNote:
     """A note that fits the question, with the sentences of it that fit best."""
 
     note: Note
@@ -110,64 +110,64 @@ def _state_notes(inner: str) -> list[Note]:
     return notes
 
 
-def most_telling(notes: Sequence[Note], most: int) -> list[Found]:
+def most_informative_notes(notes: Sequence[Note], most: int) -> list[FoundNote]:
     """At most ``most`` notes that say most by themselves, in their order: they answer a question about everything."""
     worth = [
         (len(cues_of(note.text)) + (note.role != "assistant") - 2 * asks(note.text), -index)
         for index, note in enumerate(notes)
     ]
     best = sorted(sorted(range(len(notes)), key=lambda index: worth[index], reverse=True)[:most])
-    return [Found(note=notes[index], text=clip(notes[index].text)) for index in best]
+    return [FoundNote(note=notes[index], text=clip(notes[index].text)) for index in best]
 
 
-def rank(asked: str, notes: Sequence[Note], before: Sequence[str] = ()) -> list[Found]:
+def rank_notes(question_text: str, notes: Sequence[Note], before: Sequence[str] = ()) -> list[FoundNote]:
     """The notes that answer a question, best first, three at most; each with the sentence or two that fit best.
 
     The notes are ranked as messages are for recall. A note counts only if it, together with the two notes before and
     the two after it, has a fifth of the question's words, each weighted by its rarity.
 
     Args:
-        asked: The question.
+        question_text: The question.
         notes: The notes to choose from.
         before: The two messages before the question: a mere "And when?" is about them.
     """
     by_place = dict(_places(notes))
     corpus = Corpus([_source(note, place) for place, note in by_place.items()])
-    own = set(terms(asked, corpus.language))
-    question = asked_of(asked, corpus)
+    own = set(terms(question_text, corpus.language))
+    question = completed_question(question_text, corpus)
     if not own and (question.asks_when or question.asks_number):
-        question = asked_of(asked, corpus, before=before)
+        question = completed_question(question_text, corpus, before=before)
     question = replace(question, months=frozenset(), years=frozenset())  # messages of a context have no times
     closeness = Ranking(corpus, question).closeness
-    found: list[Found] = []
-    told: list[set[str]] = []
+    found: list[FoundNote] = []
+    found_words: list[set[str]] = []
     for place in sorted(closeness, key=lambda place: (closeness[place], place), reverse=True)[:_LOOKED_AT]:
         if closeness[place] < _LEAST_CLOSENESS or len(found) == _MOST:
             break
         text, words = _best_words(by_place[place], question.stems, corpus.language)
-        is_new = words and words != own and not any(len(words & other) >= _SAME * len(words) for other in told)
-        if is_new and _share_said_around(place, question, corpus) >= _LEAST_SHARE:
-            told.append(words)
-            found.append(Found(note=by_place[place], text=text))
+        is_new = words and words != own and not any(len(words & other) >= _SAME * len(words) for other in found_words)
+        if is_new and _question_share_around(place, question, corpus) >= _LEAST_SHARE:
+            found_words.append(words)
+            found.append(FoundNote(note=by_place[place], text=text))
     return found
 
 
-def _share_said_around(place: int, question: Question, corpus: Corpus) -> float:
+def _question_share_around(place: int, question: Question, corpus: Corpus) -> float:
     """The share of the question's words, weighted by rarity, that a note or the two before and after it hold."""
     at = bisect_left(corpus.sources, place, key=lambda source: source.seq)
     around = corpus.sources[max(at - _AROUND, 0) : at + _AROUND + 1]
-    said = {stem for source in around for stem in terms(source.text, corpus.language)}
+    stems_around = {stem for source in around for stem in terms(source.text, corpus.language)}
     nowhere = math.log(2 * (corpus.total + 1))
     asked = {stem: weight * (corpus.rarity(stem) or nowhere) for stem, weight in question.stems.items()}
     total = sum(weight for stem, weight in asked.items() if corpus.documents(stem) or not is_pair(stem))
-    told = sum(weight for stem, weight in asked.items() if not said.isdisjoint({stem, *forms_of(stem)}))
-    return told / total if total else 1.0
+    found_weight = sum(weight for stem, weight in asked.items() if not stems_around.isdisjoint({stem, *forms_of(stem)}))
+    return found_weight / total if total else 1.0
 
 
-def said_before(context: Iterable[ContextMessage]) -> tuple[str, ...]:
-    """The last two messages of a context, as ``rank`` takes them; replies of the offline responder become empty."""
-    told = [message for message in context if message.seq is not None and message.role in ROLES][-2:]
-    return tuple("" if BOILERPLATE.search(message.content) else message.content for message in told)
+def last_messages(context: Iterable[ContextMessage]) -> tuple[str, ...]:
+    """The last two messages of a context, as ``rank_notes`` takes them; the offline responder's replies are empty."""
+    messages = [message for message in context if message.seq is not None and message.role in ROLES][-2:]
+    return tuple("" if BOILERPLATE.search(message.content) else message.content for message in messages)
 
 
 def _places(notes: Iterable[Note]) -> Iterator[tuple[int, Note]]:

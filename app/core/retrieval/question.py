@@ -10,13 +10,13 @@ from typing import Final
 
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import AnyOf
+from app.core.retrieval.words import WordPattern
 from app.core.text.patterns import any_literal
 from app.core.text.reader import dates_named
 from app.core.text.stemming import stem_in, stems_in
 
-_WHEN, _HOW_MANY = AnyOf("when"), AnyOf("how_many")
-_TOLD, _FIRST, _USER, _ASSISTANT = (AnyOf(name) for name in ("told", "first_person", "user", "assistant"))
+_WHEN, _HOW_MANY = WordPattern("when"), WordPattern("how_many")
+_TOLD, _FIRST, _USER, _ASSISTANT = (WordPattern(name) for name in ("told", "first_person", "user", "assistant"))
 ROLES: Final = frozenset({"user", "assistant"})
 _LAST_DAY: Final = 31
 
@@ -36,7 +36,7 @@ class Question:
     asks_number: bool
 
     @property
-    def takes_up(self) -> bool:
+    def refers_back(self) -> bool:
         """Whether it takes up words of messages before it."""
         return any(weight < 1 for weight in self.stems.values())
 
@@ -54,7 +54,7 @@ def question_of(
     text: str,
     speakers: Collection[str],
     *,
-    called: Mapping[str, str] = MappingProxyType({}),
+    nicknames: Mapping[str, str] = MappingProxyType({}),
     language: str | None = None,
 ) -> Question:
     """Take a question apart. Words that only name a speaker do not count as its content.
@@ -62,15 +62,17 @@ def question_of(
     Args:
         text: The question.
         speakers: Names with which messages begin, in lower case.
-        called: Other names in the question by which a speaker is called, each with that speaker.
+        nicknames: Other names in the question by which a speaker is called, each with that speaker.
         language: The language of the corpus, whose stems the question gets.
     """
     lowered = text.lower()
     named = frozenset(name for name in speakers if _is_named_in(name, lowered, language))
-    names = {part for name in (*speakers, *called) for part in (stem_in(name, language), *terms(name, language))}
+    names = {part for name in (*speakers, *nicknames) for part in (stem_in(name, language), *terms(name, language))}
     roles = _roles_that_answer(text)
-    if called and roles != {"assistant"}:  # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
-        named, roles = named | frozenset(called.values()), frozenset()
+    if nicknames and roles != {
+        "assistant"
+    }:  # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
+        named, roles = named | frozenset(nicknames.values()), frozenset()
     everybody = frozenset(speakers) or ROLES
     found = tuple(terms(text, language))
     content = tuple(word for word in found if word not in names)

@@ -11,7 +11,7 @@ from typing import Final
 from app.core.retrieval.corpus import Corpus, with_plain_marks
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import ROLES, Question, question_of
-from app.core.retrieval.slips import meant_by
+from app.core.retrieval.slips import corrected_stem
 from app.core.retrieval.terms import terms, word_count
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
@@ -31,7 +31,7 @@ _SAYS: Final = 3
 """How many times as often a speaker has to be called by a name as to say it: people seldom say their own name."""
 _GREETED: Final = 2  # points for a name after a greeting; one next to a mark gets 1, since it may mean something else
 _INTRODUCED: Final = 3  # points for a name after "my name is"
-_LEANING: Final = 2  # words; a question with more is understood by itself
+_INCOMPLETE_WORDS: Final = 2  # words; a question with more is understood by itself
 _TAKEN_UP: Final = 8  # rarest words that are taken from each message before the question
 _OF_BEFORE: Final = (0.3, 0.15)
 """The weights of a word in the two messages before a question, the older one first, relative to a word of its own.
@@ -46,7 +46,7 @@ _BEGINS: Final = r"(?<![^\W\u3400-\u9fff])"
 _LATIN: Final = tuple(language for language in languages() if language.script == "latin")
 
 
-class _Before:
+class _NamePhrase:
     """Finds the words after phrases that introduce a name.
 
     A text that is ASCII but for usual marks is searched only for languages in Latin letters: this takes a third of
@@ -57,17 +57,17 @@ class _Before:
         self._every = every
         self._latin = latin
 
-    def __call__(self, said: str) -> list[str]:
-        plain = said if said.isascii() else with_plain_marks(said).replace("’", "'")
-        return self._latin.findall(plain) if plain.isascii() else self._every.findall(said)
+    def __call__(self, text: str) -> list[str]:
+        plain = text if text.isascii() else with_plain_marks(text).replace("’", "'")
+        return self._latin.findall(plain) if plain.isascii() else self._every.findall(text)
 
 
 _AFTER_HELLO: Final = rf"[\s,!，！]*+{_WORD}"
-_greeted: Final = _Before(
+_greeted: Final = _NamePhrase(
     compiled(rf"{_BEGINS}(?:{alternatives('questions', 'hello')}){_AFTER_HELLO}"),
     compiled(rf"{_BEGINS}(?:{alternatives('questions', 'hello', _LATIN)}){_AFTER_HELLO}"),
 )
-_introduced: Final = _Before(
+_introduced: Final = _NamePhrase(
     compiled(rf"{_BEGINS}(?:{alternatives('questions', 'called')})\s*+{_WORD}"),
     compiled(rf"{_BEGINS}(?:{alternatives('questions', 'called', _LATIN)})\s*+{_WORD}"),
 )
@@ -76,47 +76,47 @@ _AT_END: Final = compiled(rf"[^\w\s.;:'’\"“”()\-]\s*+{_WORD}\W*+$")
 _AT_END_OF_SENTENCE: Final = compiled(rf"[,，]\s*+{_WORD}\s*+[.!?。！？]")
 
 
-def _marked_calls(said: str) -> Iterator[str]:
-    at_start = _AT_START.match(said)
+def _marked_calls(text: str) -> Iterator[str]:
+    at_start = _AT_START.match(text)
     yield from at_start.groups() if at_start else ()
-    yield from _AT_END.findall(said)
-    yield from _AT_END_OF_SENTENCE.findall(said)
+    yield from _AT_END.findall(text)
+    yield from _AT_END_OF_SENTENCE.findall(text)
 
 
-def asked_of(text: str, corpus: Corpus, *, before: Sequence[str] = ()) -> Question:
+def completed_question(text: str, corpus: Corpus, *, before: Sequence[str] = ()) -> Question:
     """A question taken apart, with the speakers of the corpus that it names, and with mistyped words corrected.
 
     A question of few words ("And what does it cost?") also gets words and names of the two messages ``before`` it.
     """
-    question = as_written(text, corpus)
+    question = question_as_written(text, corpus)
     unknown = islice((stem for stem in question.stems if not corpus.documents(stem)), _UNKNOWN)
-    meant = {stem: meant_by(stem, corpus) for stem in unknown}
+    meant = {stem: corrected_stem(stem, corpus) for stem in unknown}
     question = replace(question, stems=dict.fromkeys((meant.get(stem, stem) for stem in question.stems), 1.0))
-    goes_on = before and leans(text, question, corpus.language)
-    return _with_what_it_takes_up(question, corpus, before) if goes_on else question
+    goes_on = before and needs_context(text, question, corpus.language)
+    return _with_words_of_earlier_messages(question, corpus, before) if goes_on else question
 
 
-def as_written(text: str, corpus: Corpus) -> Question:
+def question_as_written(text: str, corpus: Corpus) -> Question:
     """A question taken apart without the messages before it, with its words as they are written."""
-    return question_of(text, corpus.speakers, called=called_in(text, corpus), language=corpus.language)
+    return question_of(text, corpus.speakers, nicknames=nicknames_in(text, corpus), language=corpus.language)
 
 
-def leans(text: str, question: Question, language: str | None = None) -> bool:
+def needs_context(text: str, question: Question, language: str | None = None) -> bool:
     """Whether a question says too little to be understood without what was said before it."""
-    says_little = word_count(question.stems, language) <= _LEANING and question.named <= ROLES
+    says_little = word_count(question.stems, language) <= _INCOMPLETE_WORDS and question.named <= ROLES
     return says_little and (bool(question.stems) or asks(text))
 
 
-def _with_what_it_takes_up(question: Question, corpus: Corpus, before: Sequence[str]) -> Question:
-    earlier = [as_written(said, corpus) for said in before]
+def _with_words_of_earlier_messages(question: Question, corpus: Corpus, before: Sequence[str]) -> Question:
+    earlier = [question_as_written(message, corpus) for message in before]
     taken: dict[str, float] = {}
-    for said, worth in zip(earlier, _OF_BEFORE[-len(earlier) :], strict=True):
-        known = sorted(filter(corpus.documents, said.stems), key=corpus.rarity, reverse=True)
+    for message, worth in zip(earlier, _OF_BEFORE[-len(earlier) :], strict=True):
+        known = sorted(filter(corpus.documents, message.stems), key=corpus.rarity, reverse=True)
         taken = dict.fromkeys(known[:_TAKEN_UP], worth) | taken
     return replace(question, stems={**taken, **question.stems}, named=question.named or earlier[0].named)
 
 
-def called_in(text: str, corpus: Corpus) -> dict[str, str]:
+def nicknames_in(text: str, corpus: Corpus) -> dict[str, str]:
     """The names in lower case by which a text calls one of two speakers, each with the speaker that it means."""
     speakers = sorted(corpus.speakers or ("assistant", "user"))
     if len(speakers) != _SPEAKERS:
@@ -146,14 +146,14 @@ def _speaker_called(name: str, corpus: Corpus, others: dict[str, str]) -> str:
         return ""
     calls, says = dict.fromkeys(others, 0), dict.fromkeys(others, 0)
     for index in indexes:
-        speaker, said = corpus.speaking[index], corpus.texts[index].lower()
-        if speaker not in others or (name >= _SIGN and name not in said):
+        speaker, text = corpus.piece_speakers[index], corpus.texts[index].lower()
+        if speaker not in others or (name >= _SIGN and name not in text):
             continue
-        if _holds_name(_introduced(said), name, forms, language):
+        if _holds_name(_introduced(text), name, forms, language):
             calls[speaker] += _INTRODUCED
-        elif _holds_name(_greeted(said), name, forms, language):
+        elif _holds_name(_greeted(text), name, forms, language):
             calls[others[speaker]] += _GREETED
-        elif _holds_name(_marked_calls(said), name, forms, language, between_marks=True):
+        elif _holds_name(_marked_calls(text), name, forms, language, between_marks=True):
             calls[others[speaker]] += 1
         else:
             says[speaker] += 1

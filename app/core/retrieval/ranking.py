@@ -16,16 +16,16 @@ from typing import Final
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import ECHO, features
 from app.core.retrieval.question import Question
-from app.core.retrieval.similarity import FEATURE, alikeness, best_by_words
+from app.core.retrieval.similarity import SIMILARITY_FEATURE, best_by_words, likeness_of_pieces
 from app.core.retrieval.weights import WEIGHTS
 
-PRICE: Final = 0.5
+LENGTH_PRICE: Final = 0.5
 """A message loses this times the logarithm of its tokens: a milder price of length than a score per token."""
-DAY: Final = 5
+DATE_LINE_TOKENS: Final = 5
 """Tokens of the line with the date of a day's messages."""
-EXCERPT: Final = 16
+EXCERPT_FRAME_TOKENS: Final = 16
 """Tokens around a part of a message, rounded up."""
-MARGIN: Final = 6.0
+SCORE_MARGIN: Final = 6.0
 """In a turn, no message is recalled whose score is this far below the best: it is e⁶ = 400 times less likely.
 
 On LoCoMo this margin keeps all evidence of 94 % of the questions, and leaves out four fifths of a talk.
@@ -41,7 +41,7 @@ _EXCERPTED: Final = 2  # best messages that are served in part where they do not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class RecalledMessage:
     """A message that was chosen for recall, and why."""
 
     source: Source
@@ -66,12 +66,12 @@ class Ranking:
     ) -> None:
         self._corpus = corpus
         asks = bool(question.stems or question.months or question.years)
-        self._found = features(corpus, question) if asks else {}
-        alike = alikeness(corpus, cosines) if asks and cosines else None
-        if alike is not None:
-            self._found[FEATURE] = alike
-        self._scores = _Scores(self._found, len(corpus.pieces))
-        self._told: dict[int, Mapping[str, float]] = {}
+        self._features = features(corpus, question) if asks else {}
+        likeness = likeness_of_pieces(corpus, cosines) if asks and cosines else None
+        if likeness is not None:
+            self._features[SIMILARITY_FEATURE] = likeness
+        self._scores = _Scores(self._features, len(corpus.pieces))
+        self._known_reasons: dict[int, Mapping[str, float]] = {}
         self._limits: dict[tuple[frozenset[int], float], tuple[float, int]] = {}
         self._ordered: list[int] = []
         self._following = _by_score_less_price(corpus.costs, self._best_pieces, self._scores)
@@ -82,11 +82,11 @@ class Ranking:
 
     @property
     def closeness(self) -> dict[int, float]:
-        """How near each message's score is to the best, by ``seq``: 1 for the best, falling to 0 at ``MARGIN`` below.
+        """How near each message's score is to the best, by ``seq``: 1 for the best, 0 at ``SCORE_MARGIN`` below.
 
         Messages farther below are left out.
         """
-        corpus, found = self._corpus, self._found
+        corpus, found = self._corpus, self._features
         if not found or not any(any(found[name]) for name in _LEADING):
             return {}
         best = self._scores.best_of(range(len(self._scores.most)))
@@ -94,32 +94,37 @@ class Ranking:
         for index, most in enumerate(self._scores.most):
             seq = corpus.source(index).seq
             before = near.get(seq, 0.0)
-            if 1 - (best - most) / MARGIN > before and (close := 1 - (best - self._scores.of(index)) / MARGIN) > before:
+            if (
+                1 - (best - most) / SCORE_MARGIN > before
+                and (close := 1 - (best - self._scores.of(index)) / SCORE_MARGIN) > before
+            ):
                 near[seq] = close
         return near
 
-    def packed(self, room: int, *, served: Collection[int] = (), margin: float = math.inf) -> tuple[Recalled, ...]:
-        """The messages that fit into ``room`` tokens, best value first; empty when nothing matches.
+    def packed(
+        self, max_tokens: int, *, served: Collection[int] = (), margin: float = math.inf
+    ) -> tuple[RecalledMessage, ...]:
+        """The messages that fit into ``max_tokens`` tokens, best value first; empty when nothing matches.
 
         They are taken in order of their scores less the price of their lengths. A message that does not fit is passed
         over for a shorter one; of the very best messages, the best part is taken instead.
 
         Args:
-            room: Tokens for the messages with their lines and dates.
+            max_tokens: Tokens for the messages with their lines and dates.
             served: Positions that are not to be recalled.
             margin: How far below the best score a message may be.
         """
         if not self._has_unserved_leads(served):
             return ()
         least, shortest = self._packing_limits(frozenset(served), margin)
-        packing = _Packing(self._corpus, self._scores.of, self._reasons, room)
+        packing = _Packing(self._corpus, self._scores.of, self._reasons, max_tokens)
         sources, best, rank = self._corpus.sources, self._best_pieces, 0
         for message in self._messages_in_order():
             if sources[message].seq in served or self._scores.of(best[message]) < least:
                 continue
             if packing.room < shortest and rank >= _EXCERPTED:
                 break
-            packing.takes(message, best[message], may_cut=rank < _EXCERPTED)
+            packing.add(message, best[message], may_cut=rank < _EXCERPTED)
             rank += 1
         return tuple(packing.chosen)
 
@@ -137,10 +142,10 @@ class Ranking:
         return found
 
     def _has_unserved_leads(self, served: Collection[int]) -> bool:
-        corpus, found = self._corpus, self._found
+        corpus, found = self._corpus, self._features
         places = range(len(corpus.pieces))
         led = chain.from_iterable(compress(places, found[name]) for name in _LEADING if found)
-        alike = (index for index, value in enumerate(found.get(FEATURE, ())) if value >= _STANDS_OUT)
+        alike = (index for index, value in enumerate(found.get(SIMILARITY_FEATURE, ())) if value >= _STANDS_OUT)
         return any(corpus.source(index).seq not in served for index in chain(led, alike))
 
     @cached_property
@@ -163,13 +168,13 @@ class Ranking:
 
     def _reasons(self, index: int) -> Mapping[str, float]:
         # Packing again mostly chooses the same messages.
-        if index not in self._told:
-            self._told[index] = _strongest_reasons(self._positive_features, index)
-        return self._told[index]
+        if index not in self._known_reasons:
+            self._known_reasons[index] = _strongest_reasons(self._positive_features, index)
+        return self._known_reasons[index]
 
     @cached_property
     def _positive_features(self) -> list[tuple[str, float, Sequence[float]]]:
-        columns = ((name, WEIGHTS[name], column) for name, column in self._found.items())
+        columns = ((name, WEIGHTS[name], column) for name, column in self._features.items())
         return [(name, weight, column) for name, weight, column in columns if weight > 0 and any(column)]
 
 
@@ -201,7 +206,7 @@ class _Scores:
 
 def _by_score_less_price(costs: Sequence[int], best: Sequence[int], scores: _Scores) -> Iterator[int]:
     # Messages are sorted only as far as the caller reads, since an echo takes long to find.
-    prices = list(map(mul, repeat(PRICE), map(math.log, costs)))
+    prices = list(map(mul, repeat(LENGTH_PRICE), map(math.log, costs)))
     least = list(map(sub, prices, map(scores.most.__getitem__, best)))
     waiting: list[tuple[float, int]] = []  # only a few: those with an echo, the best one last
     for message in sorted(range(len(least)), key=least.__getitem__):
@@ -225,22 +230,22 @@ class _Packing:
         self._reasons = reasons
         self._days: set[date] = set()
         self.room = room
-        self.chosen: list[Recalled] = []
+        self.chosen: list[RecalledMessage] = []
 
-    def takes(self, message: int, index: int, *, may_cut: bool) -> None:
+    def add(self, message: int, index: int, *, may_cut: bool) -> None:
         """Take a message if it fits, or, where it may be cut, its best piece."""
         source = self._corpus.sources[message]
-        dated = 0 if source.at.date() in self._days else DAY
+        dated = 0 if source.at.date() in self._days else DATE_LINE_TOKENS
         cost, excerpt = self._corpus.costs[message] + dated, ""
         if cost > self.room:
-            cost, excerpt = self._piece_with_neighbour(index, self.room - EXCERPT - dated)
-            cost += EXCERPT + dated
+            cost, excerpt = self._piece_with_neighbour(index, self.room - EXCERPT_FRAME_TOKENS - dated)
+            cost += EXCERPT_FRAME_TOKENS + dated
             if not may_cut or cost > self.room or len(excerpt) >= len(source.text) or not excerpt:
                 return
         self.room -= cost
         self._days.add(source.at.date())
         self.chosen.append(
-            Recalled(
+            RecalledMessage(
                 source=source,
                 score=round(self._value(index), 3),
                 reasons=self._reasons(index),
@@ -248,22 +253,22 @@ class _Packing:
             )
         )
 
-    def _piece_with_neighbour(self, index: int, room: int) -> tuple[int, str]:
+    def _piece_with_neighbour(self, index: int, max_tokens: int) -> tuple[int, str]:
         pieces, piece = self._corpus.pieces, self._corpus.pieces[index]
-        beside = [place for place in (index + 1, index - 1) if 0 <= place < len(pieces)]
-        beside = [place for place in beside if pieces[place].owner == piece.owner]
+        neighbours = [place for place in (index + 1, index - 1) if 0 <= place < len(pieces)]
+        neighbours = [place for place in neighbours if pieces[place].owner == piece.owner]
         start, end, tokens = piece.start, piece.end, piece.tokens
-        if beside:
-            other = pieces[max(beside, key=self._value)]
-            if tokens + other.tokens <= room:
+        if neighbours:
+            other = pieces[max(neighbours, key=self._value)]
+            if tokens + other.tokens <= max_tokens:
                 start, end, tokens = min(start, other.start), max(end, other.end), tokens + other.tokens
         return tokens, self._corpus.sources[piece.owner].text[start:end].strip()
 
 
-def piece_scores(found: Mapping[str, Sequence[float]], count: int) -> list[float]:
+def piece_scores(feature_values: Mapping[str, Sequence[float]], count: int) -> list[float]:
     """The score of each of ``count`` pieces, by a linear model over ``features``."""
     nothing = [0.0] * count
-    columns = [(WEIGHTS[name], column) for name, column in found.items() if WEIGHTS[name] and any(column)]
+    columns = [(WEIGHTS[name], column) for name, column in feature_values.items() if WEIGHTS[name] and any(column)]
     columns += [(0.0, nothing)] * (-len(columns) % 4)
     total = nothing
     for place in range(0, len(columns), 4):  # four at a time take two thirds of the time
@@ -273,7 +278,7 @@ def piece_scores(found: Mapping[str, Sequence[float]], count: int) -> list[float
     return total
 
 
-def _strongest_reasons(speaking: Iterable[tuple[str, float, Sequence[float]]], index: int) -> dict[str, float]:
-    weighted = [(name, value) for name, weight, column in speaking if (value := weight * column[index]) > 0]
+def _strongest_reasons(positive_features: Iterable[tuple[str, float, Sequence[float]]], index: int) -> dict[str, float]:
+    weighted = [(name, value) for name, weight, column in positive_features if (value := weight * column[index]) > 0]
     best = sorted(weighted, key=itemgetter(1), reverse=True)[:_SHOWN_REASONS]
     return {name: round(value, 3) for name, value in best}

@@ -26,7 +26,7 @@ from itertools import chain, islice
 from typing import Final, Literal
 
 from app.core.retrieval.corpus import Corpus, Words, words_in
-from app.core.retrieval.kinds import forms_of, of_kind
+from app.core.retrieval.kinds import forms_of, stems_of_kind
 from app.core.retrieval.question import Question
 from app.core.retrieval.terms import is_pair
 from app.core.text.languages.joined import alternatives
@@ -36,11 +36,11 @@ from app.core.text.values import Given, Value, values
 
 Decision = Literal["needed", "no_content", "courtesy", "self_contained", "unknown", "covered"]
 
-ENOUGH: Final = 0.95
+COVERING_SHARE: Final = 0.95
 """A place that has this share of the weight of a question's words covers it: only words that say little are missing."""
-NEIGHBOURS: Final = 3
+NEIGHBOURING_TEXTS: Final = 3
 """Served messages next to each other that are read as one: a question and its answer share few words."""
-BEFORE: Final = 2
+MESSAGES_BEFORE: Final = 2
 """How many messages before a question it may refer back to."""
 _COURTESY_WORDS: Final = 6
 _MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
@@ -96,10 +96,15 @@ def decide_recall(
             question.nearness(source.at.date()) >= 1 for source in corpus.sources if source.seq not in seqs
         )
         return "needed" if asks_for_a_day or _asks_for_unserved_kind(question, corpus, seqs) else "unknown"
-    elsewhere = served[:-BEFORE] if question.takes_up else served
+    elsewhere = served[:-MESSAGES_BEFORE] if question.refers_back else served
     asked = _asked_word_shares(question, corpus, weights)
-    told, said = ([(text, words_in(text, corpus.language)) for text in texts] for texts in (entries, elsewhere))
-    places = [*_places_covering(asked, told, together=1), *_places_covering(asked, said, together=NEIGHBOURS)]
+    entry_words, message_words = (
+        [(text, words_in(text, corpus.language)) for text in texts] for texts in (entries, elsewhere)
+    )
+    places = [
+        *_places_covering(asked, entry_words, together=1),
+        *_places_covering(asked, message_words, together=NEIGHBOURING_TEXTS),
+    ]
     return "covered" if places and _hold_values(places, _best_unserved(weights, corpus, seqs), corpus) else "needed"
 
 
@@ -148,7 +153,7 @@ def _asked_word_shares(question: Question, corpus: Corpus, unserved: Collection[
 
 
 def _asks_for_unserved_kind(question: Question, corpus: Corpus, seqs: Collection[int]) -> bool:
-    related = {other for stem in question.stems for other in of_kind(stem) | forms_of(stem)}
+    related = {other for stem in question.stems for other in stems_of_kind(stem) | forms_of(stem)}
     holding = {index for other in related for index in corpus.postings.get(other, ())}
     return any(corpus.source(index).seq not in seqs for index in holding)
 
@@ -165,25 +170,28 @@ def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, W
     """
     bags = [weights.keys() & words.counts.keys() for _, words in served]
     bags = [
-        set[str]() if words.is_question and sum(weights[stem] for stem in bag) >= ENOUGH else bag
+        set[str]() if words.is_question and sum(weights[stem] for stem in bag) >= COVERING_SHARE else bag
         for (_, words), bag in zip(served, bags, strict=True)
     ]
     found: dict[int, str] = {}
     for start in range(len(bags)):
         window = range(start, min(start + together, len(bags)))
-        if sum(weights[stem] for stem in set[str]().union(*(bags[place] for place in window))) >= ENOUGH:
+        if sum(weights[stem] for stem in set[str]().union(*(bags[place] for place in window))) >= COVERING_SHARE:
             found.update((place, served[place][0]) for place in window)
     return list(found.values())
 
 
 def _best_unserved(weights: Mapping[str, float], corpus: Corpus, seqs: Collection[int]) -> list[int]:
-    said: dict[int, float] = {}
+    weight_by_piece: dict[int, float] = {}
     for stem, weight in weights.items():
         for index in corpus.postings.get(stem, ()):
             if corpus.source(index).seq not in seqs:
-                said[index] = said.get(index, 0.0) + weight
-    most = max(said.values(), default=0.0)
-    best = islice((index for index in sorted(said, reverse=True) if said[index] >= ENOUGH * most), _MOST_ABOUT)
+                weight_by_piece[index] = weight_by_piece.get(index, 0.0) + weight
+    most = max(weight_by_piece.values(), default=0.0)
+    best = islice(
+        (index for index in sorted(weight_by_piece, reverse=True) if weight_by_piece[index] >= COVERING_SHARE * most),
+        _MOST_ABOUT,
+    )
     after = corpus.neighbours(1)
     return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best)))
 
@@ -192,10 +200,10 @@ def _hold_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) ->
     wanted = list(_values_of(about, corpus))
     if not wanted:
         return True
-    given = Given()
+    known_values = Given()
     for text in places[:_MOST_PLACES]:
-        given.add(1, text)
-    return all(given.holds(value) for value in wanted)
+        known_values.add(1, text)
+    return all(known_values.holds(value) for value in wanted)
 
 
 def _values_of(about: Sequence[int], corpus: Corpus) -> Iterator[Value]:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.kinds import forms_of, of_kind
+from app.core.retrieval.kinds import forms_of, stems_of_kind
 from app.core.text.languages.loading import languages
 
 Values = list[float]
@@ -34,7 +34,7 @@ def relations(corpus: Corpus, asked: Mapping[str, float]) -> dict[str, Values]:
         asked: The question's stems with their weights.
     """
     weights = _stem_shares(corpus, islice(asked.items(), _MOST))
-    kind = _related_scores(corpus, weights, of_kind)
+    kind = _related_scores(corpus, weights, stems_of_kind)
     form = _related_scores(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem)))
     family = _related_scores(corpus, weights, lambda stem: _stems_of_same_beginning(corpus, stem))
     return {

@@ -15,8 +15,8 @@ from app.core.text.sentences import is_code, sentence_spans
 from app.core.text.stemming import stem_in, stems_in
 from app.core.text.words import stems, words
 
-SNIPPET: Final = 300  # characters
-WORDS: Final = 0.7
+SNIPPET_CHARACTERS: Final = 300  # characters
+WORD_SHARE: Final = 0.7
 """The share of a score that comes from the query's own words; the rest is the score that recall gives the message."""
 
 _QUOTED: Final = compiled(r"\"([^\"]*)\"|[“„]([^“”„]*)[”“]|«([^«»]*)»|「([^「」]*)」|『([^『』]*)』")
@@ -56,7 +56,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedMessage:
     """A message that fits a query. The score, from 0 to 1, can be compared only with others of the same query."""
 
     source: Source
@@ -68,8 +68,8 @@ class Ranked:
 def query_of(text: str) -> Query:
     """Take a query apart; its ``text`` is empty if the query has nothing but spaces and empty quotes."""
     line = " ".join(text.split())
-    given = (next(filter(None, found.groups()), "").strip() for found in _QUOTED.finditer(line))
-    phrases = tuple(dict.fromkeys(filter(None, given)))
+    quoted_phrases = (next(filter(None, found.groups()), "").strip() for found in _QUOTED.finditer(line))
+    phrases = tuple(dict.fromkeys(filter(None, quoted_phrases)))
     if not phrases and not _QUOTED.sub("", line).strip():
         line = ""
     return Query(text=line, phrases=phrases, stems=_usable_stems(line, None))
@@ -81,20 +81,20 @@ def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(usable))
 
 
-def says(text: str, literal: Sequence[str]) -> bool:
+def has_phrases(text: str, literal: Sequence[str]) -> bool:
     """Whether a text has all of these phrases literally; case and kinds of spaces are ignored."""
     line = " ".join(text.split()).lower()
     return all(wanted.lower() in line for wanted in literal)
 
 
-def rank(
+def rank_messages(
     query: Query,
     sources: Sequence[Source],
     *,
     documents: Mapping[str, int] | None = None,
     total: int | None = None,
     language: str | None = None,
-) -> list[Ranked]:
+) -> list[RankedMessage]:
     """The messages that have a word of the query, best first; of two equal ones the newer comes first.
 
     Args:
@@ -114,48 +114,48 @@ def rank(
     found = {  # ``user_says`` is left out: a search is for the words, whoever said them
         name: values for name, values in found.items() if name != "user_says" and any(values)
     }
-    thought = {index: sum(FITTED[name] * values[index] for name, values in found.items()) for index in hits}
-    least, most = min(thought.values()), max(thought.values())
+    model_scores = {index: sum(FITTED[name] * values[index] for name, values in found.items()) for index in hits}
+    least, most = min(model_scores.values()), max(model_scores.values())
     span = (most - least) or 1.0
     best: dict[int, float] = {}
     for index in hits:
         owner = corpus.pieces[index].owner
         fits = min(own[index] + covered[index], 2.0) / 2
-        score = round(WORDS * fits + (1 - WORDS) * (thought[index] - least) / span, 4)
+        score = round(WORD_SHARE * fits + (1 - WORD_SHARE) * (model_scores[index] - least) / span, 4)
         best[owner] = max(best.get(owner, 0.0), score)
-    ranked = [Ranked(corpus.sources[owner], score, corpus.language) for owner, score in best.items()]
+    ranked = [RankedMessage(corpus.sources[owner], score, corpus.language) for owner, score in best.items()]
     return sorted(ranked, key=lambda item: (-item.score, -item.source.seq))
 
 
 def snippet(text: str, query: Query) -> str:
-    """The sentences of a text that fit the query best, verbatim, in at most ``SNIPPET`` characters.
+    """The sentences of a text that fit the query best, verbatim, in at most ``SNIPPET_CHARACTERS`` characters.
 
     The query must have the stems of the language by which the text was found (``Query.in_language``).
     """
     text = _part_near_hit(text, query)
     spans = _snippet_spans(text)
     if not spans:
-        return text.strip()[:SNIPPET]
+        return text.strip()[:SNIPPET_CHARACTERS]
     wanted = frozenset(query.stems)
-    worth = [_worth(text[start:end], query, wanted) for start, end in spans]
-    first = last = max(range(len(spans)), key=lambda index: (worth[index], -index))
+    scores = [_sentence_score(text[start:end], query, wanted) for start, end in spans]
+    first = last = max(range(len(spans)), key=lambda index: (scores[index], -index))
     start, end = spans[first]
-    if end - start > SNIPPET:
+    if end - start > SNIPPET_CHARACTERS:
         return _part_of_sentence(text[start:end], query, wanted)
     while True:
-        forward = last + 1 < len(spans) and spans[last + 1][1] - start <= SNIPPET
-        backward = first > 0 and end - spans[first - 1][0] <= SNIPPET
-        if forward and not (backward and worth[first - 1] > worth[last + 1]):
+        forward = last + 1 < len(spans) and spans[last + 1][1] - start <= SNIPPET_CHARACTERS
+        backward = first > 0 and end - spans[first - 1][0] <= SNIPPET_CHARACTERS
+        if forward and not (backward and scores[first - 1] > scores[last + 1]):
             last += 1
-        elif backward and worth[first - 1] > 0:
+        elif backward and scores[first - 1] > 0:
             first -= 1
         else:
             return text[start:end]
         start, end = spans[first][0], spans[last][1]
 
 
-def _worth(sentence: str, query: Query, wanted: frozenset[str]) -> float:
-    literal = sum(says(sentence, [phrase]) for phrase in query.literal)
+def _sentence_score(sentence: str, query: Query, wanted: frozenset[str]) -> float:
+    literal = sum(has_phrases(sentence, [phrase]) for phrase in query.literal)
     return 3 * literal + len(wanted & set(stems_in(sentence, query.language)))
 
 
@@ -174,11 +174,13 @@ def _part_near_hit(text: str, query: Query) -> str:
 
 
 def _part_of_sentence(sentence: str, query: Query, wanted: frozenset[str]) -> str:
-    start = max(0, min(_first_hit(sentence, query, wanted) - SNIPPET // 3, len(sentence) - SNIPPET))
-    if start and (blank := sentence.find(" ", start, start + SNIPPET // 4)) >= 0:
+    start = max(
+        0, min(_first_hit(sentence, query, wanted) - SNIPPET_CHARACTERS // 3, len(sentence) - SNIPPET_CHARACTERS)
+    )
+    if start and (blank := sentence.find(" ", start, start + SNIPPET_CHARACTERS // 4)) >= 0:
         start = blank + 1
-    part = sentence[start : start + SNIPPET]
-    if start + SNIPPET < len(sentence) and (blank := part.rfind(" ", SNIPPET * 3 // 4)) >= 0:
+    part = sentence[start : start + SNIPPET_CHARACTERS]
+    if start + SNIPPET_CHARACTERS < len(sentence) and (blank := part.rfind(" ", SNIPPET_CHARACTERS * 3 // 4)) >= 0:
         part = part[:blank]
     return part.strip()
 

@@ -15,8 +15,8 @@ from app.core.model.conversation import Role
 from app.core.reading.labels import names_a_role
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.question import Question
-from app.core.retrieval.question_completion import asked_of
-from app.core.retrieval.ranking import Recalled
+from app.core.retrieval.question_completion import completed_question
+from app.core.retrieval.ranking import RecalledMessage
 from app.core.text.elements import elements_in, outside
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.memo import FIGURE, memoized
@@ -26,7 +26,7 @@ from app.core.text.speakers import label_of, short_name
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
-LEFT_OUT: Final = "…"
+GAP_LINE: Final = "…"
 """The line between two recalled messages of a day where messages in between are left out."""
 _CLOSING: Final = f"</{RECALLED_TAG}>"
 _ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -38,18 +38,18 @@ def _attribute_value(text: str) -> str:
     return escape_served(html.escape(" ".join(text.split())))
 
 
-def _opening_tag(say: Catalogue, of: Role | None = None) -> str:
+def _opening_tag(catalogue: Catalogue, of: Role | None = None) -> str:
     role = f' role="{of}"' if of else ""
-    return f'<{RECALLED_TAG} of="{_attribute_value(say.text("context.recalled"))}"{role}>'
+    return f'<{RECALLED_TAG} of="{_attribute_value(catalogue.text("context.recalled"))}"{role}>'
 
 
-def _marks_by_role(say: Catalogue) -> dict[str, str]:
-    return {role: f"{say.text(f'context.mark.{role}')}: " for role in _ROLES}
+def _marks_by_role(catalogue: Catalogue) -> dict[str, str]:
+    return {role: f"{catalogue.text(f'context.mark.{role}')}: " for role in _ROLES}
 
 
 _MARKED: Final[Mapping[str, Mapping[str, str]]] = {
-    _opening_tag(say, of): {mark.strip(): role for role, mark in _marks_by_role(say).items()}
-    for say in CATALOGUES.values()
+    _opening_tag(catalogue, of): {mark.strip(): role for role, mark in _marks_by_role(catalogue).items()}
+    for catalogue in CATALOGUES.values()
     for of in (None, *_ROLES)
 }
 """The role that each mark means, by the opening tag of each language: what is read back may be in any of them."""
@@ -84,19 +84,19 @@ class Recall:
     """The cosine of the question's and each message's vectors, by ``seq``; empty: only words decide."""
 
     @cached_property
-    def asked(self) -> Question:
+    def completed_question(self) -> Question:
         """The question taken apart. It is computed once: to find whom it names, all messages with the name are read."""
-        return asked_of(self.question, self.corpus, before=self.before)
+        return completed_question(self.question, self.corpus, before=self.before)
 
 
-def labelled(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
+def labelled_roles(corpus: Corpus, locale: str = FALLBACK) -> frozenset[str]:
     """The roles whose messages all begin with their speaker's name: their lines need no other mark."""
-    if locale not in corpus.labelled:
-        corpus.labelled[locale] = _labelled_roles(corpus, locale)
-    return corpus.labelled[locale]
+    if locale not in corpus.labelled_roles:
+        corpus.labelled_roles[locale] = _find_labelled_roles(corpus, locale)
+    return corpus.labelled_roles[locale]
 
 
-def _labelled_roles(corpus: Corpus, locale: str) -> frozenset[str]:
+def _find_labelled_roles(corpus: Corpus, locale: str) -> frozenset[str]:
     marks = tuple(_marks_by_role(catalogue_of(locale)).values())
     unnamed: set[str] = set()
     for source in corpus.sources:
@@ -106,7 +106,11 @@ def _labelled_roles(corpus: Corpus, locale: str) -> frozenset[str]:
 
 
 def recalled_element(
-    recalled: Sequence[Recalled], named: Collection[str] = (), locale: str = FALLBACK, *, of: Role | None = None
+    recalled: Sequence[RecalledMessage],
+    named_roles: Collection[str] = (),
+    locale: str = FALLBACK,
+    *,
+    role: Role | None = None,
 ) -> str:
     """The element with recalled messages, in order of ``seq`` under the date of each day; empty without messages.
 
@@ -117,15 +121,15 @@ def recalled_element(
 
     Args:
         recalled: The messages.
-        named: Roles whose lines begin with the speaker's name already.
+        named_roles: Roles whose lines begin with the speaker's name already.
         locale: The conversation's locale.
-        of: The role of all the messages, if they share one: it is stated once, for the whole element.
+        role: The role of all the messages, if they share one: it is stated once, for the whole element.
     """
     if not recalled:
         return ""
-    say = catalogue_of(locale)
+    catalogue = catalogue_of(locale)
     in_order = sorted(recalled, key=lambda one: one.source.seq)
-    return "\n".join([_opening_tag(say, of), *_lines(in_order, named, say), _CLOSING])
+    return "\n".join([_opening_tag(catalogue, role), *_lines(in_order, named_roles, catalogue), _CLOSING])
 
 
 def passages_element(passages: Sequence[Passage]) -> str:
@@ -136,14 +140,14 @@ def passages_element(passages: Sequence[Passage]) -> str:
     )
 
 
-def before_text(recalled: str, passages: str, content: str = "") -> str:
+def with_elements_before(recalled: str, passages: str, content: str = "") -> str:
     """The elements, followed by the user message's own text."""
     fenced = "\n".join(part for part in (recalled, passages) if part)
     return "\n\n".join(part for part in (fenced, content) if part)
 
 
-def split_off(content: str) -> tuple[str, str]:
-    """Split into the elements and the user's own text: the inverse of ``before_text``, for the offline responder."""
+def split_elements(content: str) -> tuple[str, str]:
+    """Split into the elements and the user's own text, for the offline responder: inverts ``with_elements_before``."""
     end = 0
     while found := _ELEMENT.match(content, end):
         end = found.end()
@@ -175,21 +179,21 @@ def passages_in(fenced: str) -> Iterator[tuple[str, str]]:
             yield html.unescape(found["source"]), found["passage"]
 
 
-def _lines(recalled: Sequence[Recalled], named: Collection[str], say: Catalogue) -> Iterator[str]:
-    marks = {role: "" if role in named else mark for role, mark in _marks_by_role(say).items()}
+def _lines(recalled: Sequence[RecalledMessage], named_roles: Collection[str], catalogue: Catalogue) -> Iterator[str]:
+    marks = {role: "" if role in named_roles else mark for role, mark in _marks_by_role(catalogue).items()}
     before: date | None = None
     seq = 0
     for one in recalled:
         day = one.source.at.date()
         if day != before:
-            yield say.date(day, with_year=before is None or before.year != day.year)
+            yield catalogue.date(day, with_year=before is None or before.year != day.year)
         elif one.source.seq - seq > 1:
-            yield LEFT_OUT
+            yield GAP_LINE
         before, seq = day, one.source.seq
         yield _excerpt_element(one) if one.excerpt else _line(one.source, marks.get(one.source.role, ""))
 
 
-def _excerpt_element(one: Recalled) -> str:
+def _excerpt_element(one: RecalledMessage) -> str:
     return f'<message {_speaker_attributes(one.source)} part="1">\n{escape_served(one.excerpt)}\n</message>'
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from app.core.model.embedding import unpacked
 from app.core.retrieval.corpus import Corpus
 
-FEATURE: Final = "alike"
+SIMILARITY_FEATURE: Final = "alike"
 MOST_NUMBERS: Final = 1_000_000
 """The most numbers that are multiplied for one question: this takes some hundredths of a second."""
 OUTSTANDING: Final = 4.0
@@ -34,18 +34,18 @@ def cosines(question: bytes, vectors: Mapping[int, bytes]) -> dict[int, float]:
     }
 
 
-def alikeness(corpus: Corpus, found: Mapping[int, float]) -> list[float] | None:
+def likeness_of_pieces(corpus: Corpus, cosine_by_seq: Mapping[int, float]) -> list[float] | None:
     """For each piece, how far the cosine of its message is above the mean of all, from 0 to 1; 0 without a vector.
 
     It is ``None`` if there are too few vectors, or all cosines are the same.
     """
-    known = [found[source.seq] for source in corpus.sources if source.seq in found]
+    known = [cosine_by_seq[source.seq] for source in corpus.sources if source.seq in cosine_by_seq]
     if len(known) < FEWEST:
         return None
     mean, spread = statistics.fmean(known), statistics.pstdev(known)
     if spread == 0:
         return None
-    by_message = [_outstanding_share(found.get(source.seq), mean, spread) for source in corpus.sources]
+    by_message = [_outstanding_share(cosine_by_seq.get(source.seq), mean, spread) for source in corpus.sources]
     return [by_message[piece.owner] for piece in corpus.pieces]
 
 

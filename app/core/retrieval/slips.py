@@ -15,7 +15,7 @@ _ENDING: Final = 3  # letters of an ending that stemming may have left on a mist
 _ALPHABETS: Final = tuple(one.terms.alphabet for one in languages() if one.terms.alphabet)
 
 
-def one_slip_from(stem: str, *, replaces_letters: bool = True) -> Iterator[str]:
+def typo_variants(stem: str, *, replaces_letters: bool = True) -> Iterator[str]:
     """All stems that one typing error makes of a stem: a letter missing, added or replaced, or two exchanged.
 
     The first letter is taken as right. Only alphabets of known languages are tried.
@@ -37,7 +37,7 @@ def one_slip_from(stem: str, *, replaces_letters: bool = True) -> Iterator[str]:
             yield before + after[0] + here + after[1:]
 
 
-def meant_by(stem: str, corpus: Corpus) -> str:
+def corrected_stem(stem: str, corpus: Corpus) -> str:
     """The stem in the corpus that is meant by a stem which the corpus does not have, or that stem itself.
 
     It is the most frequent stem that is one typing error away. A mistyped word often keeps its ending ("conection"), so
@@ -47,7 +47,7 @@ def meant_by(stem: str, corpus: Corpus) -> str:
     """
     known = is_known(stem)
     for length in range(len(stem), max(len(stem) - _ENDING * (not known), _SHORTEST) - 1, -1):
-        others = one_slip_from(stem[:length], replaces_letters=not known)
+        others = typo_variants(stem[:length], replaces_letters=not known)
         found = {other for other in others if len(other) >= _SHORTEST and other in corpus.postings}
         if found:
             return min(found, key=lambda other: (-corpus.documents(other), other))

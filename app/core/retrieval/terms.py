@@ -38,10 +38,10 @@ def is_pair(term: str) -> bool:
     return _PAIR.match(term) is not None
 
 
-def word_count(found: Collection[str], language: str | None) -> int:
+def word_count(found_terms: Collection[str], language: str | None) -> int:
     """How many content words these are: two Chinese signs count as one, function words of the language as none."""
-    written = [term for term in found if not _SIGN.match(term)]
-    signs = sum(len(term) == 1 for term in found) - sum(len(term) == 1 for term in written)
+    written = [term for term in found_terms if not _SIGN.match(term)]
+    signs = sum(len(term) == 1 for term in found_terms) - sum(len(term) == 1 for term in written)
     return sum(term not in _function_stems(language) for term in written) + -(-signs // _OF_A_WORD)
 
 

@@ -16,15 +16,19 @@ _MOST: Final = 20_000  # characters of each text that are looked at
 _MOST_OF_ALL: Final = 60_000  # characters of all passages together that are looked at
 
 
-def draws_on(reply: str, passages: Iterable[str], *, question: str) -> bool:
+def uses_passages(reply: str, passages: Iterable[str], *, question: str) -> bool:
     """Whether the reply shares with any passage an exact value, or three content words, that the question lacks.
 
     This is an estimate by code, without a model: a value that the state block has too counts as drawn from the passage.
     """
     reply, question = reply[:_MOST], question[:_MOST]
-    asked = _rare_stems(question)
-    said = _rare_stems(reply) - asked
-    return any(_draws_on(reply, said, passage, question) for passage in _bounded_passages(passages)) if reply else False
+    question_stems = _rare_stems(question)
+    reply_stems = _rare_stems(reply) - question_stems
+    return (
+        any(_uses_passage(reply, reply_stems, passage, question) for passage in _bounded_passages(passages))
+        if reply
+        else False
+    )
 
 
 def _bounded_passages(passages: Iterable[str]) -> Iterator[str]:
@@ -36,11 +40,11 @@ def _bounded_passages(passages: Iterable[str]) -> Iterator[str]:
             return
 
 
-def _draws_on(reply: str, said: frozenset[str], passage: str, question: str) -> bool:
+def _uses_passage(reply: str, reply_stems: frozenset[str], passage: str, question: str) -> bool:
     values = (value for value in identifiers(passage) if len(value) >= _SHORTEST_VALUE)
     if any(is_whole_in(value, reply) and not is_whole_in(value, question) for value in values):
         return True
-    return len(said & _rare_stems(passage)) >= LEAST_WORDS
+    return len(reply_stems & _rare_stems(passage)) >= LEAST_WORDS
 
 
 def _rare_stems(text: str) -> frozenset[str]:

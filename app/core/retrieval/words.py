@@ -34,7 +34,7 @@ def _pattern_source(language: Language, kind: Kind) -> str:
     return "|".join([*whole, *getattr(language.questions, kind)])
 
 
-class AnyOf:
+class WordPattern:
     """Finds any of the words of a kind, in whatever language, by one pattern for all.
 
     A text of ASCII alone is searched only for languages in Latin letters. This is four times as fast and finds the

@@ -16,20 +16,20 @@ from typing import Final, NamedTuple
 
 from app.core.text.budget import first_fitting
 
-TOLD: Final[Mapping[str, float]] = {"marker": 0.02, "L3": 0.15, "L2": 0.25, "L1": 0.45, "full": 1.0}
+FORM_WORTHS: Final[Mapping[str, float]] = {"marker": 0.02, "L3": 0.15, "L2": 0.25, "L1": 0.45, "full": 1.0}
 """The worth of each form of a segment, relative to its originals.
 
 The numbers are a compromise between the share of content words and tokens that a form has (``python -m bench.budgets``)
 and its use: a keyword leads to a sentence, and a sentence answers.
 """
 
-NEWEST: Final = 2.0
+NEWEST_BONUS: Final = 2.0
 """How much more a token of the newest segment is worth than one of long ago."""
-NEW: Final = 4
-"""The number of segments further back after which ``NEWEST`` counts half."""
-IMPORTANT: Final = 1.0
+NEWEST_HALVING: Final = 4
+"""The number of segments further back after which ``NEWEST_BONUS`` counts half."""
+IMPORTANCE_BONUS: Final = 1.0
 """How much more a segment full of exact values and protected messages is worth."""
-RELATED: Final = 4.0
+RELATION_BONUS: Final = 4.0
 """How much more the segment to which a question refers is worth."""
 
 
@@ -59,7 +59,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DetailOptions:
     """The forms in which each of several segments could be served."""
 
     forms: Sequence[Sequence[Form]]
@@ -67,21 +67,21 @@ class Choice:
     steps: Sequence[Step]
     """All steps, in the order in which they are taken."""
 
-    def taken(self, steps: Sequence[Step]) -> list[Form]:
+    def forms_after(self, steps: Sequence[Step]) -> list[Form]:
         """The form of each segment after these steps."""
         last = {step.segment: step.form for step in steps}
         return [forms[last.get(place, 0)] for place, forms in enumerate(self.forms)]
 
 
-def weight(*, rank: int, importance: float, relation: float) -> float:
+def token_worth(*, rank: int, importance: float, relation: float) -> float:
     """The worth of a token of a segment, relative to one of an old, unimportant, unrelated segment.
 
     ``rank``: how many segments are newer. ``importance`` and ``relation`` (to the question) are from 0 to 1.
     """
-    return 1 + NEWEST / (1 + rank / NEW) + IMPORTANT * importance + RELATED * relation
+    return 1 + NEWEST_BONUS / (1 + rank / NEWEST_HALVING) + IMPORTANCE_BONUS * importance + RELATION_BONUS * relation
 
 
-def steps_of(segments: Sequence[Sequence[Form]]) -> list[Step]:
+def upgrade_steps(segments: Sequence[Sequence[Form]]) -> list[Step]:
     """All useful steps in the order in which they are taken: by value per token, among equals the newest first.
 
     Args:
@@ -91,9 +91,9 @@ def steps_of(segments: Sequence[Sequence[Form]]) -> list[Step]:
     return sorted(steps, key=lambda step: (-step.slope, -step.segment))  # stable: steps of a segment keep their order
 
 
-def within(steps: Iterable[Step], room: int) -> list[Step]:
-    """The first steps that fit into ``room`` tokens."""
-    return first_fitting(steps, room, lambda step: step.tokens)
+def fitting_steps(steps: Iterable[Step], max_tokens: int) -> list[Step]:
+    """The first steps that fit into ``max_tokens`` tokens."""
+    return first_fitting(steps, max_tokens, lambda step: step.tokens)
 
 
 def _hull_steps(place: int, forms: Sequence[Form]) -> Iterator[Step]:

@@ -10,7 +10,7 @@ from app.core.model.overlap import message_text
 from app.core.model.provenance import language_or_locale
 from app.core.model.redaction import REDACTED
 from app.core.model.segments import CutSegment
-from app.core.segments.reading import stretch_of
+from app.core.segments.reading import analysis_of
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
 from app.core.text.parts import tells_of_tools
@@ -43,7 +43,7 @@ def describe(messages: Sequence[Message]) -> CutSegment:
     return CutSegment(
         from_seq=messages[0].seq,
         to_seq=messages[-1].seq,
-        topic=stretch_of(counted, language_or_locale(counted)).terms.topic or f"{messages[0].seq}–{messages[-1].seq}",
+        topic=analysis_of(counted, language_or_locale(counted)).terms.topic or f"{messages[0].seq}–{messages[-1].seq}",
         started_at=min(times),
         ended_at=max(times),
         messages=len(counted),

@@ -20,7 +20,7 @@ from app.core.reading.choice import Option, Told, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth
-from app.core.segments.reading import Stretch, stretch_of
+from app.core.segments.reading import MessageAnalysis, analysis_of
 from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean
@@ -58,37 +58,37 @@ _HARD: Final = compiled(r"[\d@/\\_:]")
 
 def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
     """The text of one level of a segment, whose messages must be redacted; empty only if nothing was said."""
-    said = [message for message in messages if message.is_told]
-    stretch = stretch_of(said, language_or_locale(said, locale))
+    visible = [message for message in messages if message.is_told]
+    analysis = analysis_of(visible, language_or_locale(visible, locale))
     if level == "L3":
-        text = _tags(stretch, cut)
+        text = _tags(analysis, cut)
     else:
-        detailed, brief = _room_for_l1_and_l2(said)
-        about = frozenset(base for term in (cut.topic, *stretch.terms.keywords) for base in stems(term))
-        tell, room = (_narrative, detailed) if level == "L1" else (_brief_line, brief)
-        text = tell(stretch.passages, stretch.worths, about, room)
-    return clean(text) or _first_words_or_topic(said, cut)
+        detailed, brief = _l1_and_l2_tokens(visible)
+        about = frozenset(base for term in (cut.topic, *analysis.terms.keywords) for base in stems(term))
+        write, max_tokens = (_narrative, detailed) if level == "L1" else (_brief_line, brief)
+        text = write(analysis.passages, analysis.worths, about, max_tokens)
+    return clean(text) or _first_words_or_topic(visible, cut)
 
 
-def _room_for_l1_and_l2(said: Sequence[Message]) -> tuple[int, int]:
-    tokens = sum(estimate_text(message_text(message)) for message in said)
+def _l1_and_l2_tokens(visible: Sequence[Message]) -> tuple[int, int]:
+    tokens = sum(estimate_text(message_text(message)) for message in visible)
     brief = min(L2_MOST, max(L2_LEAST, int(L2_SHARE * tokens)))
     return min(L1_MOST, max(int(L1_OVER_L2 * brief), int(L1_SHARE * tokens))), brief
 
 
-def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
+def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], max_tokens: int) -> str:
     worths = [
         worth.plus(_CENTRAL * _centrality(one, about) + _SETTLED / 2 * bool(one.cues & _SETTLES))
         for one, worth in zip(passages, scores, strict=True)
     ]
-    picker = _Picker(passages, worths, room)
+    picker = _SentencePicker(passages, worths, max_tokens)
     picker.take_best()
     picker.take_questions()
     picker.fill()
-    return _text_of_chosen(picker.passages or _single_best(passages, worths), room)
+    return _text_of_chosen(picker.passages or _single_best(passages, worths), max_tokens)
 
 
-def _brief_line(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], room: int) -> str:
+def _brief_line(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], max_tokens: int) -> str:
     """An L2 in one line: what was wanted, what was decided, and where things stand."""
     worths = [
         worth.plus(
@@ -99,14 +99,14 @@ def _brief_line(passages: Sequence[Passage], scores: Sequence[Worth], about: Col
         )
         for one, worth in zip(passages, scores, strict=True)
     ]
-    picker = _Picker(passages, worths, room)
-    goal = _goal_index(passages, worths, room // 2)
+    picker = _SentencePicker(passages, worths, max_tokens)
+    goal = _goal_index(passages, worths, max_tokens // 2)
     picker.take(goal)
     picker.take(_decision_index(passages, worths, goal))
     picker.take_best()
     if not picker.passages:
         picker.fill()
-    return _text_of_chosen(picker.passages or _single_best(passages, worths), room, " ")
+    return _text_of_chosen(picker.passages or _single_best(passages, worths), max_tokens, " ")
 
 
 def _single_best(passages: Sequence[Passage], worths: Sequence[Worth]) -> list[Passage]:
@@ -121,11 +121,11 @@ def _centrality(passage: Passage, about: Collection[str]) -> float:
     return min(len(passage.stems.intersection(about)), _MOST_CENTRAL) / _MOST_CENTRAL
 
 
-def _goal_index(passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> int | None:
+def _goal_index(passages: Sequence[Passage], worths: Sequence[Worth], max_tokens: int) -> int | None:
     asked = [
         one for one in passages if one.role == "user" and _has_content(one) and _count_content_stems(one) >= _ELLIPTIC
     ]
-    first = [one for one in asked if one.turn == asked[0].turn and _cost(one) <= room]
+    first = [one for one in asked if one.turn == asked[0].turn and _cost(one) <= max_tokens]
     best = max(first, key=lambda one: (worths[one.index].total + one.is_question, -one.index), default=None)
     return best.index if best else None
 
@@ -137,14 +137,14 @@ def _decision_index(passages: Sequence[Passage], worths: Sequence[Worth], goal: 
     return best.index if best else None
 
 
-class _Picker:
+class _SentencePicker:
     """Picks sentences within a number of tokens, and nothing twice."""
 
     def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> None:
         self._all = passages
         self._budget = Budget(room)
         self._picked: set[int] = set()
-        self._told = Told()
+        self._covered = Told()
         self._options = {
             one.index: Option(key=one.index, worth=worth, stems=one.stems, size=len(one.text), cost=partial(_cost, one))
             for one, worth in zip(passages, worths, strict=True)
@@ -162,12 +162,12 @@ class _Picker:
             return
         self._picked.add(index)
         if index in self._options:
-            self._told.take(self._options[index])
+            self._covered.take(self._options[index])
 
     def take_best(self) -> None:
         """Pick the sentences that tell most per token, as long as they are worth a place."""
         options = [option for index, option in self._options.items() if index not in self._picked]
-        chosen = choose(options, room=self._budget.left, told=self._told, at_least_one=True)
+        chosen = choose(options, room=self._budget.left, told=self._covered, at_least_one=True)
         self._picked.update(option.key for option in chosen if self._budget.takes(option.cost()))
 
     def take_questions(self) -> None:
@@ -178,7 +178,7 @@ class _Picker:
     def fill(self) -> None:
         """Fill the room with the best of the rest, even if ``take_best`` found them not worth a place."""
         for option in sorted(self._options.values(), key=lambda option: (-option.worth.total, option.key)):
-            if not self._told.repeats(option.stems):
+            if not self._covered.repeats(option.stems):
                 self.take(option.key)
 
 
@@ -195,7 +195,7 @@ def _question_of_terse_answer(passages: Sequence[Passage], index: int) -> int | 
     return before.index if is_terse else None
 
 
-def _text_of_chosen(chosen: Sequence[Passage], room: int, separator: str = "\n") -> str:
+def _text_of_chosen(chosen: Sequence[Passage], max_tokens: int, separator: str = "\n") -> str:
     """The chosen sentences as a text, with one name for those of one message; the last ones are left out to fit."""
     kept = list(chosen)
     while kept:
@@ -204,8 +204,8 @@ def _text_of_chosen(chosen: Sequence[Passage], room: int, separator: str = "\n")
             for (speaker, _), group in groupby(kept, key=lambda one: (one.speaker, one.seq))
         ]
         text = separator.join(lines)
-        if estimate_text(text) <= room or len(kept) == 1:
-            return fitted(text, room)
+        if estimate_text(text) <= max_tokens or len(kept) == 1:
+            return fitted(text, max_tokens)
         kept.pop()
     return ""
 
@@ -214,13 +214,13 @@ def _cost(passage: Passage) -> int:
     return estimate_text(f"{passage.spoken}\n")
 
 
-def _tags(stretch: Stretch, cut: CutSegment) -> str:
+def _tags(analysis: MessageAnalysis, cut: CutSegment) -> str:
     hard = [value for value in cut.identifiers if _is_hard_to_guess(value)]
-    speakers = {one.speaker.casefold() for one in stretch.passages}
+    speakers = {one.speaker.casefold() for one in analysis.passages}
     words = [value for value in cut.identifiers if not any(map(str.isdigit, value))]
     names = [value for value in words if not (_is_hard_to_guess(value) or _is_speaker(value, speakers))]
     kept = _TermList()
-    kept.add([*cut.topic.split(_SEPARATOR), *stretch.terms.keywords], L3_MOST * 2 // 3)
+    kept.add([*cut.topic.split(_SEPARATOR), *analysis.terms.keywords], L3_MOST * 2 // 3)
     kept.add(names, L3_MOST)
     kept.add([*hard, *names], L3_VALUES)
     return kept.text
@@ -265,6 +265,6 @@ def _contains_term(term: str, text: str) -> bool:
     return any_literal([term], before=r"(?<!\w)", flags=re.IGNORECASE).search(text) is not None
 
 
-def _first_words_or_topic(said: Sequence[Message], cut: CutSegment) -> str:
-    texts = (" ".join(clean(message_text(message)).split()) for message in said)
+def _first_words_or_topic(visible: Sequence[Message], cut: CutSegment) -> str:
+    texts = (" ".join(clean(message_text(message)).split()) for message in visible)
     return fitted(clip(next(filter(None, texts), cut.topic)), L2_LEAST)

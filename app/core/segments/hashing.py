@@ -16,7 +16,7 @@ def content_hash(messages: Sequence[Message], level: Level, maker: str, prompt_v
 
     Each message counts with ``seq``, role, content and parts; the order of keys does not matter.
     """
-    told = json.dumps(
+    serialized = json.dumps(
         {
             "level": level,
             "maker": maker,
@@ -28,7 +28,7 @@ def content_hash(messages: Sequence[Message], level: Level, maker: str, prompt_v
         separators=(",", ":"),
         default=_plain_value,
     )
-    return hashlib.sha256(told.encode("ascii")).hexdigest()
+    return hashlib.sha256(serialized.encode("ascii")).hexdigest()
 
 
 def _plain_value(value: Any) -> Any:

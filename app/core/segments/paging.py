@@ -7,8 +7,8 @@ from typing import Final
 
 from app.core.anchors.rendering import escape_served
 from app.core.model.segments import Level, Marker, Segment
-from app.core.segments.digests import place_of
-from app.core.segments.markers import render
+from app.core.segments.digests import range_text
+from app.core.segments.markers import render_marker
 from app.core.text.budget import first_fitting
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
@@ -52,5 +52,5 @@ def segment_line(segment: Segment, level: Level, locale: str = FALLBACK) -> str:
     """A segment's line in the list of all: its marker, its place, and its L3, which cannot imitate a marker."""
     stored = segment.levels.get("L3")
     tags = escape_served(" ".join(stored.text.split())) if stored else ""
-    place = f"{render(segment_marker(segment, level))} {place_of(segment, catalogue_of(locale))}"
+    place = f"{render_marker(segment_marker(segment, level))} {range_text(segment, catalogue_of(locale))}"
     return f"{place}: {tags}" if tags else place

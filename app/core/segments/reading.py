@@ -14,7 +14,7 @@ from app.core.segments.topics import Terms
 from app.core.text.memo import memoized
 
 
-class Stretch:
+class MessageAnalysis:
     """The messages from which a topic and all levels of detail are made; each part is computed when first needed."""
 
     def __init__(self, messages: Sequence[Message], language: str) -> None:
@@ -37,10 +37,10 @@ class Stretch:
         return Terms(self.passages, self._language)
 
 
-def stretch_of(messages: Sequence[Message], language: str) -> Stretch:
+def analysis_of(messages: Sequence[Message], language: str) -> MessageAnalysis:
     """The stretch that consists of these messages. As long as the messages are the same, so is the returned object."""
     flags = "".join(f"{message.is_command:d}{message.is_protected:d}" for message in messages)
-    return _stretch(Messages(content_hash(messages, "L3", flags, ""), messages), language)
+    return _analysis(Messages(content_hash(messages, "L3", flags, ""), messages), language)
 
 
 @dataclass(frozen=True)
@@ -55,5 +55,5 @@ class Messages:
 
 
 @memoized()
-def _stretch(span: Messages, language: str) -> Stretch:
-    return Stretch(span.messages, language)
+def _analysis(span: Messages, language: str) -> MessageAnalysis:
+    return MessageAnalysis(span.messages, language)

@@ -13,14 +13,14 @@ from app.core.text.sentences import sentences
 from app.core.text.values import Given, Value, values
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
-SAYS: Final = 0.75
+REPEATED_SHARE: Final = 0.75
 """A sentence counts as said if an entry or anchor has this share of its content words."""
 _FEWEST: Final = 2  # content words: a sentence with fewer says nothing that could be missing
 _SAMPLE: Final = 4_000  # the most characters of a level that are looked at; more are never served
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _TextContents:
     """A text's exact values and sentences."""
 
     values: tuple[Value, ...]
@@ -28,7 +28,7 @@ class _Told:
     """The content words of each sentence."""
 
 
-class Said:
+class StateWords:
     """The words that the state block holds outside its digests."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -39,39 +39,40 @@ class Said:
             for word in frozenset(stems(text)):
                 self._entries[word].append(number)
 
-    def says(self, level: Level, text: str) -> bool:
+    def repeats(self, level: Level, text: str) -> bool:
         """Whether a level of a segment adds nothing: no exact value, and no sentence (for L3: no list of words)."""
-        told = _contents_of(text)
-        if not all(map(self._given.holds, told.values)):
+        contents = _contents_of(text)
+        if not all(map(self._given.holds, contents.values)):
             return False
         if level == "L3":
-            words = frozenset[str]().union(*told.sentences)
-            return sum(word in self._entries for word in words) >= SAYS * len(words)
-        return all(self._is_said(words) for words in told.sentences)
+            words = frozenset[str]().union(*contents.sentences)
+            return sum(word in self._entries for word in words) >= REPEATED_SHARE * len(words)
+        return all(self._repeats_sentence(words) for words in contents.sentences)
 
     def lacks_value_of(self, text: str) -> bool:
         """Whether a text has an exact value that these words lack."""
         return not all(map(self._given.holds, _contents_of(text).values))
 
-    def _is_said(self, words: frozenset[str]) -> bool:
+    def _repeats_sentence(self, words: frozenset[str]) -> bool:
         if len(words) < _FEWEST:
             return True
         shared = Counter(number for word in words for number in self._entries.get(word, ()))
-        return max(shared.values(), default=0) >= SAYS * len(words)
+        return max(shared.values(), default=0) >= REPEATED_SHARE * len(words)
 
 
-def without_said(segments: Sequence[ServableSegment], said: Said) -> list[ServableSegment]:
+def without_repeated_levels(segments: Sequence[ServableSegment], state_words: StateWords) -> list[ServableSegment]:
     """The segments without the levels that add nothing: for them the marker with the topic is enough."""
     return [
-        _with_levels(one, [level for level, text in one.texts.items() if not said.says(level, text)])
+        _with_levels(one, [level for level, text in one.texts.items() if not state_words.repeats(level, text)])
         for one in segments
     ]
 
 
-def with_own_values(segments: Sequence[ServableSegment], said: Said) -> list[ServableSegment]:
+def with_unique_values(segments: Sequence[ServableSegment], state_words: StateWords) -> list[ServableSegment]:
     """The segments with exact values that are nowhere else, each with only the levels that have them."""
     found = (
-        _with_levels(one, [level for level, text in one.texts.items() if said.lacks_value_of(text)]) for one in segments
+        _with_levels(one, [level for level, text in one.texts.items() if state_words.lacks_value_of(text)])
+        for one in segments
     )
     return [one for one in found if one.texts]
 
@@ -83,7 +84,7 @@ def _with_levels(segment: ServableSegment, levels: Sequence[Level]) -> ServableS
 
 
 @memoized()
-def _contents_of(text: str) -> _Told:
-    shown = text[:_SAMPLE]
-    content = (frozenset(stems(one)) - FRAME_STEMS - GENERIC_STEMS for one in sentences(shown))
-    return _Told(values(shown), tuple(content))
+def _contents_of(text: str) -> _TextContents:
+    sample = text[:_SAMPLE]
+    content = (frozenset(stems(one)) - FRAME_STEMS - GENERIC_STEMS for one in sentences(sample))
+    return _TextContents(values(sample), tuple(content))

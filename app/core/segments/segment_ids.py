@@ -23,7 +23,7 @@ LONGEST: Final = 64
 
 _BETWEEN: Final = compiled("_{2,}")
 _APOSTROPHES: Final = compiled("(?<=[^\\W_])['’ʼ](?=[^\\W_])")
-_UNSEEN: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
+_INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
 """Letters and marks that nobody can see."""
 _VARIATIONS: Final = (("\ufe00", "\ufe0f"), ("\U000e0100", "\U000e01ef"))
 _LETTERS: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo"})
@@ -34,24 +34,24 @@ _PASSES: Final = 4  # lower case and compatibility form, until neither changes a
 def stem_of(topic: str) -> str:
     """The id that a topic gets if it is the first of its name. It is never empty, but may be a reserved word."""
     plain = _comparable_text(_APOSTROPHES.sub("", topic))
-    joined = _BETWEEN.sub("_", "".join(_sign_in_id(plain, place) for place in range(len(plain)))).strip("_")
-    if not any(unicodedata.category(sign) in _LETTERS for sign in joined):
+    joined = _BETWEEN.sub("_", "".join(_character_in_id(plain, place) for place in range(len(plain)))).strip("_")
+    if not any(unicodedata.category(character) in _LETTERS for character in joined):
         return FALLBACK
     return _cut_at_word_end(joined)
 
 
 def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
     """An id for each topic, in order: unique, and neither taken nor reserved."""
-    given: dict[str, None] = {}
+    ids: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for topic in topics:
         stem = stem_of(topic)
         number = numbers.get(stem, 1)
-        while (found := stem if number == 1 else f"{stem}_{number}") in RESERVED or found in taken or found in given:
+        while (found := stem if number == 1 else f"{stem}_{number}") in RESERVED or found in taken or found in ids:
             number += 1
         numbers[stem] = number
-        given[found] = None
-    return list(given)
+        ids[found] = None
+    return list(ids)
 
 
 @word_memo
@@ -60,7 +60,7 @@ def is_id(text: str) -> bool:
     return (
         0 < len(text) <= LONGEST
         and _comparable_text(text) == text
-        and all(sign == "_" or _sign_in_id(text, place) == sign for place, sign in enumerate(text))
+        and all(character == "_" or _character_in_id(text, place) == character for place, character in enumerate(text))
     )
 
 
@@ -74,22 +74,22 @@ def _comparable_text(text: str) -> str:
     return text
 
 
-def _sign_in_id(text: str, place: int) -> str:
+def _character_in_id(text: str, place: int) -> str:
     """The character itself if an id may have it (a letter, a digit, or a mark on a letter), else an underscore."""
-    sign = text[place]
-    category = unicodedata.category(sign)
-    if _is_unseen(sign):
+    character = text[place]
+    category = unicodedata.category(character)
+    if _is_invisible(character):
         return ""
     if category in _LETTERS or category == "Nd":
-        return sign
+        return character
     if category in _MARKS:
         before = unicodedata.category(text[place - 1]) if place else ""
-        return sign if before in _LETTERS | _MARKS else ""
+        return character if before in _LETTERS | _MARKS else ""
     return "" if category in {"Cf", "Me"} else "_"
 
 
-def _is_unseen(sign: str) -> bool:
-    return sign in _UNSEEN or any(first <= sign <= last for first, last in _VARIATIONS)
+def _is_invisible(character: str) -> bool:
+    return character in _INVISIBLE or any(first <= character <= last for first, last in _VARIATIONS)
 
 
 def _cut_at_word_end(name: str) -> str:

@@ -40,32 +40,32 @@ _BEYOND: Final = 0.5  # the cost in nats of each message beyond the usual number
 _OFTEN: Final = 0.25  # a share of all places: silences as frequent as that mean nothing
 
 
-def split_into_segments(messages: Sequence[Message], how: SegmentBy) -> list[tuple[Message, ...]]:
+def split_into_segments(messages: Sequence[Message], segment_by: SegmentBy) -> list[tuple[Message, ...]]:
     """The segments, in order, with every message in exactly one; a tool call and its results are never separated."""
     if not messages:
         return []
-    free = _free_places(messages)
-    if how.by == "topic":
-        starts = _starts_by_topic(messages, free)
-    elif how.by == "time":
-        starts = [place for place in _silences(messages, how.size or MINUTES) if place in free]
+    allowed_starts = _allowed_starts(messages)
+    if segment_by.by == "topic":
+        starts = _starts_by_topic(messages, allowed_starts)
+    elif segment_by.by == "time":
+        starts = [place for place in _silences(messages, segment_by.size or MINUTES) if place in allowed_starts]
     else:
-        starts = _starts_by_count(messages, how, free)
+        starts = _starts_by_count(messages, segment_by, allowed_starts)
     bounds = [0, *starts, len(messages)]
     return [tuple(messages[start:end]) for start, end in pairwise(bounds)]
 
 
-def _starts_by_count(messages: Sequence[Message], how: SegmentBy, free: frozenset[int]) -> list[int]:
+def _starts_by_count(messages: Sequence[Message], segment_by: SegmentBy, allowed_starts: frozenset[int]) -> list[int]:
     """The places where segments begin: every ``how.size`` turns or messages, or after a call and its result there."""
-    size = how.size or (TURNS if how.by == "turns" else MESSAGES)
+    size = segment_by.size or (TURNS if segment_by.by == "turns" else MESSAGES)
     starts: list[int] = []
     counted = 0
     for place, message in enumerate(messages):
-        is_one = how.by == "messages" or message.role == "user"
-        if is_one and counted >= size and place in free:
+        counts = segment_by.by == "messages" or message.role == "user"
+        if counts and counted >= size and place in allowed_starts:
             starts.append(place)
             counted = 0
-        counted += is_one
+        counted += counts
     return starts
 
 
@@ -78,7 +78,7 @@ def _silences(messages: Sequence[Message], minutes: float) -> list[int]:
     ]
 
 
-def _starts_by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[int]:
+def _starts_by_topic(messages: Sequence[Message], allowed_starts: frozenset[int]) -> list[int]:
     """The places where segments begin: at a new topic or after a long silence, and only where a turn begins."""
     weights = list(accumulate((message.token_count for message in messages), initial=0))
 
@@ -87,7 +87,7 @@ def _starts_by_topic(messages: Sequence[Message], free: frozenset[int]) -> list[
 
     return cheapest_borders(
         [_content_stems(message) for message in messages],
-        places=[0, *sorted(free), len(messages)],
+        places=[0, *sorted(allowed_starts), len(messages)],
         gains=_gains_of_cuts(messages),
         penalty=lambda length: _MISSING * max(SHORTEST - length, 0) + _BEYOND * max(length - USUAL, 0),
         reach=may_run,
@@ -111,26 +111,26 @@ def _content_stems(message: Message) -> list[str]:
     return sorted(frozenset(stems(message_text(message)[:_SAMPLE])) - GENERIC_STEMS)
 
 
-def _free_places(messages: Sequence[Message]) -> frozenset[int]:
+def _allowed_starts(messages: Sequence[Message]) -> frozenset[int]:
     """The places where a segment may begin: not between a call and its last result."""
-    made: dict[str, int] = {}
-    barred: list[tuple[int, int]] = []
+    calls: dict[str, int] = {}
+    inside_pairs: list[tuple[int, int]] = []
     for place, message in enumerate(messages):
         for part in message.parts:
             if part.get("type") == "tool_call":
-                made[str(part.get("id"))] = place  # an id that is used again means the latest call
+                calls[str(part.get("id"))] = place  # an id that is used again means the latest call
             elif part.get("type") == "tool_result":
-                call = made.get(str(part.get("tool_call_id")))
+                call = calls.get(str(part.get("tool_call_id")))
                 if call is not None and call < place:
-                    barred.append((call + 1, place + 1))
+                    inside_pairs.append((call + 1, place + 1))
     change = [0] * (len(messages) + 1)
-    for first, last in barred:
+    for first, last in inside_pairs:
         change[first] += 1
         change[last] -= 1
     open_pairs = 0
-    free: set[int] = set()
+    allowed: set[int] = set()
     for place in range(len(messages)):
         open_pairs += change[place]
         if place and not open_pairs:
-            free.add(place)
-    return frozenset(free)
+            allowed.add(place)
+    return frozenset(allowed)

@@ -25,10 +25,10 @@ from app.core.model.state import ID_LETTERS, StateEntry, StateSchema, StateVersi
 from app.core.planning.compaction import CompactionPlan
 from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
-from app.core.state.outdated import Outdated
-from app.core.state.pruning import most_tokens, prune, state_of
-from app.core.state.survival import as_sentence, forgotten, untold, with_quotes
-from app.core.state.thinning import left_out
+from app.core.state.outdated import OutdatedAnchors
+from app.core.state.pruning import prune, state_of, state_token_limit
+from app.core.state.survival import as_sentence, forgotten_statements, missing_statements, with_quotes
+from app.core.state.thinning import removed_statements
 from app.core.summarizer.candidate import without_drops_for_room
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget
@@ -43,9 +43,9 @@ from app.core.validation.same_subject import has_other_subject
 QUOTES_SHARE: Final = 4
 """The divisor of the state's cap that gives the room for values that code brings back. In a state of one text its free
 room is added."""
-QUOTES_LEAST: Final = 60
+LEAST_QUOTE_TOKENS: Final = 60
 """The least room for quotes, in tokens: in less, they are only scraps, and so small a state needs all its room."""
-SEAM: Final = (
+PRUNING_STEP: Final = (
     8  # tokens: a block counted as a whole differs from the sum of its parts by fewer; pruning continues in such steps
 )
 MARKER_TOKENS: Final = 12  # tokens of the marker for anchors without room: they count as state
@@ -76,9 +76,9 @@ class ApplyContext:
     """The newest superseded anchors: what they say is removed from the state and does not come back as a quote."""
     demands: frozenset[int] = frozenset()
     """The messages after the state so far in which a user set a constraint or a goal."""
-    carried: bool = False
+    is_carried_over: bool = False
     """Whether the state so far was just carried over from another schema: all of it stays, even above the cap."""
-    coming_tokens: int = 0
+    added_tokens: int = 0
     """Tokens that this compaction adds beside the state block: those of tools that are offered from then on."""
     lasting_tokens: int = 0
     """Tokens that stay whatever is folded: those of the parts before the state block, and of all held messages."""
@@ -91,7 +91,7 @@ class FinalReason(str):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
+class AppliedCandidate:
     """A new state, ready to be saved."""
 
     state: dict[str, Any]
@@ -102,7 +102,7 @@ class Applied:
     counts: EntryCounts
     tokens_after: int
     """The context's size with this state, for the same tail."""
-    found: tuple[FoundAnchor, ...] = ()
+    proposed_anchors: tuple[FoundAnchor, ...] = ()
     """The anchors that the model proposed and that are verbatim in the span."""
     ranking: Ranking = field(default_factory=Ranking)
     """What the model said about the anchors that it was shown."""
@@ -116,7 +116,7 @@ class Applied:
     """The tokens for anchors, if their allotment would have exceeded the tokens folded; ``None``: the allotment."""
 
 
-def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
+def apply_candidate(report: GateReport, context: ApplyContext) -> AppliedCandidate | str:
     """The state version made from an accepted candidate, or the reason word why there is none.
 
     * The size of the candidate's own text counts, without what code adds: a text that repeats its input is not a
@@ -138,17 +138,17 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     merged = merge(
         context.schema,
         context.previous,
-        without_drops_for_room(report.candidate) if context.carried else report.candidate,
+        without_drops_for_room(report.candidate) if context.is_carried_over else report.candidate,
         context.span,
         context.version,
         context.next_entry,
         context.anchors,
-        None if report.by_model else Outdated(context.outdated, context.anchors),
+        None if report.by_model else OutdatedAnchors(context.outdated, context.anchors),
         by_model=report.by_model,
         demands=context.demands,
     )
     if saves_too_little(
-        _said_tokens(context),
+        _folded_text_tokens(context),
         _tokens_without_days(context.previous, context) if context.block_before else 0,
         _tokens_without_days(merged.entries, context),
     ):
@@ -159,21 +159,25 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     proposed = accept(quotes, [one for one in context.span if not one.is_protected], context.anchors) if quotes else ()
     applied = _applied_with_least_loss(merged, context, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
-        return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
+        return apply_candidate(report, replace(context, is_carried_over=False)) if context.is_carried_over else applied
     if _anchors_exceed_budget(applied, context):
         return FinalReason("anchors_over_budget")
-    aside = (*merged.repairs, *repairs_of(context.anchors, ranking))
-    repairs = (*report.repairs, *aside, *applied.repairs, *_shortened_narratives(merged, applied, context.schema))
+    set_aside = (*merged.repairs, *repairs_of(context.anchors, ranking))
+    repairs = (*report.repairs, *set_aside, *applied.repairs, *_shortened_narratives(merged, applied, context.schema))
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
 
 
-def _shortened_narratives(merged: MergeResult, applied: Applied, schema: StateSchema) -> Iterator[Repair]:
+def _shortened_narratives(merged: MergeResult, applied: AppliedCandidate, schema: StateSchema) -> Iterator[Repair]:
     # In a state of one text, lost sentences are recorded as entries instead.
-    told = {entry.id: entry.text for entry in served(applied.entries)}
+    served_texts = {entry.id: entry.text for entry in served(applied.entries)}
     for entry in merged.entries if merged.by_model and not is_narrative_only(schema) else ():
-        if entry.role == "narrative" and not entry.pruned and told.get(entry.id) != entry.text:
+        if entry.role == "narrative" and not entry.pruned and served_texts.get(entry.id) != entry.text:
             yield Repair(
-                field=entry.field, reason="shortened", before=entry.text, after=told.get(entry.id), entry_id=entry.id
+                field=entry.field,
+                reason="shortened",
+                before=entry.text,
+                after=served_texts.get(entry.id),
+                entry_id=entry.id,
             )
 
 
@@ -190,17 +194,17 @@ def _model_ranking(report: GateReport, context: ApplyContext) -> Ranking:
 
 def _applied_with_least_loss(
     merged: MergeResult, context: ApplyContext, proposed: tuple[FoundAnchor, ...], candidate: Candidate | None
-) -> Applied | str:
+) -> AppliedCandidate | str:
     """The state with as many added quotes and anchors as keep the context below its target, or else below its old size.
 
     Passages that the model itself quotes come first: before they are left out, anchors found by rules are.
     """
     lost: tuple[tuple[int, str], ...] = ()
     if candidate is None:
-        quotes = _quotes(merged, context, proposed)
+        quotes = _restored_quotes(merged, context, proposed)
     else:
         quotes, lost = _restored_and_lost_of_model(merged, context, proposed, candidate)
-    smaller: Applied | None = None
+    smaller: AppliedCandidate | None = None
     for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
         applied = _applied_with_quotes(merged, context, given_quotes, found)
         if applied.tokens_after >= context.tokens_before and found and context.policy.anchor_share is not None:
@@ -219,24 +223,24 @@ def _applied_with_least_loss(
     return applied if applied.tokens_after < context.tokens_before else "not_smaller"
 
 
-def _refusal_with_all_anchors(applied: Applied, context: ApplyContext) -> str:
+def _refusal_with_all_anchors(applied: AppliedCandidate, context: ApplyContext) -> str:
     if applied.tokens_after - applied.layout.anchor_tokens >= context.tokens_before:
         return "not_smaller"
     # Without the anchors the state would be smaller: no shorter record helps.
     return FinalReason("anchors_over_budget" if applied.tokens_after > _estimated_budget(context) else "not_smaller")
 
 
-def _serves_any(applied: Applied, found: Sequence[FoundAnchor]) -> bool:
+def _serves_any(applied: AppliedCandidate, found: Sequence[FoundAnchor]) -> bool:
     return any(one.content in applied.layout.anchors for one in found)
 
 
 def _with_fewer_anchors(
     merged: MergeResult,
     context: ApplyContext,
-    applied: Applied,
+    applied: AppliedCandidate,
     quotes: Sequence[tuple[int, str]] = (),
     found: tuple[FoundAnchor, ...] = (),
-) -> Applied:
+) -> AppliedCandidate:
     room = applied.layout.anchor_tokens
     while applied.tokens_after >= context.tokens_before and room > LEAST_ROOM:
         room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_ROOM)
@@ -251,25 +255,32 @@ def _restored_and_lost_of_model(
     room = context.budgets.state_cap // QUOTES_SHARE
     older = _missing_earlier_statements(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
-    kept = as_many_as_fit(lost, Budget(room), context.policy.estimator)
+    kept = fitting_quotes(lost, Budget(room), context.policy.estimator)
     return (*older, *kept), tuple((one.seq, one.text) for one in lost)
 
 
 def _missing_earlier_statements(merged: MergeResult, context: ApplyContext, room: int) -> list[tuple[int, str]]:
-    if context.carried:
-        return untold(
-            context.schema, context.previous, merged.entries, outdated=Outdated(context.outdated, context.anchors)
+    if context.is_carried_over:
+        return missing_statements(
+            context.schema,
+            context.previous,
+            merged.entries,
+            outdated=OutdatedAnchors(context.outdated, context.anchors),
         )
-    return forgotten(context.schema, context.previous, merged.entries, room=room, estimator=context.policy.estimator)
+    return forgotten_statements(
+        context.schema, context.previous, merged.entries, max_tokens=room, estimator=context.policy.estimator
+    )
 
 
-def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...]) -> tuple[tuple[int, str], ...]:
+def _restored_quotes(
+    merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...]
+) -> tuple[tuple[int, str], ...]:
     most = context.budgets.state_cap // QUOTES_SHARE
-    if most < QUOTES_LEAST:
+    if most < LEAST_QUOTE_TOKENS:
         return ()
-    cap = most_tokens(context.schema, context.budgets)
-    least = max(cap // QUOTES_SHARE, QUOTES_LEAST)
-    if context.carried:
+    cap = state_token_limit(context.schema, context.budgets)
+    least = max(cap // QUOTES_SHARE, LEAST_QUOTE_TOKENS)
+    if context.is_carried_over:
         return (
             *_missing_earlier_statements(merged, context, least),
             *_lost_of_span(merged, context, found, room=least),
@@ -284,10 +295,10 @@ def _quotes(merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor
 def _lost_of_span(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
-    budget, stale = Budget(room), Outdated(context.outdated, context.anchors).values
+    budget, stale = Budget(room), OutdatedAnchors(context.outdated, context.anchors).outdated_values
     # Sentences that are surely longer than the remaining room are skipped.
     lost = _lost_by_merge(merged, context, found, stale=stale, room=budget)
-    return as_many_as_fit(lost, budget, context.policy.estimator)
+    return fitting_quotes(lost, budget, context.policy.estimator)
 
 
 def _lost_by_merge(
@@ -301,17 +312,17 @@ def _lost_by_merge(
 ) -> Iterator[LostSentence]:
     shown = _served_anchors(context, found).shown
     span = {message.seq for message in context.span}
-    told = [
+    served_texts = [
         *marked([entry for entry in merged.entries if not entry.pruned]),
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
     return lost_sentences(
-        context.span, told, served_anchors=shown, unserved_anchors=hidden, stale_values=stale, token_budget=room
+        context.span, served_texts, served_anchors=shown, unserved_anchors=hidden, stale_values=stale, token_budget=room
     )
 
 
-def as_many_as_fit(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
+def fitting_quotes(lost: Iterable[LostSentence], budget: Budget, estimator: Estimator) -> list[tuple[int, str]]:
     """The first lost sentences for which there is room, as quotes in the order of the messages."""
     return sorted(
         (one.seq, one.attributed_text) for one in lost if budget.takes(estimate_text(one.attributed_text, estimator))
@@ -324,7 +335,7 @@ def _applied_with_quotes(
     quotes: Sequence[tuple[int, str]],
     found: tuple[FoundAnchor, ...],
     room: int | None = None,
-) -> Applied:
+) -> AppliedCandidate:
     messages = {message.seq: message for message in context.span}
     quotes = [(seq, text_with_dates(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
     entries = with_quotes(
@@ -339,33 +350,37 @@ def _applied_with_quotes(
     )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
     applied = _pruned_to_cap(whole, context, found, cap=_most_state_tokens(context), anchor_room=room)
-    cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, context.budgets.state_tokens - SEAM
+    cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, context.budgets.state_tokens - PRUNING_STEP
     while context.plan.is_last and (excess := applied.tokens_after - context.target) > 0 and cap > floor:
-        cap = max(cap - max(excess, SEAM), floor)
+        cap = max(cap - max(excess, PRUNING_STEP), floor)
         applied = _pruned_to_cap(whole, context, found, cap=cap, anchor_room=room)
-    told = "\n".join(entry.text for entry in served(applied.entries)).casefold()
-    back = [text for _, text in quotes if text.casefold() in told]
-    counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(back))
-    repairs = tuple(restored_sentences(back, applied, context.schema)) if merged.by_model else ()
-    return _with_left_out_as_pruned(replace(applied, counts=counts, repairs=repairs), whole, context)
+    served_text = "\n".join(entry.text for entry in served(applied.entries)).casefold()
+    restored = [text for _, text in quotes if text.casefold() in served_text]
+    counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(restored))
+    repairs = tuple(restored_sentences(restored, applied, context.schema)) if merged.by_model else ()
+    return _with_removed_statements_as_pruned(replace(applied, counts=counts, repairs=repairs), whole, context)
 
 
-def restored_sentences(texts: Sequence[str], applied: Applied, schema: StateSchema) -> Iterator[Repair]:
+def restored_sentences(texts: Sequence[str], applied: AppliedCandidate, schema: StateSchema) -> Iterator[Repair]:
     """Repairs for the sentences that code brought back into a text that is the whole state."""
     # In a state of lists, code adds entries of their own.
-    told = served(applied.entries) if is_narrative_only(schema) else ()
+    narratives = served(applied.entries) if is_narrative_only(schema) else ()
     for text in map(as_sentence, texts):
-        for entry in [one for one in told if text in one.text][-1:]:
+        for entry in [one for one in narratives if text in one.text][-1:]:
             yield Repair(field=entry.field, reason="value_restored", before="", after=text, entry_id=entry.id)
 
 
 def _most_state_tokens(context: ApplyContext) -> int:
     # Entries that were carried over are kept beside the new ones until the next compaction.
-    carried = _tokens_without_anchors(state_of(context.schema, context.previous), context) if context.carried else 0
-    return carried + most_tokens(context.schema, context.budgets)
+    carried = (
+        _tokens_without_anchors(state_of(context.schema, context.previous), context) if context.is_carried_over else 0
+    )
+    return carried + state_token_limit(context.schema, context.budgets)
 
 
-def _with_left_out_as_pruned(applied: Applied, whole: MergeResult, context: ApplyContext) -> Applied:
+def _with_removed_statements_as_pruned(
+    applied: AppliedCandidate, whole: MergeResult, context: ApplyContext
+) -> AppliedCandidate:
     """Record as pruned the statements for which a state of one text had no room.
 
     Statements from the span name their source messages; the others are older than the span, and are in the version
@@ -375,7 +390,10 @@ def _with_left_out_as_pruned(applied: Applied, whole: MergeResult, context: Appl
         return applied
     kept = {entry.id: entry.text for entry in served(applied.entries)}
     gone = [
-        (entry, text) for entry in whole.entries if entry.id in kept for text in left_out(entry.text, kept[entry.id])
+        (entry, text)
+        for entry in whole.entries
+        if entry.id in kept
+        for text in removed_statements(entry.text, kept[entry.id])
     ]
     overlap, messages = Overlap(context.span if gone else ()), {message.seq: message for message in context.span}
     pruned: list[StateEntry] = []
@@ -398,12 +416,12 @@ def _with_left_out_as_pruned(applied: Applied, whole: MergeResult, context: Appl
     return replace(applied, entries=(*applied.entries, *pruned), next_entry=applied.next_entry + len(pruned))
 
 
-def _anchors_exceed_budget(applied: Applied, context: ApplyContext) -> bool:
+def _anchors_exceed_budget(applied: AppliedCandidate, context: ApplyContext) -> bool:
     anchors = applied.layout.anchor_tokens
     if context.policy.anchor_share is not None or not anchors:
         return False
     budget = _estimated_budget(context)
-    always = context.lasting_tokens + context.coming_tokens + applied.layout.tokens
+    always = context.lasting_tokens + context.added_tokens + applied.layout.tokens
     # What is always served has to fit after any chunk, since no later chunk would help.
     sizes = (always, applied.tokens_after) if context.plan.is_last else (always,)
     return any(size > budget >= size - anchors for size in sizes)
@@ -414,7 +432,7 @@ def _estimated_budget(context: ApplyContext) -> int:
 
 
 def version_of(
-    applied: Applied,
+    applied: AppliedCandidate,
     context: ApplyContext,
     *,
     boundary: UUID,
@@ -440,7 +458,7 @@ def version_of(
     )
 
 
-def repairs_on_record(applied: Applied) -> tuple[Repair, ...]:
+def repairs_on_record(applied: AppliedCandidate) -> tuple[Repair, ...]:
     """The repairs without secrets, each with the entry that it led to."""
     ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
     narratives = {
@@ -462,13 +480,13 @@ def served(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
     return tuple(entry for entry in entries if not entry.pruned)
 
 
-def _said_tokens(context: ApplyContext) -> int:
+def _folded_text_tokens(context: ApplyContext) -> int:
     # The marks around each message are not counted: even an echo of all messages would save them.
     marks = MESSAGE_OVERHEAD if context.policy.estimator == "script" else 0
     return max(context.plan.folded_tokens - marks * context.plan.messages, 0)
 
 
-def given_up_with_nothing_in_its_place(entries: Sequence[StateEntry], previous: Iterable[StateEntry]) -> set[str]:
+def given_up_without_successor(entries: Sequence[StateEntry], previous: Iterable[StateEntry]) -> set[str]:
     """Ids of the entries that were just put in doubt and that no possible successor repeats in any part."""
     clear = {entry.id for entry in previous if not entry.in_doubt and entry.role != "narrative"}
     texts = {one.id: one.text for one in entries}
@@ -483,7 +501,7 @@ def given_up_with_nothing_in_its_place(entries: Sequence[StateEntry], previous: 
 
 def _pruned_to_cap(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
-) -> Applied:
+) -> AppliedCandidate:
     anchors = _served_anchors(context, found, anchor_room)
     room = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
 
@@ -491,9 +509,9 @@ def _pruned_to_cap(
         """Whether the block with its frame, without anchors, fits: the planner and the policy's floor count it so."""
         return _tokens_without_anchors(state, context) <= room
 
-    carried_over = {entry.id for entry in context.previous} if context.carried else ()
+    carried_over = {entry.id for entry in context.previous} if context.is_carried_over else ()
     since = context.version if merged.by_model else None
-    doubted = given_up_with_nothing_in_its_place(merged.entries, context.previous)
+    doubted = given_up_without_successor(merged.entries, context.previous)
     kept, pushed_out = prune(
         context.schema, merged.entries, fits=fits, carried_over=carried_over, written_since=since, doubted=doubted
     )
@@ -501,18 +519,18 @@ def _pruned_to_cap(
     layout = layout_of(
         context.schema, state, served_as=context.policy.served_as, estimator=context.policy.estimator, anchors=anchors
     )
-    return Applied(
+    return AppliedCandidate(
         state=state,
         entries=(*kept, *pushed_out, *merged.outdated),
         next_entry=merged.next_entry,
         layout=layout,
         counts=merged.counts,
         tokens_after=context.tokens_before
-        + context.coming_tokens
+        + context.added_tokens
         - context.plan.folded_tokens
         - context.block_before
         + layout.tokens,
-        found=found,
+        proposed_anchors=found,
         anchor_room=anchor_room,
     )
 

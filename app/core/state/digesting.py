@@ -8,9 +8,9 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from app.core.model.segments import Level, ServableSegment, ShownSegment
-from app.core.segments.digests import WAY_BACK, ServedDigests, serve_digests
-from app.core.segments.markers import find
-from app.core.segments.redundant import Said, with_own_values, without_said
+from app.core.segments.digests import MARKER_ELEMENT_TOKENS, ServedDigests, serve_digests
+from app.core.segments.markers import find_markers
+from app.core.segments.redundant import StateWords, with_unique_values, without_repeated_levels
 from app.core.text.budget import made_to_fit
 from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.token_counts import Estimator, estimate_text
@@ -33,7 +33,7 @@ NO_DIGESTS = Digests()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digestible:
+class DigestSource:
     """The segments of which digests can be served."""
 
     segments: Sequence[ServableSegment] = ()
@@ -45,37 +45,37 @@ class Digestible:
     estimator: Estimator = "script"
     locale: str = FALLBACK
     """The conversation's locale."""
-    said: Sequence[str] | None = None
+    block_texts: Sequence[str] | None = None
     """The texts of the state's entries and of the anchors, which digests need not repeat; ``None``: they may."""
 
-    def beside(self, room: int, tokens: int, added: Callable[[str], int]) -> Digests:
+    def select_without_repeats(self, max_tokens: int, tokens: int, added_tokens: Callable[[str], int]) -> Digests:
         """The digests that fit beside a state and anchors, without what these already say.
 
         Digests take at most ``BLOCK_SHARE`` of the block, except those with exact values that are nowhere else.
 
         Args:
-            room: The most tokens.
+            max_tokens: The most tokens.
             tokens: The tokens of the block without digests.
-            added: See ``within``.
+            added_tokens: See ``select``.
         """
-        if self.said is None:
-            return self.within(room, added)
-        said = Said(self.said)
-        news = replace(self, segments=without_said(self.segments, said))
-        share = max(int(tokens * BLOCK_SHARE / (1 - BLOCK_SHARE)), WAY_BACK)
-        within_share = news.within(min(room, share), added)
-        if room <= share or not (own := with_own_values(news.segments, said)):
+        if self.block_texts is None:
+            return self.select(max_tokens, added_tokens)
+        state_words = StateWords(self.block_texts)
+        news = replace(self, segments=without_repeated_levels(self.segments, state_words))
+        share = max(int(tokens * BLOCK_SHARE / (1 - BLOCK_SHARE)), MARKER_ELEMENT_TOKENS)
+        within_share = news.select(min(max_tokens, share), added_tokens)
+        if max_tokens <= share or not (own := with_unique_values(news.segments, state_words)):
             return within_share
         present = {one.id for one in own}
-        shown = [one for one in as_laid_out(news.segments, within_share.segments) if one.id not in present]
-        return replace(news, segments=[*shown, *own]).within(room, added)
+        shown = [one for one in shown_segments(news.segments, within_share.segments) if one.id not in present]
+        return replace(news, segments=[*shown, *own]).select(max_tokens, added_tokens)
 
-    def within(self, room: int, added: Callable[[str], int]) -> Digests:
+    def select(self, max_tokens: int, added_tokens: Callable[[str], int]) -> Digests:
         """As many digests as fit.
 
         Args:
-            room: The most tokens.
-            added: The tokens that an element adds to its block, which may differ a little from its own tokens.
+            max_tokens: The most tokens.
+            added_tokens: The tokens that an element adds to its block, which may differ a little from its own tokens.
         """
 
         def serve(left: int) -> ServedDigests:
@@ -83,12 +83,14 @@ class Digestible:
                 self.segments,
                 total=self.total,
                 levels=self.levels,
-                room=left,
+                max_tokens=left,
                 estimator=self.estimator,
                 locale=self.locale,
             )
 
-        served = made_to_fit(serve, lambda served: added(served.element) - room if served.element else 0, room)
+        served = made_to_fit(
+            serve, lambda served: added_tokens(served.element) - max_tokens if served.element else 0, max_tokens
+        )
         places = {segment.id: segment for segment in self.segments}
         return Digests(
             element=served.element,
@@ -99,17 +101,19 @@ class Digestible:
         )
 
 
-def as_laid_out(segments: Sequence[ServableSegment], shown: Sequence[ShownSegment]) -> list[ServableSegment]:
+def shown_segments(segments: Sequence[ServableSegment], shown: Sequence[ShownSegment]) -> list[ServableSegment]:
     """The segments that a layout shows; one of which only the marker is shown has no levels."""
     levels = {one.id: one.level for one in shown}
     return [one if levels[one.id] else replace(one, texts={}) for one in segments if one.id in levels]
 
 
-def shares_of(digests: Digests, tokens: int) -> list[tuple[ShownSegment | None, int]]:
+def digest_token_shares(digests: Digests, tokens: int) -> list[tuple[ShownSegment | None, int]]:
     """``tokens`` divided among the shown segments and, under ``None``, the element's own lines."""
     shown = {segment.id: segment for segment in digests.segments}
     lines = digests.element.splitlines()
-    owners = [next((shown[one.segment_id] for one in find(line) if one.segment_id in shown), None) for line in lines]
+    owners = [
+        next((shown[one.segment_id] for one in find_markers(line) if one.segment_id in shown), None) for line in lines
+    ]
     weights = [estimate_text(f"{line}\n") for line in lines]
     ends = [end * tokens // max(sum(weights), 1) for end in accumulate(weights, initial=0)]
     parts = [end - start for start, end in pairwise(ends)]

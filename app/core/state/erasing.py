@@ -22,9 +22,9 @@ from app.core.text.patterns import compiled
 from app.core.text.token_counts import weigh
 from app.core.text.words import GENERIC_STEMS, stem, stems, words
 
-STUB: Final = "erased"
+ERASED_RESULT: Final = "erased"
 """The content of a tool's result whose call was erased: providers refuse an empty one."""
-TOOL: Final = "tool"
+ERASED_TOOL_NAME: Final = "tool"
 """The name of an erased call. The real name is a client's own word and is erased like everything else in the call."""
 
 _KNOWN_TYPES: Final = frozenset({*BY_EVENT_TYPE, "casual", "command"})  # any other type is a client's own word
@@ -34,7 +34,7 @@ _LEAST_NUMBER: Final = 3  # digits; smaller bare numbers are everywhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SharedPieces:
     """The pieces of an erased text that another text has; case is ignored."""
 
     values: frozenset[str] = frozenset()
@@ -73,34 +73,34 @@ def stubs(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(_stub(part) for part in parts if part.get("type") in {"tool_call", "tool_result"})
 
 
-def other_half(message: Message, calls: Collection[str]) -> Message:
+def with_erased_calls(message: Message, calls: Collection[str]) -> Message:
     """A message with stubs in place of the tool calls or results that belong to erased ones.
 
     A tool's message says nothing but its results, so its content is erased with them. A message of which nothing else
     is left becomes a tombstone itself.
     """
     content = "" if message.role == "tool" else message.content
-    if not content and all(call_of(part) in calls for part in message.parts):
+    if not content and all(call_id_of(part) in calls for part in message.parts):
         return tombstone(message)
-    parts = tuple(_stub(part) if call_of(part) in calls else part for part in message.parts)
+    parts = tuple(_stub(part) if call_id_of(part) in calls else part for part in message.parts)
     return _with_new_weight(replace(message, parts=parts, content=content, reasoning=""))
 
 
-def call_of(part: Part) -> str | None:
+def call_id_of(part: Part) -> str | None:
     """The tool call that a part makes or answers."""
     key = {"tool_call": "id", "tool_result": "tool_call_id"}.get(str(part.get("type")))
     return None if key is None or part.get(key) is None else str(part[key])
 
 
-def told_by(message: Message) -> str:
+def full_text(message: Message) -> str:
     """Every text in a message, including those in its parts."""
     return "\n".join([message.content, *(text for part in message.parts for text in _strings(part))])
 
 
 def _stub(part: Part) -> Part:
     if part.get("type") == "tool_call":
-        return {"type": "tool_call", "id": part["id"], "name": TOOL, "arguments": {}}
-    return {"type": "tool_result", "tool_call_id": part["tool_call_id"], "content": STUB}
+        return {"type": "tool_call", "id": part["id"], "name": ERASED_TOOL_NAME, "arguments": {}}
+    return {"type": "tool_result", "tool_call_id": part["tool_call_id"], "content": ERASED_RESULT}
 
 
 def _with_new_weight(message: Message) -> Message:
@@ -111,7 +111,7 @@ def _with_new_weight(message: Message) -> Message:
 
 
 _ASCII_WORD: Final = compiled("[0-9A-Za-z]++")
-_FORM: Final = frozenset({"type", "id", "tool_call_id", "name", "media_type", "data"})
+_KEYS_WITHOUT_TEXT: Final = frozenset({"type", "id", "tool_call_id", "name", "media_type", "data"})
 """Keys of a part whose values are not texts."""
 
 
@@ -122,7 +122,7 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
         yield str(value)
     elif isinstance(value, Mapping) and depth < _DEEPEST:
         for key, item in value.items():
-            if depth or key not in _FORM:
+            if depth or key not in _KEYS_WITHOUT_TEXT:
                 yield from _strings(item, depth + 1)
     elif isinstance(value, Sequence) and depth < _DEEPEST:
         for item in value:
@@ -142,7 +142,7 @@ class _Values:
             word = _ASCII_WORD.search(value)
             self._spans[word[0] if word else ""].add((word.start() if word else 0, len(value)))
 
-    def in_(self, text: str) -> frozenset[str]:
+    def found_in(self, text: str) -> frozenset[str]:
         """The values that a text has as whole words."""
         words = ((word.start(), word[0]) for word in _ASCII_WORD.finditer(text))
         others = ((place, "") for place in range(len(text) if "" in self._spans else 0))
@@ -152,11 +152,11 @@ class _Values:
             for before, length in self._spans.get(word, ())
             if (start := place - before) >= 0
             and (value := text[start : start + length]) in self._values
-            and _is_alone(text, start, start + len(value))
+            and _is_whole_word(text, start, start + len(value))
         )
 
 
-class Erased:
+class ErasedTexts:
     """The erased texts, for finding them in other texts."""
 
     def __init__(self, texts: Iterable[str], seqs: Collection[int]) -> None:
@@ -165,29 +165,29 @@ class Erased:
         text = "\n".join(texts)
         found = [(item.kind, item.text.casefold()) for item in find_identifiers(text)]
         self._values = _Values(
-            value for kind, value in found if kind not in NAME_KINDS and _is_telling_value(kind, value)
+            value for kind, value in found if kind not in NAME_KINDS and _is_distinctive_value(kind, value)
         )
-        told = stems(text)
-        self._said = frozenset(told)
-        self._words = {word for word in told if _is_telling_stem(word)}
-        self._runs = frozenset(_stem_runs(told))
+        text_stems = stems(text)
+        self._stems = frozenset(text_stems)
+        self._words = {word for word in text_stems if _is_distinctive_stem(word)}
+        self._runs = frozenset(_stem_runs(text_stems))
 
-    def in_(self, text: str) -> Found:
+    def pieces_in(self, text: str) -> SharedPieces:
         """The pieces of the erased texts that this text has."""
         folded = text.casefold()
-        told = stems(text)
-        return Found(
-            values=self._values.in_(folded),
-            words=frozenset(told) & self._words,
-            runs=self._runs.intersection(_stem_runs(told)),
+        text_stems = stems(text)
+        return SharedPieces(
+            values=self._values.found_in(folded),
+            words=frozenset(text_stems) & self._words,
+            runs=self._runs.intersection(_stem_runs(text_stems)),
         )
 
-    def words_only_in(self, name: str, left: str) -> frozenset[str]:
-        """The words of a name, short and common ones too, that were erased and that ``left`` does not have."""
-        return frozenset(stems(name)) & self._said - frozenset(stems(left))
+    def erased_words(self, name: str, remaining_text: str) -> frozenset[str]:
+        """The words of a name, short and common ones too, that were erased and that ``remaining_text`` lacks."""
+        return frozenset(stems(name)) & self._stems - frozenset(stems(remaining_text))
 
 
-class Remaining:
+class RemainingMessages:
     """The remaining messages, as far as they were read. What they say need not be erased elsewhere."""
 
     def __init__(self, messages: Mapping[int, str]) -> None:
@@ -196,72 +196,76 @@ class Remaining:
         self._words = {stem(token) for token in tokens}
         self._known: dict[tuple[str, ...], bool] = {}
 
-    def holds(self, found: Found, sources: Collection[int]) -> bool:
+    def holds(self, pieces: SharedPieces, sources: Collection[int]) -> bool:
         """Whether everything found may be from other messages; exact values only from the text's own other sources."""
-        own = [self._messages.get(seq, "") for seq in sources]
+        source_texts = [self._messages.get(seq, "") for seq in sources]
         return (
-            all(any(_holds_whole(text, value) for text in own) for value in found.values)
-            and found.words <= self._words
-            and all(self._says(run) for run in found.runs)
+            all(any(_holds_whole(text, value) for text in source_texts) for value in pieces.values)
+            and pieces.words <= self._words
+            and all(self._has_run(run) for run in pieces.runs)
         )
 
-    def _says(self, run: tuple[str, ...]) -> bool:
+    def _has_run(self, run: tuple[str, ...]) -> bool:
         if run not in self._known:
-            self._known[run] = self._stands_in_messages(run)
+            self._known[run] = self._is_run_in_messages(run)
         return self._known[run]
 
-    def _stands_in_messages(self, run: tuple[str, ...]) -> bool:
+    def _is_run_in_messages(self, run: tuple[str, ...]) -> bool:
         beginnings = [word[: max(_LEAST_WORD, len(word) - 2)] for word in run]  # a stem may end unlike its word
         likely = (text for text in self._messages.values() if all(word in text for word in beginnings))
         return any(run in _stem_runs(stems(text)) for text in likely)
 
 
-def without(entries: Sequence[StateEntry], erased: Erased, remaining: Remaining) -> tuple[StateEntry, ...]:
+def entries_without_erased(
+    entries: Sequence[StateEntry], erased: ErasedTexts, remaining: RemainingMessages
+) -> tuple[StateEntry, ...]:
     """The entries that are not based on what was erased; narratives, which are based on everything, are left out."""
-    kept = (entry for entry in entries if entry.role != "narrative" and not _drew_on(entry, erased, remaining))
+    kept = (
+        entry for entry in entries if entry.role != "narrative" and not _is_based_on_erased(entry, erased, remaining)
+    )
     return tuple(_without_erased_superseded(entry, erased, remaining) for entry in kept)
 
 
-def suspicious(entries: Sequence[StateEntry], erased: Erased) -> list[StateEntry]:
+def suspicious_entries(entries: Sequence[StateEntry], erased: ErasedTexts) -> list[StateEntry]:
     """The entries that have other sources, but whose present or replaced texts have something of what was erased."""
     texts = ((entry, text) for entry in entries for text in (entry.text, *entry.superseded))
-    found = {entry.id: entry for entry, text in texts if entry.role != "narrative" and erased.in_(text)}
+    found = {entry.id: entry for entry, text in texts if entry.role != "narrative" and erased.pieces_in(text)}
     return list(found.values())
 
 
-def lines_without(text: str, erased: Erased, remaining: Remaining) -> str:
+def summary_without_erased(text: str, erased: ErasedTexts, remaining: RemainingMessages) -> str:
     """A summary rendered into an answer, without items based on what was erased, and without its narrative.
 
     An answer that has neither items nor anything of what was erased stays as it is.
     """
     lines = text.splitlines()
     if not any(line.startswith("- ") for line in lines):
-        return text if remaining.holds(erased.in_(text), ()) else ""
+        return text if remaining.holds(erased.pieces_in(text), ()) else ""
     first = next(index for index, line in enumerate(lines) if line.startswith("- ")) - 1
-    return "\n".join(line for line in lines[max(first, 0) :] if remaining.holds(erased.in_(line), ()))
+    return "\n".join(line for line in lines[max(first, 0) :] if remaining.holds(erased.pieces_in(line), ()))
 
 
-def quotes(text: str, erased: Erased, remaining: Remaining) -> bool:
+def quotes_erased(text: str, erased: ErasedTexts, remaining: RemainingMessages) -> bool:
     """Whether a text without sources, such as a focus, has something that only the erased texts said."""
-    return not remaining.holds(erased.in_(text), ())
+    return not remaining.holds(erased.pieces_in(text), ())
 
 
-def _drew_on(entry: StateEntry, erased: Erased, remaining: Remaining) -> bool:
+def _is_based_on_erased(entry: StateEntry, erased: ErasedTexts, remaining: RemainingMessages) -> bool:
     if erased.seqs.intersection(entry.from_seqs):
         return True
-    return not remaining.holds(erased.in_(entry.text), entry.from_seqs)
+    return not remaining.holds(erased.pieces_in(entry.text), entry.from_seqs)
 
 
-def _without_erased_superseded(entry: StateEntry, erased: Erased, remaining: Remaining) -> StateEntry:
-    older = tuple(text for text in entry.superseded if remaining.holds(erased.in_(text), entry.from_seqs))
+def _without_erased_superseded(entry: StateEntry, erased: ErasedTexts, remaining: RemainingMessages) -> StateEntry:
+    older = tuple(text for text in entry.superseded if remaining.holds(erased.pieces_in(text), entry.from_seqs))
     return entry if older == entry.superseded else replace(entry, superseded=older)
 
 
-def _is_telling_value(kind: Kind, value: str) -> bool:
+def _is_distinctive_value(kind: Kind, value: str) -> bool:
     return kind != "number" or len(value) >= _LEAST_NUMBER
 
 
-def _is_telling_stem(word: str) -> bool:
+def _is_distinctive_stem(word: str) -> bool:
     if word in GENERIC_STEMS:
         return False
     if word[0].isdigit():
@@ -269,20 +273,20 @@ def _is_telling_stem(word: str) -> bool:
     return len(word) >= _LEAST_WORD or not word.isascii()
 
 
-def _stem_runs(told: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    return zip(*(told[start:] for start in range(_RUN)), strict=False)
+def _stem_runs(text_stems: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return zip(*(text_stems[start:] for start in range(_RUN)), strict=False)
 
 
 def _holds_whole(text: str, value: str) -> bool:
     start = text.find(value)
     while start >= 0:
-        if _is_alone(text, start, start + len(value)):
+        if _is_whole_word(text, start, start + len(value)):
             return True
         start = text.find(value, start + 1)
     return False
 
 
-def _is_alone(text: str, start: int, end: int) -> bool:
+def _is_whole_word(text: str, start: int, end: int) -> bool:
     return not (
         _are_of_one_word(text[start - 1 : start], text[start]) or _are_of_one_word(text[end : end + 1], text[end - 1])
     )

@@ -19,7 +19,7 @@ from app.core.model.conversation import Layout, Message
 from app.core.model.model_io import ContextMessage
 from app.core.model.schemas import in_order
 from app.core.model.state import StateSchema
-from app.core.state.digesting import Digestible
+from app.core.state.digesting import DigestSource
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
 from app.core.text.token_counts import Estimator, estimate_text, tokens_of, weigh
 
@@ -108,25 +108,25 @@ def days_element(held: Sequence[Message], since: date | None, locale: str) -> st
     days = [message.created_at.date() for message in held if message.role != "system"]
     if not days:
         return ""
-    say = catalogue_of(locale)
+    catalogue = catalogue_of(locale)
     lines = []
     for day, group in groupby(days):
         count = len(list(group))
-        lines.append(say.date(day) + (f" ×{count}" if count > 1 else ""))
+        lines.append(catalogue.date(day) + (f" ×{count}" if count > 1 else ""))
     if since and since != days[-1]:
-        lines.append(say.text("context.since", date=say.date(since)))
-    return "\n".join([f'<{HELD_TAG} of="{say.text("context.held")}">', *lines, f"</{HELD_TAG}>"])
+        lines.append(catalogue.text("context.since", date=catalogue.date(since)))
+    return "\n".join([f'<{HELD_TAG} of="{catalogue.text("context.held")}">', *lines, f"</{HELD_TAG}>"])
 
 
 def with_digests(
-    layout: Layout, source: Digestible, *, room: int, room_to_keep: int | None, served_as: ServedAs
+    layout: Layout, source: DigestSource, *, max_tokens: int, room_to_keep: int | None, served_as: ServedAs
 ) -> Layout:
     """The layout with as many digests as fit.
 
     Args:
         layout: A layout without digests.
         source: The segments of which digests are made.
-        room: The most tokens that digests may add to the block.
+        max_tokens: The most tokens that digests may add to the block.
         room_to_keep: The room for digests in later layouts of this version, which is stored; ``None``: the allotment.
         served_as: ``pair`` or ``assistant``.
     """
@@ -138,7 +138,7 @@ def with_digests(
         )
         return messages_tokens(block, source.estimator)
 
-    digests = source.beside(room, bare, lambda element: weight(element) - bare)
+    digests = source.select_without_repeats(max_tokens, bare, lambda element: weight(element) - bare)
     tokens = max(weight(digests.element) - bare, 0) if digests.element else 0
     days = max(weight(digests.element, layout.held_days) - bare - tokens, 0) if layout.held_days else 0
     return replace(

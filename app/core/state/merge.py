@@ -20,8 +20,8 @@ from app.core.model.provenance import origin_of
 from app.core.model.records import EntryCounts
 from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateSchema
-from app.core.state.outdated import Outdated
-from app.core.state.pruning import age
+from app.core.state.outdated import OutdatedAnchors
+from app.core.state.pruning import entry_number
 from app.core.state.supersession import supersede
 from app.core.summarizer.candidate import DROP_REASONS
 from app.core.text.sameness import canonical, covers, length, runs
@@ -31,7 +31,7 @@ from app.core.validation.dates import items_with_dates
 from app.core.validation.lost_values import critical_values
 from app.core.validation.same_subject import has_same_subject
 
-_OLDER_TEXTS: Final = 20
+_MOST_OLDER_TEXTS: Final = 20
 """The most replaced texts that an entry keeps. Still earlier ones are in earlier versions."""
 
 
@@ -52,21 +52,21 @@ class MergeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fate:
+class _EntryChanges:
     """What a candidate does to the earlier entries."""
 
     replaced: Mapping[str, StateEntry]
     dropped: frozenset[str]
     threatened: frozenset[str]
     """Entries named by an invalid drop or replacement: they stay, and are counted."""
-    aside: frozenset[str] = frozenset()
+    set_aside: frozenset[str] = frozenset()
     """Entries that the model gave up without a proof: they stay, in doubt."""
     kept: frozenset[str] = frozenset()
     """Entries that were given up likewise, but that a user set or an anchor says: they stay as they are."""
 
 
 @dataclass(slots=True, kw_only=True)
-class _Place:
+class _PendingEntry:
     """An entry while it is being made: an earlier one that stays, or a new one (``earlier`` is ``None``)."""
 
     field: str
@@ -74,7 +74,7 @@ class _Place:
     order: int
     from_seqs: set[int]
     superseded: list[str]
-    named: list[str] = dataclasses.field(default_factory=list)
+    replaced_ids: list[str] = dataclasses.field(default_factory=list)
     """Ids of the entries that the candidate wants it to replace, whether or not it does."""
     earlier: StateEntry | None = None
 
@@ -97,7 +97,7 @@ def merge(
     version: int,
     next_entry: int,
     anchors: Sequence[FoundAnchor] = (),
-    outdated: Outdated | None = None,
+    outdated: OutdatedAnchors | None = None,
     *,
     by_model: bool = False,
     demands: Collection[int] = (),
@@ -124,73 +124,78 @@ def merge(
     unrefuted = {drop.entry for drop in candidate.dropped if drop.reason == "no_longer_relevant"}
     older: Mapping[int, Sequence[CandidateItem]] = {}
     if not by_model:
-        known = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
+        superseding = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
         # Texts that replace entries by an anchor's words came after days were added: add them here.
-        candidate, older = replace(candidate, items=items_with_dates(known.items, span)), known.older
+        candidate, older = replace(candidate, items=items_with_dates(superseding.items, span)), superseding.older
         if outdated is not None and schema.home("fact").is_list:
             candidate = _without_outdated_sentences(candidate, outdated)
-    fate = _fate_of_entries(served, candidate, {message.seq for message in span})
+    changes = _entry_changes(served, candidate, {message.seq for message in span})
     if by_model:
-        fate = _set_aside_until_verified(fate, served, candidate, anchors, demands)
-    places = _place_items(_places_that_stay(served, fate), candidate.items, fate.replaced, older)
+        changes = _changes_until_verified(changes, served, candidate, anchors, demands)
+    pending = _pending_entries(_staying_entries(served, changes), candidate.items, changes.replaced, older)
     origins = _Origins(span, served.values())
-    retold, narratives = _retold_narratives(served, candidate)
-    made = sorted((place for place in [*places, *narratives] if place.earlier is None), key=lambda place: place.order)
-    fresh = [
-        _new_entry(place, roles[place.field], number, version, origins)
-        for number, place in enumerate(made, start=next_entry)
+    rewritten, narratives = _rewritten_narratives(served, candidate)
+    new_pending = sorted(
+        (one_pending for one_pending in [*pending, *narratives] if one_pending.earlier is None),
+        key=lambda one_pending: one_pending.order,
+    )
+    new_entries = [
+        _new_entry(one_pending, roles[one_pending.field], number, version, origins)
+        for number, one_pending in enumerate(new_pending, start=next_entry)
     ]
-    successors = _successors_by_id(places, made, fresh)
+    successors = _successors_by_id(pending, new_pending, new_entries)
     staying = [
-        _with_doubt_and_successors(one, fate, successors.get(one.id, ()))
-        for place in places
-        if place.earlier is not None
-        for one in [_earlier_entry(place, place.earlier, version, origins)]
+        _with_doubt_and_successors(one, changes, successors.get(one.id, ()))
+        for one_pending in pending
+        if one_pending.earlier is not None
+        for one in [_earlier_entry(one_pending, one_pending.earlier, version, origins)]
     ]
-    untold = [entry for entry in served.values() if entry.role == "narrative" and entry.id not in retold]
-    changed = {place.earlier.id for place in places if place.earlier is not None and place.has_changed}
-    superseded = {*fate.replaced, *changed, *retold}
-    restored = fate.threatened - superseded - fate.dropped
+    unchanged = [entry for entry in served.values() if entry.role == "narrative" and entry.id not in rewritten]
+    changed = {
+        one_pending.earlier.id for one_pending in pending if one_pending.earlier is not None and one_pending.has_changed
+    }
+    superseded = {*changes.replaced, *changed, *rewritten}
+    restored = changes.threatened - superseded - changes.dropped
     return MergeResult(
-        entries=_in_served_order(schema, [*staying, *untold, *fresh]),
+        entries=_in_served_order(schema, [*staying, *unchanged, *new_entries]),
         counts=EntryCounts(
-            added=len(fresh),
-            kept=len(served) - len(superseded) - len(fate.dropped) - len(restored),
+            added=len(new_entries),
+            kept=len(served) - len(superseded) - len(changes.dropped) - len(restored),
             superseded=len(superseded),
-            dropped=len(fate.dropped),
+            dropped=len(changes.dropped),
             restored_by_code=len(restored),
         ),
-        next_entry=next_entry + len(fresh),
+        next_entry=next_entry + len(new_entries),
         outdated=tuple(
             replace(entry, pruned=True, replaced_by=successors.get(entry.id, ()))
             for entry in served.values()
-            if (entry.id in fate.dropped and entry.id in unrefuted) or (entry.id in fate.replaced and by_model)
+            if (entry.id in changes.dropped and entry.id in unrefuted) or (entry.id in changes.replaced and by_model)
         ),
         by_model=by_model,
         repairs=tuple(
             Repair(
                 field=one.field,
-                reason="set_aside" if one.id in fate.aside else "kept",
+                reason="set_aside" if one.id in changes.set_aside else "kept",
                 before=one.text,
                 after=one.text,
                 entry_id=one.id,
             )
             for one in staying
-            if one.id in fate.aside | fate.kept
+            if one.id in changes.set_aside | changes.kept
         ),
     )
 
 
-def _without_outdated_sentences(candidate: Candidate, outdated: Outdated) -> Candidate:
+def _without_outdated_sentences(candidate: Candidate, outdated: OutdatedAnchors) -> Candidate:
     def holds(sentence: str) -> bool:
         _, _, words = sentence.partition(": ")
-        return not outdated.says(words or sentence)
+        return not outdated.is_repeated_by(words or sentence)
 
     narrative = {field: " ".join(filter(holds, sentences(text))) for field, text in candidate.narrative.items()}
     return replace(candidate, narrative={field: text for field, text in narrative.items() if text})
 
 
-def _fate_of_entries(served: Mapping[str, StateEntry], candidate: Candidate, span: set[int]) -> _Fate:
+def _entry_changes(served: Mapping[str, StateEntry], candidate: Candidate, span: set[int]) -> _EntryChanges:
     stated = {(item.field, canonical(item.text)) for item in candidate.items}
     restated = {entry.id for entry in served.values() if (entry.field, canonical(entry.text)) in stated}
     named = [served[entry] for item in candidate.items for entry in item.replaces if entry in served]
@@ -203,20 +208,20 @@ def _fate_of_entries(served: Mapping[str, StateEntry], candidate: Candidate, spa
     }
     droppable = {entry for entry in sound if served[entry].role != "narrative"} - restated - replaced.keys()
     threatened = {entry.id for entry in named} | {drop.entry for drop in candidate.dropped if drop.entry in served}
-    return _Fate(
+    return _EntryChanges(
         replaced=replaced,
         dropped=frozenset(droppable),
         threatened=frozenset(threatened - replaced.keys() - droppable - restated),
     )
 
 
-def _set_aside_until_verified(
-    fate: _Fate,
+def _changes_until_verified(
+    changes: _EntryChanges,
     served: Mapping[str, StateEntry],
     candidate: Candidate,
     anchors: Sequence[FoundAnchor],
     demands: Collection[int],
-) -> _Fate:
+) -> _EntryChanges:
     """The replacements and drops by a model that take effect before they are verified.
 
     An item replaces an entry if it says much of it again. Every other entry that the model gives up is set aside,
@@ -227,23 +232,23 @@ def _set_aside_until_verified(
         name
         for item in candidate.items
         for name in item.replaces
-        if name in fate.replaced and name not in item.unproven and has_same_subject(item.text, served[name].text)
+        if name in changes.replaced and name not in item.unproven and has_same_subject(item.text, served[name].text)
     }
     anchored = [(canonical(anchor.content), anchor.content) for anchor in anchors]
-    given_up = (fate.replaced.keys() - proven) | fate.dropped
+    given_up = (changes.replaced.keys() - proven) | changes.dropped
 
     def stays(entry: StateEntry) -> bool:
         text = canonical(entry.text)
         return any(seq in demands for seq in entry.from_seqs) or any(
-            said in text and _has_value_or_word(content) for said, content in anchored
+            anchor_text in text and _has_value_or_word(content) for anchor_text, content in anchored
         )
 
     kept = {name for name in given_up if stays(served[name])}
-    return _Fate(
-        replaced={name: entry for name, entry in fate.replaced.items() if name in proven},
+    return _EntryChanges(
+        replaced={name: entry for name, entry in changes.replaced.items() if name in proven},
         dropped=frozenset(),
-        threatened=fate.threatened | kept,
-        aside=frozenset(given_up - kept),
+        threatened=changes.threatened | kept,
+        set_aside=frozenset(given_up - kept),
         kept=frozenset(kept),
     )
 
@@ -253,15 +258,15 @@ def _has_value_or_word(content: str) -> bool:
     return bool(critical_values(content)) or any(len(word) > 1 and word.isalpha() for word in stems(content))
 
 
-def _with_doubt_and_successors(entry: StateEntry, fate: _Fate, successors: tuple[str, ...]) -> StateEntry:
-    if entry.id not in fate.aside | fate.kept:
+def _with_doubt_and_successors(entry: StateEntry, changes: _EntryChanges, successors: tuple[str, ...]) -> StateEntry:
+    if entry.id not in changes.set_aside | changes.kept:
         return entry
-    return replace(entry, in_doubt=entry.in_doubt or entry.id in fate.aside, replaced_by=successors)
+    return replace(entry, in_doubt=entry.in_doubt or entry.id in changes.set_aside, replaced_by=successors)
 
 
-def _places_that_stay(served: Mapping[str, StateEntry], fate: _Fate) -> list[_Place]:
+def _staying_entries(served: Mapping[str, StateEntry], changes: _EntryChanges) -> list[_PendingEntry]:
     return [
-        _Place(
+        _PendingEntry(
             field=entry.field,
             text=entry.text,
             order=-1,
@@ -270,88 +275,88 @@ def _places_that_stay(served: Mapping[str, StateEntry], fate: _Fate) -> list[_Pl
             earlier=entry,
         )
         for entry in served.values()
-        if entry.role != "narrative" and entry.id not in fate.replaced and entry.id not in fate.dropped
+        if entry.role != "narrative" and entry.id not in changes.replaced and entry.id not in changes.dropped
     ]
 
 
-def _place_items(
-    staying: Sequence[_Place],
+def _pending_entries(
+    staying: Sequence[_PendingEntry],
     items: Sequence[CandidateItem],
     replaced: Mapping[str, StateEntry],
     older: Mapping[int, Sequence[CandidateItem]],
-) -> list[_Place]:
+) -> list[_PendingEntry]:
     """Join items to entries that say the same, and make places for the others.
 
     The longest items come first, so that no later text contains one that already has a place: thus merging twice adds
     nothing.
     """
-    fields: defaultdict[str, _Places] = defaultdict(_Places)
-    exact: dict[tuple[str, str], _Place] = {}
-    for stays in staying:
-        fields[stays.field].add(stays)
-        exact.setdefault((stays.field, stays.key), stays)
+    fields: defaultdict[str, _PendingEntries] = defaultdict(_PendingEntries)
+    exact: dict[tuple[str, str], _PendingEntry] = {}
+    for entry in staying:
+        fields[entry.field].add(entry)
+        exact.setdefault((entry.field, entry.key), entry)
     for order, item in sorted(enumerate(items), key=lambda pair: -length(pair[1].text)):
-        place = exact.get((item.field, canonical(item.text))) or fields[item.field].near(item.text)
-        if place is None:
-            place = _Place(field=item.field, text=item.text, order=order, from_seqs=set(), superseded=[])
-            fields[item.field].add(place)
-        elif length(item.text) > length(place.text):
-            place.superseded.append(place.text)
-            place.text = item.text
-            fields[item.field].changed(place)
-        exact[item.field, canonical(item.text)] = place
+        pending = exact.get((item.field, canonical(item.text))) or fields[item.field].matching(item.text)
+        if pending is None:
+            pending = _PendingEntry(field=item.field, text=item.text, order=order, from_seqs=set(), superseded=[])
+            fields[item.field].add(pending)
+        elif length(item.text) > length(pending.text):
+            pending.superseded.append(pending.text)
+            pending.text = item.text
+            fields[item.field].reindex(pending)
+        exact[item.field, canonical(item.text)] = pending
         _take_over_sources(
-            place, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ())
+            pending, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ())
         )
-    return [place for group in fields.values() for place in group.places]
+    return [pending for group in fields.values() for pending in group.entries]
 
 
-class _Places:
+class _PendingEntries:
     """The places of one field, looked up by the runs of words that they share with a text."""
 
     def __init__(self) -> None:
-        self.places: Final[list[_Place]] = []
+        self.entries: Final[list[_PendingEntry]] = []
         self._numbers: Final[dict[int, int]] = {}
         self._holding: Final[defaultdict[str, set[int]]] = defaultdict(set)
         self._beginning: Final[defaultdict[str, set[int]]] = defaultdict(set)
 
-    def add(self, place: _Place) -> None:
-        self._numbers[id(place)] = len(self.places)
-        self.places.append(place)
-        self.changed(place)
+    def add(self, entry: _PendingEntry) -> None:
+        self._numbers[id(entry)] = len(self.entries)
+        self.entries.append(entry)
+        self.reindex(entry)
 
-    def changed(self, place: _Place) -> None:
+    def reindex(self, entry: _PendingEntry) -> None:
         """Note that the text of a place has changed."""
-        number, held = self._numbers[id(place)], runs(place.text)
-        for run in held:
+        number, text_runs = self._numbers[id(entry)], runs(entry.text)
+        for run in text_runs:
             self._holding[run].add(number)
-        if held:
-            self._beginning[held[0]].add(number)
+        if text_runs:
+            self._beginning[text_runs[0]].add(number)
 
-    def near(self, text: str) -> _Place | None:
+    def matching(self, text: str) -> _PendingEntry | None:
         """The first place that already says all of the text, or else one whose text is a part of it."""
-        held = runs(text)
-        holding = self._places_at(self._holding.get(run, set()) for run in held[:1])
-        begun = self._places_at(self._beginning.get(run, set()) for run in held)
-        saying = (place for place in holding if covers(place.text, text))
-        said = (place for place in begun if covers(text, place.text))
-        return next(saying, None) or next(said, None)
+        text_runs = runs(text)
+        holding = self._entries_at(self._holding.get(run, set()) for run in text_runs[:1])
+        beginning = self._entries_at(self._beginning.get(run, set()) for run in text_runs)
+        containing = (entry for entry in holding if covers(entry.text, text))
+        contained = (entry for entry in beginning if covers(text, entry.text))
+        return next(containing, None) or next(contained, None)
 
-    def _places_at(self, numbers: Iterable[set[int]]) -> list[_Place]:
-        return [self.places[number] for number in sorted(set[int]().union(*numbers))]
+    def _entries_at(self, numbers: Iterable[set[int]]) -> list[_PendingEntry]:
+        return [self.entries[number] for number in sorted(set[int]().union(*numbers))]
 
 
 def _take_over_sources(
-    place: _Place, item: CandidateItem, replaced: Sequence[StateEntry], older: Sequence[CandidateItem]
+    pending: _PendingEntry, item: CandidateItem, replaced: Sequence[StateEntry], older: Sequence[CandidateItem]
 ) -> None:
-    place.from_seqs.update(item.from_seqs)
-    place.named += item.replaces
+    pending.from_seqs.update(item.from_seqs)
+    pending.replaced_ids += item.replaces
     sources: list[StateEntry | CandidateItem] = [*replaced, *older]
     for source in sources:
-        place.from_seqs.update(source.from_seqs)
-    before = [text for entry in replaced for text in entry.superseded][-_OLDER_TEXTS:]
+        pending.from_seqs.update(source.from_seqs)
+    before = [text for entry in replaced for text in entry.superseded][-_MOST_OLDER_TEXTS:]
     gone = [source.text for source in sources]
-    place.superseded[:] = [*before, *place.superseded, *gone]
+    pending.superseded[:] = [*before, *pending.superseded, *gone]
 
 
 class _Origins:
@@ -375,52 +380,54 @@ class _Origins:
         return tuple(sorted(found))
 
 
-def _retold_narratives(served: Mapping[str, StateEntry], candidate: Candidate) -> tuple[set[str], list[_Place]]:
+def _rewritten_narratives(
+    served: Mapping[str, StateEntry], candidate: Candidate
+) -> tuple[set[str], list[_PendingEntry]]:
     """The ids of narratives that are replaced, and the new ones. A narrative is based on all messages: no sources."""
-    retold: set[str] = set()
-    places: list[_Place] = []
+    rewritten: set[str] = set()
+    pending: list[_PendingEntry] = []
     for order, (field, text) in enumerate(candidate.narrative.items(), start=len(candidate.items)):
         old = [entry for entry in served.values() if entry.field == field]
         if any(canonical(entry.text) == canonical(text) for entry in old):
             continue
-        retold.update(entry.id for entry in old)
+        rewritten.update(entry.id for entry in old)
         superseded = [entry.text for entry in old]
-        places.append(_Place(field=field, text=text, order=order, from_seqs=set(), superseded=superseded))
-    return retold, places
+        pending.append(_PendingEntry(field=field, text=text, order=order, from_seqs=set(), superseded=superseded))
+    return rewritten, pending
 
 
-def _new_entry(place: _Place, role: FieldRole, number: int, version: int, origins: _Origins) -> StateEntry:
+def _new_entry(pending: _PendingEntry, role: FieldRole, number: int, version: int, origins: _Origins) -> StateEntry:
     return StateEntry(
         id=f"{ID_LETTERS[role]}{number}",
-        field=place.field,
+        field=pending.field,
         role=role,
-        text=place.text,
-        from_seqs=tuple(sorted(place.from_seqs)),
+        text=pending.text,
+        from_seqs=tuple(sorted(pending.from_seqs)),
         since_version=version,
-        origins=origins.of(place.text, place.from_seqs),
-        superseded=tuple(dict.fromkeys(place.superseded)),
+        origins=origins.of(pending.text, pending.from_seqs),
+        superseded=tuple(dict.fromkeys(pending.superseded)),
     )
 
 
-def _earlier_entry(place: _Place, entry: StateEntry, version: int, origins: _Origins) -> StateEntry:
-    new = place.from_seqs - set(entry.from_seqs)
+def _earlier_entry(pending: _PendingEntry, entry: StateEntry, version: int, origins: _Origins) -> StateEntry:
+    new = pending.from_seqs - set(entry.from_seqs)
     return replace(
         entry,
-        text=place.text,
-        from_seqs=tuple(sorted(place.from_seqs)),
-        since_version=version if place.has_changed else entry.since_version,
-        origins=tuple(sorted({*entry.origins, *origins.of(place.text, new)})),
-        superseded=tuple(dict.fromkeys(place.superseded)),
+        text=pending.text,
+        from_seqs=tuple(sorted(pending.from_seqs)),
+        since_version=version if pending.has_changed else entry.since_version,
+        origins=tuple(sorted({*entry.origins, *origins.of(pending.text, new)})),
+        superseded=tuple(dict.fromkeys(pending.superseded)),
     )
 
 
 def _successors_by_id(
-    places: Sequence[_Place], made: Sequence[_Place], fresh: Sequence[StateEntry]
+    pending: Sequence[_PendingEntry], new_pending: Sequence[_PendingEntry], new_entries: Sequence[StateEntry]
 ) -> Mapping[str, tuple[str, ...]]:
     found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
-    standing = [(place, place.earlier) for place in places if place.earlier is not None]
-    for place, entry in [*standing, *zip(made, fresh, strict=True)]:
-        for name in dict.fromkeys(place.named):
+    earlier = [(one_pending, one_pending.earlier) for one_pending in pending if one_pending.earlier is not None]
+    for one_pending, entry in [*earlier, *zip(new_pending, new_entries, strict=True)]:
+        for name in dict.fromkeys(one_pending.replaced_ids):
             if name != entry.id:
                 found[name] += (entry.id,)
     return found
@@ -428,4 +435,4 @@ def _successors_by_id(
 
 def _in_served_order(schema: StateSchema, entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
     position = {field.name: index for index, field in enumerate(schema.fields)}
-    return tuple(sorted(entries, key=lambda entry: (position[entry.field], age(entry))))
+    return tuple(sorted(entries, key=lambda entry: (position[entry.field], entry_number(entry))))

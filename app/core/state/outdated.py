@@ -10,7 +10,7 @@ from app.core.model.anchors import Anchor
 from app.core.text.repeating import is_only, repeats
 
 
-class Outdated:
+class OutdatedAnchors:
     """Superseded anchors by their message, each with the active anchor that finally replaced it."""
 
     def __init__(self, superseded: Sequence[Anchor], active: Iterable[Anchor] = ()) -> None:
@@ -25,7 +25,7 @@ class Outdated:
         last = next((self._last_successor(one) for one in found), None)
         return last if last is not None and last.status == "active" else None
 
-    def values(self, sentence: str, seq: int) -> frozenset[str] | None:
+    def outdated_values(self, sentence: str, seq: int) -> frozenset[str] | None:
         """The changed values in a sentence of a message, in lower case; ``None``: nothing of the sentence holds."""
         changed: set[str] = set()
         for one in self._by_seq.get(seq, ()):
@@ -38,13 +38,15 @@ class Outdated:
                 changed |= stale
         return frozenset(changed)
 
-    def says(self, text: str) -> bool:
+    def is_repeated_by(self, text: str) -> bool:
         """Whether a text says hardly more than a superseded anchor."""
         return any(is_only(text, one.content) for found in self._by_seq.values() for one in found)
 
-    def _last_successor(self, one: Anchor) -> Anchor:
-        seen = {one.id}
-        while (by := self._known.get(one.superseded_by) if one.superseded_by else None) and by.id not in seen:
-            seen.add(by.id)
-            one = by
-        return one
+    def _last_successor(self, anchor: Anchor) -> Anchor:
+        seen = {anchor.id}
+        while (
+            successor := self._known.get(anchor.superseded_by) if anchor.superseded_by else None
+        ) and successor.id not in seen:
+            seen.add(successor.id)
+            anchor = successor
+        return anchor

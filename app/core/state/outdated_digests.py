@@ -12,7 +12,7 @@ from app.core.text.memo import FIGURE, memoized
 from app.core.text.repeating import plain_of
 from app.core.text.sentences import sentences_read_once
 
-_LEAST: Final = 12  # characters; a shorter text says nothing that could be taken back
+_LEAST_CHARACTERS: Final = 12  # characters; a shorter text says nothing that could be taken back
 
 
 def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str]) -> list[ServableSegment]:
@@ -22,29 +22,31 @@ def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str])
         segments: The segments with their levels.
         quotes: The statements, verbatim, that were superseded later.
     """
-    gone = _gone_statements(tuple(quotes))
-    return [_without_outdated(segment, gone) for segment in segments] if gone else list(segments)
+    outdated = _outdated_statements(tuple(quotes))
+    return [_without_outdated(segment, outdated) for segment in segments] if outdated else list(segments)
 
 
 @memoized()
-def _gone_statements(quotes: tuple[str, ...]) -> _Gone | None:
-    statements = [plain for quote in quotes if len(plain := plain_of(quote)) >= _LEAST]
-    return _Gone(statements) if statements else None
+def _outdated_statements(quotes: tuple[str, ...]) -> _OutdatedStatements | None:
+    statements = [plain for quote in quotes if len(plain := plain_of(quote)) >= _LEAST_CHARACTERS]
+    return _OutdatedStatements(statements) if statements else None
 
 
-def _without_outdated(segment: ServableSegment, gone: _Gone) -> ServableSegment:
-    left = {
-        level: kept for level, text in segment.texts.items() if (kept := _text_without_outdated(text, gone)) is not None
+def _without_outdated(segment: ServableSegment, outdated: _OutdatedStatements) -> ServableSegment:
+    shortened = {
+        level: kept
+        for level, text in segment.texts.items()
+        if (kept := _text_without_outdated(text, outdated)) is not None
     }
-    return replace(segment, texts={**segment.texts, **left}) if left else segment
+    return replace(segment, texts={**segment.texts, **shortened}) if shortened else segment
 
 
 @memoized(FIGURE)
-def _text_without_outdated(text: str, gone: _Gone) -> str | None:
-    told = [_sentence(one) for one in sentences_read_once(text)]
-    kept = [one.text for one in told if not gone.repeated_by(one)]
+def _text_without_outdated(text: str, outdated: _OutdatedStatements) -> str | None:
+    all_sentences = [_sentence(one) for one in sentences_read_once(text)]
+    kept = [one.text for one in all_sentences if not outdated.repeated_by(one)]
     # ``None``: nothing is outdated.
-    return " ".join(kept) if len(kept) < len(told) else None
+    return " ".join(kept) if len(kept) < len(all_sentences) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def _sentence(text: str) -> _Sentence:
     return _Sentence(text, plain, frozenset(words), frozenset(words[1:-1]))
 
 
-class _Gone:
+class _OutdatedStatements:
     """Statements that were taken back.
 
     A text that contains another one has all its inner words (those with a space on both sides) as words. So only few
@@ -81,14 +83,17 @@ class _Gone:
             rarest = min(inner, key=lambda word: (counts[word], -len(word)), default=None)
             holding = self._without_inner if rarest is None else self._by_word[rarest]
             holding.append(statement)
-        self._telling = frozenset(self._by_word)
+        self._rarest_words = frozenset(self._by_word)
 
     def repeated_by(self, sentence: _Sentence) -> bool:
         """Whether a sentence says one of them, or a part of one."""
         plain = sentence.plain
-        if len(plain) < _LEAST:
+        if len(plain) < _LEAST_CHARACTERS:
             return False
         if sentence.inner <= self._words and plain in self._joined:
             return True
-        near = [*self._without_inner, *(one for word in self._telling & sentence.words for one in self._by_word[word])]
+        near = [
+            *self._without_inner,
+            *(one for word in self._rarest_words & sentence.words for one in self._by_word[word]),
+        ]
         return any(statement in plain for statement in near)

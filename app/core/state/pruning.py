@@ -12,22 +12,22 @@ from app.core.model.in_doubt import PARAGRAPH, marked
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import FieldRole, StateEntry, StateSchema
 from app.core.reading.cues import cues_of
-from app.core.state.thinning import fewer_statements, thinned
+from app.core.state.thinning import fewer_statements, thinned_texts
 from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
 
-_SPARED: Final = 2
+_SPARED_NEWEST: Final = 2
 """How many of the newest entries of each field are only removed in the last round.
 
 Otherwise a state that is always full of facts would never serve tone and shared knowledge.
 """
-_FIRST: Final = 6
+_SPARED_FIRST_FACTS: Final = 6
 """How many of the oldest facts with exact values are only removed in the last round: a conversation is about what it
 began with."""
-_EARLIER: Final = 1 / 8
+_EARLIER_SHARE: Final = 1 / 8
 """The share of the earlier narrative, if a model has just written a new one and the earlier one is kept after it, in
 doubt. The share is kept as long as the new narrative can be shortened, since the earlier values are nowhere else."""
 _STEPS: Final = 64
@@ -62,12 +62,12 @@ def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, An
     return schema.model.model_validate(state).model_dump()
 
 
-def age(entry: StateEntry) -> int:
+def entry_number(entry: StateEntry) -> int:
     """The number in an entry's id: smaller is older."""
     return int(entry.id[1:])
 
 
-def most_tokens(schema: StateSchema, budgets: Budgets) -> int:
+def state_token_limit(schema: StateSchema, budgets: Budgets) -> int:
     """The most tokens of a state: its cap, or its planned size if it is one text, which is written anew each time."""
     return budgets.state_tokens if is_narrative_only(schema) else budgets.state_cap
 
@@ -151,9 +151,9 @@ def _steps(
 ) -> Iterator[_Step]:
     listed = _entries_of_roles(served, "fact", "open", "style", "known")
     yield from _removing_steps(entry for entry in listed if entry.in_doubt and entry.id not in doubted)
-    told = _entries_of_roles(served, "narrative")
-    earlier = [step for entry in told if entry.in_doubt for step in _steps_of_earlier_text(entry)]
-    most = _EARLIER * sum(len(entry.text) for entry in told) if written else 0
+    narratives = _entries_of_roles(served, "narrative")
+    earlier = [step for entry in narratives if entry.in_doubt for step in _steps_of_earlier_text(entry)]
+    most = _EARLIER_SHARE * sum(len(entry.text) for entry in narratives) if written else 0
     first = 0 if carried_over else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
     yield from earlier[:first]
     served = [entry for entry in served if not entry.in_doubt or entry.id in doubted]
@@ -163,7 +163,7 @@ def _steps(
         for step in _shortening_steps(schema, entry, bool(carried_over))
     ]
     shorter += earlier[first:]
-    gone = list(_removing_steps(_entries_of_roles(served, "narrative")))
+    narrative_removals = list(_removing_steps(_entries_of_roles(served, "narrative")))
     if not written:
         yield from shorter
     spared = (
@@ -180,16 +180,16 @@ def _steps(
             if ((entry.id in carried_over), (entry.id in spared)) == (is_carried_over, last_round)
         ]
         is_turn_of_narrative = last_round and is_carried_over == bool(carried_over)
-        manner = _entries_of_roles(pool, "style", "known")
-        yield from _removing_steps(entry for entry in manner if entry.id in doubles)
-        yield from _removing_steps(entry for entry in manner if entry.id not in doubles)
-        yield from gone if is_turn_of_narrative and not written else ()
+        style_entries = _entries_of_roles(pool, "style", "known")
+        yield from _removing_steps(entry for entry in style_entries if entry.id in doubles)
+        yield from _removing_steps(entry for entry in style_entries if entry.id not in doubles)
+        yield from narrative_removals if is_turn_of_narrative and not written else ()
         yield from _removing_steps(_entries_of_roles(pool, "open"))
         older, new = _older_and_new(_entries_of_roles(pool, "fact"), written)
         yield from _removing_steps(_first_and_newest_last(older) if last_round else _lasting_facts_last(older))
         yield from shorter if is_turn_of_narrative and written else ()
         yield from _removing_steps(_lasting_facts_last(new))
-        yield from gone if is_turn_of_narrative and written else ()
+        yield from narrative_removals if is_turn_of_narrative and written else ()
 
 
 def _older_and_new(facts: Iterable[StateEntry], written: Collection[str]) -> tuple[list[StateEntry], list[StateEntry]]:
@@ -206,7 +206,7 @@ def _lasting_facts_last(facts: Iterable[StateEntry]) -> list[StateEntry]:
 
 def _first_and_newest_last(facts: Sequence[StateEntry]) -> list[StateEntry]:
     # The first and the newest facts are removed last of all.
-    early, newest = facts[:-_SPARED], facts[-_SPARED:]
+    early, newest = facts[:-_SPARED_NEWEST], facts[-_SPARED_NEWEST:]
     return [*reversed(early[1:]), *newest[:-1], *early[:1], *newest[-1:]]
 
 
@@ -215,7 +215,7 @@ def _removing_steps(entries: Iterable[StateEntry]) -> Iterator[_Step]:
 
 
 def _entries_of_roles(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
-    return sorted((entry for entry in entries if entry.role in roles), key=age)
+    return sorted((entry for entry in entries if entry.role in roles), key=entry_number)
 
 
 def _shortening_steps(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
@@ -245,7 +245,9 @@ def _steps_of_narrative(entry: StateEntry) -> Iterator[_Step]:
 
 
 def _steps_of_whole_state(entry: StateEntry, *, older_first: bool) -> Iterator[_Step]:
-    return (_Step(entry=entry, shorter=_with_text(entry, text)) for text in thinned(entry, older_first=older_first))
+    return (
+        _Step(entry=entry, shorter=_with_text(entry, text)) for text in thinned_texts(entry, older_first=older_first)
+    )
 
 
 def _with_text(entry: StateEntry, text: str) -> StateEntry:
@@ -257,12 +259,12 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
     for entry in served:
         if entry.role != "narrative":
             fields[entry.field].append(entry)
-    return {entry.id for group in fields.values() for entry in sorted(group, key=age)[-_SPARED:]}
+    return {entry.id for group in fields.values() for entry in sorted(group, key=entry_number)[-_SPARED_NEWEST:]}
 
 
 def _first_with_values(served: Sequence[StateEntry]) -> set[str]:
     exact = (entry.id for entry in _entries_of_roles(served, "fact") if values(entry.text))
-    return set(islice(exact, _FIRST))
+    return set(islice(exact, _SPARED_FIRST_FACTS))
 
 
 def _first_goal_of_each_field(schema: StateSchema, served: Sequence[StateEntry]) -> set[str]:

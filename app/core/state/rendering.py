@@ -14,14 +14,14 @@ def render_text(schema: StateSchema, state: Mapping[str, Any], locale: str = "en
 
     If the last field of the schema is a text, it is about everything before it, and comes first, without a heading.
     """
-    story = next((field for field in schema.fields[-1:] if not field.is_list), None)
-    told = [str(state[story.name])] if story and state.get(story.name) else []
-    sections = (field for field in schema.fields if field is not story and state.get(field.name))
-    say = catalogue_of(locale)
-    return "\n\n".join([*told, *(_section(field, state[field.name], say) for field in sections)])
+    narrative_field = next((field for field in schema.fields[-1:] if not field.is_list), None)
+    opening = [str(state[narrative_field.name])] if narrative_field and state.get(narrative_field.name) else []
+    sections = (field for field in schema.fields if field is not narrative_field and state.get(field.name))
+    catalogue = catalogue_of(locale)
+    return "\n\n".join([*opening, *(_section(field, state[field.name], catalogue) for field in sections)])
 
 
-def _section(field: StateField, value: Any, say: Catalogue) -> str:
-    heading = say.word("state", field.name).capitalize()
+def _section(field: StateField, value: Any, catalogue: Catalogue) -> str:
+    heading = catalogue.word("state", field.name).capitalize()
     lines = [f"- {text}" for text in value] if field.is_list else [str(value)]
     return "\n".join([f"{heading}:", *lines])

@@ -19,12 +19,12 @@ from app.core.text.speakers import named, short_name
 from app.core.text.token_counts import estimate_text
 from app.core.validation.dates import inserted_before_end
 
-_BESIDE: Final = 2  # new entries get one part in so many of the tokens that were carried over
-_BETWEEN: Final = " "
+_NEW_ENTRIES_DIVISOR: Final = 2  # new entries get one part in so many of the tokens that were carried over
+_SEPARATOR: Final = " "
 _OPEN: Final[frozenset[AnchorType]] = frozenset({"unresolved_question", "commitment"})
 
 
-def in_schema(
+def entries_in_schema(
     entries: Sequence[StateEntry], schema: StateSchema, *, source: StateSchema, next_entry: int
 ) -> tuple[StateEntry, ...]:
     """The entries, moved to the fields of this schema.
@@ -42,16 +42,16 @@ def in_schema(
         entries = _narratives_as_facts(entries, schema, next_entry)
     moved = [(entry, _field_of(entry, schema)) for entry in entries]
     kept = [_moved_to_field(entry, field) for entry, field in moved if field.is_list]
-    told = [
+    joined = [
         _joined_entry(field, [entry for entry, target in moved if target is field and entry.in_doubt == in_doubt])
         for field in schema.fields
         if not field.is_list
         for in_doubt in (False, True)
     ]
-    return (*kept, *(entry for entry in told if entry is not None))
+    return (*kept, *(entry for entry in joined if entry is not None))
 
 
-def from_anchors(
+def entries_from_anchors(
     anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int, language: str | None
 ) -> list[StateEntry]:
     """The anchors as entries of the state, for a policy that serves no anchors.
@@ -69,7 +69,7 @@ def from_anchors(
                 id=f"{ID_LETTERS[field.role]}{number}",
                 field=field.name,
                 role=field.role,
-                text=_told_by_speaker(anchor, language),
+                text=_text_with_speaker(anchor, language),
                 from_seqs=(anchor.seq,),
                 since_version=version,
                 origins=(_origin_of(anchor),),
@@ -78,19 +78,21 @@ def from_anchors(
     return found
 
 
-def without_shown_anchors(
+def without_anchor_entries(
     entries: Sequence[StateEntry], anchors: Sequence[FoundAnchor], language: str | None
 ) -> tuple[StateEntry, ...]:
-    """The entries without those that ``from_anchors`` made of these anchors, which are served themselves again."""
-    told = {(anchor.seq, plain_of(_told_by_speaker(anchor, language))) for anchor in anchors}
-    return tuple(entry for entry in entries if not any((seq, plain_of(entry.text)) in told for seq in entry.from_seqs))
+    """The entries without those that ``entries_from_anchors`` made of these anchors, which are served again."""
+    anchor_texts = {(anchor.seq, plain_of(_text_with_speaker(anchor, language))) for anchor in anchors}
+    return tuple(
+        entry for entry in entries if not any((seq, plain_of(entry.text)) in anchor_texts for seq in entry.from_seqs)
+    )
 
 
-def _told_by_speaker(anchor: FoundAnchor, language: str | None) -> str:
-    said, name = " ".join(anchor.content.split()), short_name(anchor.said_by)
+def _text_with_speaker(anchor: FoundAnchor, language: str | None) -> str:
+    text, name = " ".join(anchor.content.split()), short_name(anchor.said_by)
     if anchor.said_at:
-        said = inserted_before_end(said, said_on(anchor.said_at.date(), said))
-    return named(name, said) if name and not anchor.pasted else quoted(said, _origin_of(anchor), language)
+        text = inserted_before_end(text, said_on(anchor.said_at.date(), text))
+    return named(name, text) if name and not anchor.pasted else quoted(text, _origin_of(anchor), language)
 
 
 def _origin_of(anchor: FoundAnchor) -> Origin:
@@ -102,11 +104,11 @@ def requested_state_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, c
     planned = budgets.state_tokens
     if not carried:
         return planned
-    told = sum(estimate_text(entry.text) for entry in entries)
-    return max(planned, told + max(planned, told) // _BESIDE)
+    carried_tokens = sum(estimate_text(entry.text) for entry in entries)
+    return max(planned, carried_tokens + max(planned, carried_tokens) // _NEW_ENTRIES_DIVISOR)
 
 
-def next_after(entries: Sequence[StateEntry], next_entry: int) -> int:
+def next_entry_number(entries: Sequence[StateEntry], next_entry: int) -> int:
     """The number of the next new entry after these entries."""
     return max([next_entry, *(int(entry.id[1:]) + 1 for entry in entries)])
 
@@ -155,7 +157,7 @@ def _joined_entry(field: StateField, entries: Sequence[StateEntry]) -> StateEntr
         return first
     return replace(
         first,
-        text=_BETWEEN.join(closed(entry.text) for entry in ordered),
+        text=_SEPARATOR.join(closed(entry.text) for entry in ordered),
         from_seqs=tuple(sorted({seq for entry in ordered for seq in entry.from_seqs})),
         origins=tuple(sorted({origin for entry in ordered for origin in entry.origins})),
         since_version=min(entry.since_version for entry in ordered),

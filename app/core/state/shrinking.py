@@ -42,7 +42,7 @@ from app.core.reading.tool_data_lines import (
     records_in,
     terse,
 )
-from app.core.state.pruning import age, state_of
+from app.core.state.pruning import entry_number, state_of
 from app.core.summarizer.offline.earlier_entries import entry_worth
 from app.core.summarizer.offline.items import entry_tokens, joined_clauses, label_and_clauses
 from app.core.text.memo import memoized
@@ -51,19 +51,21 @@ from app.core.text.words import stems
 _RECENT: Final = 0.25  # by how much the newest entry's worth is raised; older ones get less, the oldest nothing
 _SIGNS: Final = 4  # characters per token, for estimating the cost of a text
 _MOST_CLAUSES: Final = 100_000  # a bound for numbering clauses
-_NEWS: Final = 0.6  # the least share of a clause's worth that has to be new; clauses with less come last
-_NEXT_CALL: Final = 2.2  # the factor for data of tools, in place of that for age: no other text repeats it
+_NEW_SHARE: Final = 0.6  # the least share of a clause's worth that has to be new; clauses with less come last
+_TOOL_DATA_FACTOR: Final = 2.2  # the factor for data of tools, in place of that for age: no other text repeats it
 _ABOUT: Final = 0.5  # the increase for an id next to a name that was talked about; it falls with the distance
 _NEAR: Final = 2  # tokens: the search for how much fits ends this close
 
 _GUESSES: Final = 4  # how often the room is guessed from what was too much or left over; then the range is halved
 
-_ASKED: Final = 2.0  # the increase for an entry that says all that is asked for; in proportion if it says a part
+_RELEVANCE_FACTOR: Final = (
+    2.0  # the increase for an entry that says all that is asked for; in proportion if it says a part
+)
 
 Over = Callable[[Mapping[str, Any]], int]
 """Says by how many tokens a state, in the shape of its schema's model, is too large; 0 or negative if it fits."""
 
-NO_LINES: Final[Mapping[str, int]] = {}
+NO_WHOLE_ENTRIES: Final[Mapping[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +84,14 @@ class _Clause:
     """The option without which this one says nothing, such as the id of a record for the record's other words."""
 
 
-def shrunk(
+def shrunk_entries(
     schema: StateSchema,
     entries: Sequence[StateEntry],
     *,
     over: Over,
-    said: Iterable[str] = (),
-    heard: Iterable[str] = (),
-    asked: Callable[[str], float] | None = None,
+    served_texts: Iterable[str] = (),
+    covered_texts: Iterable[str] = (),
+    relevance: Callable[[str], float] | None = None,
 ) -> tuple[StateEntry, ...]:
     """The entries, or clauses of them, that tell most within the room; in the same order.
 
@@ -97,56 +99,64 @@ def shrunk(
         schema: The schema of the state.
         entries: The entries in served order.
         over: By how many tokens a state is too large; called a logarithmic number of times.
-        said: See ``telling_most``.
-        heard: See ``telling_most``.
-        asked: See ``telling_most``.
+        served_texts: See ``most_informative``.
+        covered_texts: See ``most_informative``.
+        relevance: See ``most_informative``.
     """
-    return telling_most(
-        entries, over=lambda kept: over(state_of(schema, kept)), said=said, heard=heard, asked=asked, lines=NO_LINES
+    return most_informative(
+        entries,
+        over=lambda kept: over(state_of(schema, kept)),
+        served_texts=served_texts,
+        covered_texts=covered_texts,
+        relevance=relevance,
+        whole_tokens=NO_WHOLE_ENTRIES,
     )
 
 
-def telling_most(
+def most_informative(
     entries: Sequence[StateEntry],
     *,
     over: Callable[[Sequence[StateEntry]], int],
-    said: Iterable[str],
-    heard: Iterable[str],
-    asked: Callable[[str], float] | None,
-    lines: Mapping[str, int],
+    served_texts: Iterable[str],
+    covered_texts: Iterable[str],
+    relevance: Callable[[str], float] | None,
+    whole_tokens: Mapping[str, int],
 ) -> tuple[StateEntry, ...]:
     """The entries, or clauses of them, that tell most within the room; in the same order.
 
     Args:
         entries: The entries in served order.
         over: By how many tokens these are too large; called a logarithmic number of times.
-        said: Texts served beside the state: the state need not repeat them, and data mentioned in them is worth more.
-        heard: Further texts of the talk, not served beside the state: data mentioned in them is worth more.
-        asked: How much a text says about the question, from 0 to 1, which increases its worth. ``None``: there is no
-            question.
-        lines: The tokens, by id, of entries that are kept word for word or not at all.
+        served_texts: Texts served next to the state: it need not repeat them, and data mentioned in them is worth more.
+        covered_texts: Further texts of the talk, not served beside the state: data mentioned in them is worth more.
+        relevance: How much a text says about the question, from 0 to 1, which increases its worth. ``None``: there is
+            no question.
+        whole_tokens: The tokens, by id, of entries that are kept word for word or not at all.
     """
     excess = over(entries)
     if excess > 0 and any(entry.in_doubt for entry in entries):
-        entries = _without_most_doubtful(entries, over, asked)
+        entries = _without_most_doubtful(entries, over, relevance)
         excess = over(entries)
     if excess <= 0:
         return tuple(entries)
-    of_state = [entry for entry in entries if entry.id not in lines]
-    clauses = [*_clauses(of_state, "\n".join(said), heard, asked), *_clauses_of_whole_entries(entries, lines, asked)]
-    dearest_first = sorted(clauses, key=_dearness)
-    room = sum(clause.option.cost() for clause in clauses)
-    low, high, best, tries = 0, room + _NEAR, tuple[StateEntry, ...](), 0
+    of_state = [entry for entry in entries if entry.id not in whole_tokens]
+    clauses = [
+        *_clauses(of_state, "\n".join(served_texts), covered_texts, relevance),
+        *_clauses_of_whole_entries(entries, whole_tokens, relevance),
+    ]
+    best_first = sorted(clauses, key=_worth_order)
+    max_tokens = sum(clause.option.cost() for clause in clauses)
+    low, high, best, tries = 0, max_tokens + _NEAR, tuple[StateEntry, ...](), 0
     while high - low > _NEAR and not -_NEAR < excess <= 0:
-        room, tries = room - excess, tries + 1
-        if tries > _GUESSES or not low < room < high:
-            room = (low + high) // 2
-        kept = _chosen_entries(entries, clauses, dearest_first, room)
+        max_tokens, tries = max_tokens - excess, tries + 1
+        if tries > _GUESSES or not low < max_tokens < high:
+            max_tokens = (low + high) // 2
+        kept = _chosen_entries(entries, clauses, best_first, max_tokens)
         excess = over(_with_data_under_one_label(kept))
         if excess > 0:
-            high = room
+            high = max_tokens
         else:
-            low, best = room, kept
+            low, best = max_tokens, kept
     return _with_data_under_one_label(
         _unshortened_newest_first(entries, best, lambda kept: over(_with_data_under_one_label(kept)) <= 0)
     )
@@ -155,18 +165,18 @@ def telling_most(
 def _without_most_doubtful(
     entries: Sequence[StateEntry],
     over: Callable[[Sequence[StateEntry]], int],
-    asked: Callable[[str], float] | None,
+    relevance: Callable[[str], float] | None,
 ) -> Sequence[StateEntry]:
-    told = {entry.id: asked(entry.text) if asked else 0.0 for entry in entries if entry.in_doubt}
-    least_first = sorted(told, key=told.__getitem__)
+    relevance_by_id = {entry.id: relevance(entry.text) if relevance else 0.0 for entry in entries if entry.in_doubt}
+    least_first = sorted(relevance_by_id, key=relevance_by_id.__getitem__)
 
     def without(count: int) -> list[StateEntry]:
         gone = frozenset(least_first[:count])
         return [entry for entry in entries if entry.id not in gone]
 
-    enough = bisect_left(range(len(told) + 1), True, key=lambda count: over(without(count)) <= 0)  # noqa: FBT003
+    enough = bisect_left(range(len(relevance_by_id) + 1), True, key=lambda count: over(without(count)) <= 0)  # noqa: FBT003
     # If removing all is not enough, those that answer the question stay for now: they are chosen from last.
-    return without(enough if enough <= len(told) else sum(not share for share in told.values()))
+    return without(enough if enough <= len(relevance_by_id) else sum(not share for share in relevance_by_id.values()))
 
 
 def _with_data_under_one_label(entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
@@ -176,8 +186,8 @@ def _with_data_under_one_label(entries: Sequence[StateEntry]) -> tuple[StateEntr
         label, clauses = label_and_clauses(entry.text)
         before = joined[-1] if joined else None
         if before is not None and before.field == entry.field and _is_data(label) and before.text.startswith(label):
-            told = as_records([*label_and_clauses(before.text)[1], *clauses])
-            joined[-1] = replace(before, text=joined_clauses(label, told))
+            records = as_records([*label_and_clauses(before.text)[1], *clauses])
+            joined[-1] = replace(before, text=joined_clauses(label, records))
         else:
             joined.append(entry)
     return tuple(joined)
@@ -187,7 +197,7 @@ def _unshortened_newest_first(
     entries: Sequence[StateEntry], kept: Sequence[StateEntry], fits: Callable[[Sequence[StateEntry]], bool]
 ) -> tuple[StateEntry, ...]:
     whole = {entry.id: entry for entry in entries}
-    for entry in sorted(kept, key=age, reverse=True):
+    for entry in sorted(kept, key=entry_number, reverse=True):
         wider = [whole[one.id] if one.id == entry.id else one for one in kept]
         if wider != list(kept) and fits(wider):
             kept = wider
@@ -195,27 +205,27 @@ def _unshortened_newest_first(
 
 
 def _chosen_entries(
-    entries: Sequence[StateEntry], clauses: Sequence[_Clause], dearest_first: Sequence[_Clause], room: int
+    entries: Sequence[StateEntry], clauses: Sequence[_Clause], best_first: Sequence[_Clause], max_tokens: int
 ) -> tuple[StateEntry, ...]:
     """The entries with most worth per token; those that only repeat others come last."""
-    told, chosen, later = Told(), set[int](), list[_Clause]()
-    for is_again in (False, True):
-        for clause in later if is_again else dearest_first:
+    chosen_content, chosen, later = Told(), set[int](), list[_Clause]()
+    for is_second_round in (False, True):
+        for clause in later if is_second_round else best_first:
             option = clause.option
-            is_left = clause.after is not None and clause.after not in chosen
-            if option.cost() > room or (is_again and is_left):
+            lacks_head = clause.after is not None and clause.after not in chosen
+            if option.cost() > max_tokens or (is_second_round and lacks_head):
                 continue
-            if not is_again and (
+            if not is_second_round and (
                 clause.entry.in_doubt
-                or is_left
-                or told.repeats(option.stems)
-                or told.worth(option) < _NEWS * option.worth.total
+                or lacks_head
+                or chosen_content.repeats(option.stems)
+                or chosen_content.worth(option) < _NEW_SHARE * option.worth.total
             ):
                 later.append(clause)
                 continue
-            room -= option.cost()
+            max_tokens -= option.cost()
             chosen.add(option.key)
-            told.take(option)
+            chosen_content.take(option)
     of_entry: defaultdict[int, list[_Clause]] = defaultdict(list)
     for clause in clauses:
         if clause.option.key in chosen:
@@ -223,7 +233,7 @@ def _chosen_entries(
     return tuple(_shortened_entry(entry, of_entry[id(entry)]) for entry in entries if id(entry) in of_entry)
 
 
-def _dearness(clause: _Clause) -> tuple[bool, float, int]:
+def _worth_order(clause: _Clause) -> tuple[bool, float, int]:
     return clause.entry.in_doubt, -clause.option.worth.total / clause.option.cost(), clause.option.key
 
 
@@ -239,53 +249,58 @@ def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
 
 
 def _clauses(
-    entries: Sequence[StateEntry], said: str, heard: Iterable[str], asked: Callable[[str], float] | None
+    entries: Sequence[StateEntry],
+    served_text: str,
+    covered_texts: Iterable[str],
+    relevance: Callable[[str], float] | None,
 ) -> list[_Clause]:
     """All clauses. Data loses the names of its values, and each value is kept once, where it is worth most."""
     newest_first = _newest_first(entries)
-    apart = [
+    texts = [
         (entry, label, text)
         for entry in entries
         for label, clauses in [label_and_clauses(entry.text)]
         for clause in clauses
         for text in (records_in(clause) if _lists_values(label, clause) else [clause])
     ]
-    data = [(entry, text) for entry, label, text in apart if _lists_values(label, text)]
+    data = [(entry, text) for entry, label, text in texts if _lists_values(label, text)]
     # Only the worth of data and calls depends on what was talked about.
-    is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
-    talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
-    mentioned = talk | said_twice(parse_line(text) for _, text in data)
-    meant = _mention_factors(data, talk)
+    needs_talk = any(_is_data(label) or is_call(text) for _, label, text in texts)
+    talk_words = words_said(
+        [served_text, *covered_texts, *(text for _, label, text in texts if not _is_data(label))] if needs_talk else ()
+    )
+    mentioned = talk_words | said_twice(parse_line(text) for _, text in data)
+    mention_factors = _mention_factors(data, talk_words)
     worths = {
-        (entry.id, text): meant[entry.id, text] * worth_of_data(parse_line(text), mentioned).total
+        (entry.id, text): mention_factors[entry.id, text] * worth_of_data(parse_line(text), mentioned).total
         for entry, text in data
     }
-    told: set[str] = set()
+    stated_values: set[str] = set()
     heads = heads_of(text for _, text in data)
     short = {
-        (entry.id, text): terse(text, told, amounts=False, heads=heads)
+        (entry.id, text): terse(text, stated_values, amounts=False, heads=heads)
         for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
-    raised = _factors_by_age_and_question(entries, asked)
+    factors = _factors_by_age_and_question(entries, relevance)
     found: list[_Clause] = []
-    for number, (entry, label, text) in enumerate(apart):
+    for number, (entry, label, text) in enumerate(texts):
         first = _MOST_CLAUSES * newest_first[entry.id]
         lists = _lists_values(label, text)
-        lead, parts = short[entry.id, text] if lists else ("", [text] if text not in said else [])
+        lead, parts = short[entry.id, text] if lists else ("", [text] if text not in served_text else [])
         if lists:
-            told_of = list(_worths_of_parts(parts, mentioned, talk, meant[entry.id, text]))
+            worths_and_stems = list(_worths_of_parts(parts, mentioned, talk_words, mention_factors[entry.id, text]))
         elif is_call(text):
-            told_of = [(worth_of_action(text, mentioned), parse_line(text).stems)]
+            worths_and_stems = [(worth_of_action(text, mentioned), parse_line(text).stems)]
         else:
-            told_of = [_worth_and_stems(entry.role, f"{label}{text}", text)]
+            worths_and_stems = [_worth_and_stems(entry.role, f"{label}{text}", text)]
         head = None
-        for part, (worth, stems_of_it) in zip(parts, told_of, strict=False):
+        for part, (worth, part_stems) in zip(parts, worths_and_stems, strict=False):
             option = _option(
                 first + len(found),
                 part,
-                worth.times(_NEXT_CALL if lists or is_call(text) else raised[entry.id]),
-                stems_of_it,
-                beside=_tokens(lead) / len(parts) if lead else 0.0,
+                worth.times(_TOOL_DATA_FACTOR if lists or is_call(text) else factors[entry.id]),
+                part_stems,
+                added_tokens=_tokens(lead) / len(parts) if lead else 0.0,
             )
             clause = _Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option)
             if lists and parse_line(part).codes:
@@ -297,60 +312,66 @@ def _clauses(
 
 
 def _clauses_of_whole_entries(
-    entries: Sequence[StateEntry], lines: Mapping[str, int], asked: Callable[[str], float] | None
+    entries: Sequence[StateEntry], whole_tokens: Mapping[str, int], relevance: Callable[[str], float] | None
 ) -> Iterator[_Clause]:
     """One clause for each entry that is kept word for word. Among clauses of equal worth these are removed first."""
-    whole = [entry for entry in entries if entry.id in lines]
-    newest_first, raised = _newest_first(whole), _factors_by_age_and_question(whole, asked)
+    whole = [entry for entry in entries if entry.id in whole_tokens]
+    newest_first, factors = _newest_first(whole), _factors_by_age_and_question(whole, relevance)
     for entry in whole:
         label, _ = label_and_clauses(entry.text)
-        worth, stems_of_it = _worth_and_stems(entry.role, entry.text, entry.text[len(label) :])
-        tokens = lines[entry.id]
+        worth, entry_stems = _worth_and_stems(entry.role, entry.text, entry.text[len(label) :])
+        tokens = whole_tokens[entry.id]
         option = Option(
             key=_MOST_CLAUSES * len(entries) + newest_first[entry.id],
-            worth=worth.times(raised[entry.id]),
-            stems=stems_of_it,
+            worth=worth.times(factors[entry.id]),
+            stems=entry_stems,
             size=_SIGNS * tokens,
-            cost=partial(lines.__getitem__, entry.id),
+            cost=partial(whole_tokens.__getitem__, entry.id),
         )
         yield _Clause(entry=entry, label="", lead="", number=0, text=entry.text, option=option)
 
 
 def _newest_first(entries: Sequence[StateEntry]) -> dict[str, int]:
-    return {entry.id: place for place, entry in enumerate(sorted(entries, key=age, reverse=True))}
+    return {entry.id: place for place, entry in enumerate(sorted(entries, key=entry_number, reverse=True))}
 
 
 def _factors_by_age_and_question(
-    entries: Sequence[StateEntry], asked: Callable[[str], float] | None
+    entries: Sequence[StateEntry], relevance: Callable[[str], float] | None
 ) -> dict[str, float]:
     newest_first = _newest_first(entries)
     return {
         entry.id: (1 + _RECENT * (1 - newest_first[entry.id] / len(entries)))
-        * (1 + _ASKED * asked(entry.text) if asked else 1.0)
+        * (1 + _RELEVANCE_FACTOR * relevance(entry.text) if relevance else 1.0)
         for entry in entries
     }
 
 
-def _mention_factors(data: Sequence[tuple[StateEntry, str]], talk: Collection[str]) -> dict[tuple[str, str], float]:
+def _mention_factors(
+    data: Sequence[tuple[StateEntry, str]], talk_words: Collection[str]
+) -> dict[tuple[str, str], float]:
     found: dict[tuple[str, str], float] = {}
     for name, group in groupby(data, lambda one: group_key(one[1])):
         records = list(group)
-        factors = relevances([parse_line(text) for _, text in records], talk) if name else [1.0] * len(records)
+        factors = relevances([parse_line(text) for _, text in records], talk_words) if name else [1.0] * len(records)
         found.update(((entry.id, text), factor) for (entry, text), factor in zip(records, factors, strict=True))
     return found
 
 
 def _worths_of_parts(
-    parts: Sequence[str], mentioned: Collection[str], talk: Collection[str], meant: float
+    parts: Sequence[str], mentioned: Collection[str], talk_words: Collection[str], mention_factor: float
 ) -> Iterator[tuple[Worth, frozenset[str]]]:
     lines = [parse_line(part) for part in parts]
-    said = [place for place, line in enumerate(lines) if any(is_mentioned(one, talk) for one in _spoken_names(line))]
+    mentioned_places = [
+        place for place, line in enumerate(lines) if any(is_mentioned(one, talk_words) for one in _spoken_names(line))
+    ]
     head = next((place for place, line in enumerate(lines) if line.codes), None)
     for place, (line, worth) in enumerate(zip(lines, worths_of_data(lines, mentioned), strict=True)):
         # An id after a name that was talked about belongs to that name.
-        near = min((abs(place - other) for other in said if other != place), default=0)
+        near = min((abs(place - other) for other in mentioned_places if other != place), default=0)
         yield (
-            worth.times(meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)),
+            worth.times(
+                mention_factor * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)
+            ),
             line.stems,
         )
 
@@ -382,6 +403,6 @@ def _tokens(text: str) -> int:
     return entry_tokens(text)
 
 
-def _option(key: int, text: str, worth: Worth, said_by_it: frozenset[str], *, beside: float) -> Option:
-    tokens = math.ceil(_tokens(text) + beside)
-    return Option(key=key, worth=worth, stems=said_by_it, size=_SIGNS * tokens, cost=lambda: tokens)
+def _option(key: int, text: str, worth: Worth, stems: frozenset[str], *, added_tokens: float) -> Option:
+    tokens = math.ceil(_tokens(text) + added_tokens)
+    return Option(key=key, worth=worth, stems=stems, size=_SIGNS * tokens, cost=lambda: tokens)

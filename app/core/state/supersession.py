@@ -20,19 +20,19 @@ from app.core.model.candidate import CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.state import FieldRole, StateEntry
 from app.core.reading.cues import cues_of
-from app.core.state.outdated import Outdated
+from app.core.state.outdated import OutdatedAnchors
 from app.core.text.sameness import canonical, covers
 from app.core.text.sentences import sentences
 from app.core.text.speakers import label_of, labels_of
 from app.core.text.words import FRAME_STEMS
 from app.core.validation.orders import orders_in
 
-_STATES: Final = frozenset({"fact", "open"})
+_CORRECTABLE_ROLES: Final = frozenset({"fact", "open"})
 _POSTINGS: Final = 64  # the most entries per word that are looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Superseding:
+class SupersedingItems:
     """The items of a candidate, with the entries and items that they replace."""
 
     items: tuple[CandidateItem, ...]
@@ -47,8 +47,8 @@ def supersede(
     span: Sequence[Message],
     dropped: Collection[str] = (),
     anchors: Sequence[FoundAnchor] = (),
-    outdated: Outdated | None = None,
-) -> Superseding:
+    outdated: OutdatedAnchors | None = None,
+) -> SupersedingItems:
     """Find all that the items of a candidate replace, among earlier entries and among each other.
 
     What superseded anchors say is removed from the state too. It is replaced by an item from the message of the newer
@@ -65,21 +65,21 @@ def supersede(
     """
     messages = {message.seq: message for message in span}
     stated = {canonical(item.text) for item in items}
-    told = [entry for entry in entries if entry.role in _STATES and entry.id not in dropped]
-    held = [entry for entry in told if not anchors_say(anchors, entry)]
-    open_entries = [entry for entry in held if canonical(entry.text) not in stated]
+    correctable = [entry for entry in entries if entry.role in _CORRECTABLE_ROLES and entry.id not in dropped]
+    unanchored = [entry for entry in correctable if not anchors_say(anchors, entry)]
+    open_entries = [entry for entry in unanchored if canonical(entry.text) not in stated]
     speakers = _speakers(span)
-    index = _Texts([entry.text for entry in open_entries], speakers)
+    index = _TextIndex([entry.text for entry in open_entries], speakers)
     completed: list[CandidateItem] = []
     for item in items:
         found: list[str] = []
-        if roles[item.field] in _STATES:
+        if roles[item.field] in _CORRECTABLE_ROLES:
             untrue = (open_entries[place] for place in index.outdated_by(item, messages))
-            found = [entry.id for entry in untrue if not _is_said_again(entry.text, items)]
+            found = [entry.id for entry in untrue if not _is_repeated(entry.text, items)]
         completed.append(_with_replaced_entries(item, found))
-    corrected = _Corrected(_superseding_among_items(completed, roles, messages, speakers), held, roles)
+    corrected = _CandidateCorrection(_superseding_among_items(completed, roles, messages, speakers), unanchored, roles)
     if outdated is not None:
-        corrected.clear(outdated)
+        corrected.replace_outdated(outdated)
     return corrected.result()
 
 
@@ -87,20 +87,22 @@ def _with_replaced_entries(item: CandidateItem, entries: Sequence[str]) -> Candi
     return replace(item, replaces=tuple(dict.fromkeys([*item.replaces, *entries]))) if entries else item
 
 
-class _Corrected:
+class _CandidateCorrection:
     """The items of a candidate, without those that only repeat superseded anchors."""
 
-    def __init__(self, known: Superseding, entries: Sequence[StateEntry], roles: Mapping[str, FieldRole]) -> None:
-        self._items = list(known.items)
-        self._older = {place: list(found) for place, found in known.older.items()}
+    def __init__(
+        self, superseding: SupersedingItems, entries: Sequence[StateEntry], roles: Mapping[str, FieldRole]
+    ) -> None:
+        self._items = list(superseding.items)
+        self._older = {place: list(found) for place, found in superseding.older.items()}
         self._gone: set[int] = set()
         self._entries = entries
         self._roles = roles
 
-    def clear(self, outdated: Outdated) -> None:
+    def replace_outdated(self, outdated: OutdatedAnchors) -> None:
         """Replace what only repeats a superseded anchor by the anchor that replaced it."""
         for place, item in enumerate(tuple(self._items)):
-            after = outdated.successor(item.text, item.from_seqs) if self._stands_with_sources(place) else None
+            after = outdated.successor(item.text, item.from_seqs) if self._is_present_with_sources(place) else None
             if after is not None and self._is_before(place, after.seq):
                 self._replace_by_anchor(after, untrue=[place], stale=[])
         for entry in self._entries:
@@ -112,7 +114,7 @@ class _Corrected:
         staying = [item for place, item in enumerate(self._items) if place not in {*self._gone, *untrue}]
         settled = {entry for item in self._items for entry in item.replaces}
         stale = [one for one in stale if one.id not in settled and max(one.from_seqs, default=0) < anchor.seq]
-        stale = [one for one in stale if not _is_said_again(one.text, staying)]
+        stale = [one for one in stale if not _is_repeated(one.text, staying)]
         if orders_in(anchor.content) or not (stale or untrue):
             return  # words that give orders are never stored as a fact
         place = next(
@@ -126,32 +128,32 @@ class _Corrected:
         self._older.setdefault(place, []).extend(self._items[old] for old in untrue)
         self._gone.update(untrue)
 
-    def result(self) -> Superseding:
+    def result(self) -> SupersedingItems:
         """The items that are left, with what they replace."""
         return _superseding_without(self._items, self._gone, self._older)
 
-    def _stands_with_sources(self, place: int) -> bool:
+    def _is_present_with_sources(self, place: int) -> bool:
         item = self._items[place]
-        return place not in self._gone and self._roles[item.field] in _STATES and bool(item.from_seqs)
+        return place not in self._gone and self._roles[item.field] in _CORRECTABLE_ROLES and bool(item.from_seqs)
 
     def _is_before(self, place: int, seq: int) -> bool:
-        return self._stands_with_sources(place) and max(self._items[place].from_seqs) < seq
+        return self._is_present_with_sources(place) and max(self._items[place].from_seqs) < seq
 
     def _is_of_message(self, place: int, seq: int) -> bool:
-        return self._stands_with_sources(place) and seq in self._items[place].from_seqs
+        return self._is_present_with_sources(place) and seq in self._items[place].from_seqs
 
 
 def _superseding_without(
     items: Sequence[CandidateItem], gone: Collection[int], older: Mapping[int, Sequence[CandidateItem]]
-) -> Superseding:
+) -> SupersedingItems:
     kept = [place for place in range(len(items)) if place not in gone]
-    return Superseding(
+    return SupersedingItems(
         items=tuple(items[place] for place in kept),
         older={new: tuple(older[place]) for new, place in enumerate(kept) if older.get(place)},
     )
 
 
-class _Texts:
+class _TextIndex:
     """Texts, looked up by their words and by the kinds of things that they name; speakers' names are ignored."""
 
     def __init__(self, texts: Sequence[str], speakers: Collection[str]) -> None:
@@ -163,9 +165,9 @@ class _Texts:
                 self._places[key].append(place)
 
     def outdated_by(
-        self, item: CandidateItem, messages: Mapping[int, Message], may: Callable[[int], bool] = lambda _: True
+        self, item: CandidateItem, messages: Mapping[int, Message], is_allowed: Callable[[int], bool] = lambda _: True
     ) -> list[int]:
-        """The places of the texts that an item makes untrue, in order; only places that ``may`` allows are considered.
+        """The places of the texts that an item makes untrue, in order; only places that ``is_allowed`` accepts count.
 
         The correcting words may be in the item's source messages only.
         """
@@ -174,10 +176,14 @@ class _Texts:
         corrections = _corrections_of(item, messages)
         gone = frozenset[str]().union(*map(given_up, corrections))
         changing = any(not is_addition(sentence) for sentence in corrections)
-        said = self._without_label(item.text)
-        keys = {*_keys(said), *gone, *given_up(said)}
+        text = self._without_label(item.text)
+        keys = {*_keys(text), *gone, *given_up(text)}
         about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})
-        return [place for place in about if may(place) and _outdates(said, self._texts[place], gone, changing=changing)]
+        return [
+            place
+            for place in about
+            if is_allowed(place) and _outdates(text, self._texts[place], gone, changing=changing)
+        ]
 
     def _without_label(self, text: str) -> str:
         label = label_of(text)
@@ -218,25 +224,25 @@ def _superseding_among_items(
     roles: Mapping[str, FieldRole],
     messages: Mapping[int, Message],
     speakers: Collection[str],
-) -> Superseding:
+) -> SupersedingItems:
     gone: set[int] = set()
     older: defaultdict[int, list[CandidateItem]] = defaultdict(list)
-    index = _Texts([item.text for item in items], speakers)
+    index = _TextIndex([item.text for item in items], speakers)
     for place, item in enumerate(items):
-        if roles[item.field] not in _STATES or not item.from_seqs or not _corrections_of(item, messages):
+        if roles[item.field] not in _CORRECTABLE_ROLES or not item.from_seqs or not _corrections_of(item, messages):
             continue
-        for other in index.outdated_by(item, messages, partial(_is_older_and_stands, items, place, gone)):
+        for other in index.outdated_by(item, messages, partial(_is_older_and_present, items, place, gone)):
             gone.add(other)
             older[place].append(items[other])
     return _superseding_without(items, gone, older)
 
 
-def _is_older_and_stands(items: Sequence[CandidateItem], place: int, gone: Collection[int], other: int) -> bool:
+def _is_older_and_present(items: Sequence[CandidateItem], place: int, gone: Collection[int], other: int) -> bool:
     item, early = items[place], items[other]
     if other == place or other in gone or early.field != item.field or not early.from_seqs:
         return False
     return max(early.from_seqs) < max(item.from_seqs)
 
 
-def _is_said_again(text: str, items: Sequence[CandidateItem]) -> bool:
+def _is_repeated(text: str, items: Sequence[CandidateItem]) -> bool:
     return any(covers(item.text, text) or covers(text, item.text) for item in items)

@@ -19,7 +19,7 @@ from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.reading.cues import Cue, cues_of
 from app.core.reading.labels import role_of
 from app.core.reading.scoring import OPENING
-from app.core.state.outdated import Outdated
+from app.core.state.outdated import OutdatedAnchors
 from app.core.summarizer.offline.items import label_and_clauses
 from app.core.summarizer.offline.narrative_states import (
     is_narrative_only,
@@ -36,10 +36,10 @@ from app.core.text.words import stems
 from app.core.validation.lost_values import ServedValues, critical_values
 from app.core.validation.verified_state import VerifiedState
 
-_OTHERWISE: Final = 0.5  # the share of a statement's words by which a new text counts as a new version of it
-_AGAIN: Final = 0.85  # the share of its words and values by which a new text counts as a repetition
+_REPHRASED_SHARE: Final = 0.5  # the share of a statement's words by which a new text counts as a new version of it
+_REPEATED_SHARE: Final = 0.85  # the share of its words and values by which a new text counts as a repetition
 _CHANGES: Final[frozenset[Cue]] = frozenset({"correction", "update"})
-_SO_FAR: Final = 0  # the number, in place of a message's, of a quote from the state so far
+_EARLIER_STATE: Final = 0  # the number, in place of a message's, of a quote from the state so far
 _MOST_LOST: Final = 2_000  # the most values of one chunk that are checked
 
 
@@ -60,13 +60,15 @@ def with_quotes(
     an entry of their own, in doubt, which is served last. It records what such an entry of the state ``before`` said.
     """
     if is_narrative_only(schema):
-        earlier = [text for seq, text in quotes if seq == _SO_FAR] if at_end else []
-        now = [quote for quote in quotes if not at_end or quote[0] != _SO_FAR]
-        told = tuple(_narrative_with_quotes(entry, now, version, at_end=at_end) for entry in entries)
-        return (*told, _entry_of_lost_texts(schema, earlier, version, next_entry, before)) if earlier else told
+        earlier = [text for seq, text in quotes if seq == _EARLIER_STATE] if at_end else []
+        now = [quote for quote in quotes if not at_end or quote[0] != _EARLIER_STATE]
+        narratives = tuple(_narrative_with_quotes(entry, now, version, at_end=at_end) for entry in entries)
+        return (
+            (*narratives, _entry_of_lost_texts(schema, earlier, version, next_entry, before)) if earlier else narratives
+        )
     target = schema.home("fact")
     messages = {message.seq: message for message in span}
-    made = [
+    new_entries = [
         StateEntry(
             id=f"{ID_LETTERS[target.role]}{number}",
             field=target.name,
@@ -79,15 +81,15 @@ def with_quotes(
         for number, (seq, text) in enumerate(quotes, start=next_entry)
     ]
     last = max((place for place, entry in enumerate(entries) if entry.field == target.name), default=-1)
-    return (*entries[: last + 1], *made, *entries[last + 1 :]) if last >= 0 else (*made, *entries)
+    return (*entries[: last + 1], *new_entries, *entries[last + 1 :]) if last >= 0 else (*new_entries, *entries)
 
 
-def forgotten(
+def forgotten_statements(
     schema: StateSchema,
     before: Sequence[StateEntry],
     entries: Sequence[StateEntry],
     *,
-    room: int,
+    max_tokens: int,
     estimator: Estimator = "script",
 ) -> list[tuple[int, str]]:
     """Statements of the last narrative with exact values that the new one lacks, if the narrative is the whole state.
@@ -95,39 +97,39 @@ def forgotten(
     If there is no room for all, the newest come back, since older ones have more often changed. A statement that came
     back twice, and was shown to the model each time, does not come back again.
 
-    ``entries`` is the merged state, ``room`` the tokens for all of it.
+    ``entries`` is the merged state, ``max_tokens`` the tokens for all of it.
 
     Returns:
         Texts for ``with_quotes``, in order; empty if facts have a list, since entries are never forgotten.
     """
-    told = [
+    earlier = [
         text
         for entry in sorted(before, key=lambda one: not one.in_doubt)  # the part in doubt is the older one
         if entry.role == "narrative"
         for text in _sentences_with_speaker(entry.text)
         if not (entry.in_doubt and any(text in older for older in entry.superseded))
     ]
-    if not told or not is_narrative_only(schema):
+    if not earlier or not is_narrative_only(schema):
         return []
     present = ServedValues()
     for entry in entries:
         present.add(entry.text)
     bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
-    lost = _lost_texts(told[: -_MOST_LOST - 1 : -1], present, bags)
-    newest = first_fitting(lost, room, lambda text: estimate_text(text, estimator))
-    return [(_SO_FAR, text) for text in reversed(newest)]
+    lost = _lost_texts(earlier[: -_MOST_LOST - 1 : -1], present, bags)
+    newest = first_fitting(lost, max_tokens, lambda text: estimate_text(text, estimator))
+    return [(_EARLIER_STATE, text) for text in reversed(newest)]
 
 
-def _lost_texts(told: Sequence[str], present: ServedValues, bags: Sequence[frozenset[str]]) -> Iterator[str]:
+def _lost_texts(texts: Sequence[str], present: ServedValues, bags: Sequence[frozenset[str]]) -> Iterator[str]:
     now = [frozenset[str]().union(*bags)]
-    for text in told:
+    for text in texts:
         kinds = {value.kind for value in critical_values(text) if not present.holds(value)}
         # a changed statement seldom has the old words; if no value is a name, all words of the new text count together
-        if kinds and not _is_told_otherwise(text, now if kinds.isdisjoint(NAMING) else bags):
+        if kinds and not _is_rephrased(text, now if kinds.isdisjoint(NAMING) else bags):
             yield text
 
 
-def with_replaced_sentences(
+def with_restored_sentences(
     schema: StateSchema,
     verified: VerifiedState,
     *,
@@ -151,24 +153,24 @@ def with_replaced_sentences(
     ]
     present = [entry for entry in verified.entries if not entry.pruned]
     room = cap - sum(estimate_text(entry.text, estimator) for entry in present)
-    lost = forgotten(schema, before, present, room=room, estimator=estimator)
-    back = [text for _, text in lost if undated(text) not in false]  # the earlier text may have had false ones too
-    if not back:
+    lost = forgotten_statements(schema, before, present, max_tokens=room, estimator=estimator)
+    restored = [text for _, text in lost if undated(text) not in false]  # the earlier text may have had false ones too
+    if not restored:
         return verified
-    added = _entry_of_lost_texts(schema, back, version, next_entry, ())
+    added = _entry_of_lost_texts(schema, restored, version, next_entry, ())
     place = next((place for place, one in enumerate(present) if one.role == "narrative" and one.in_doubt), len(present))
     if place < len(present):
         added = replace(present[place], text=f"{present[place].text} {added.text}")
     entries = (*present[:place], added, *present[place + 1 :], *(entry for entry in verified.entries if entry.pruned))
     repairs = [
         Repair(field=added.field, reason="value_restored", before="", after=as_sentence(text), entry_id=added.id)
-        for text in back
+        for text in restored
     ]
     return replace(verified, entries=entries, repairs=(*verified.repairs, *repairs))
 
 
-def untold(
-    schema: StateSchema, before: Sequence[StateEntry], entries: Sequence[StateEntry], *, outdated: Outdated
+def missing_statements(
+    schema: StateSchema, before: Sequence[StateEntry], entries: Sequence[StateEntry], *, outdated: OutdatedAnchors
 ) -> list[tuple[int, str]]:
     """The statements of a text, just carried over from lists, that the new text made from it lacks, in order.
 
@@ -185,34 +187,35 @@ def untold(
     fresh = [text for entry in entries for text in statements(entry.text) if text not in known]
     bags = [(frozenset(stems(text)), not _CHANGES.isdisjoint(cues_of(text))) for text in fresh]
     return [
-        (_SO_FAR, text)
+        (_EARLIER_STATE, text)
         for text in carried
         if without_frame(text) not in now
         and not is_topic_statement(text)
-        and not outdated.says(text)
-        and not _is_retold(text, bags)
+        and not outdated.is_repeated_by(text)
+        and not _is_repeated(text, bags)
     ]
 
 
-def _is_retold(text: str, fresh: Sequence[tuple[frozenset[str], bool]]) -> bool:
-    said = set(stems(text))
-    words = {word for word in said if not any(character.isdigit() for character in word)}
+def _is_repeated(text: str, fresh: Sequence[tuple[frozenset[str], bool]]) -> bool:
+    text_words = set(stems(text))
+    words = {word for word in text_words if not any(character.isdigit() for character in word)}
     return any(
-        len(said & bag) >= _AGAIN * len(said) or (changes and len(words & bag) >= _OTHERWISE * len(words))
+        len(text_words & bag) >= _REPEATED_SHARE * len(text_words)
+        or (changes and len(words & bag) >= _REPHRASED_SHARE * len(words))
         for bag, changes in fresh
     )
 
 
-def _is_told_otherwise(text: str, bags: Sequence[frozenset[str]]) -> bool:
-    said = {word for word in stems(text) if not any(character.isdigit() for character in word)}
-    return any(len(said & bag) >= _OTHERWISE * len(said) for bag in bags)
+def _is_rephrased(text: str, bags: Sequence[frozenset[str]]) -> bool:
+    text_words = {word for word in stems(text) if not any(character.isdigit() for character in word)}
+    return any(len(text_words & bag) >= _REPHRASED_SHARE * len(text_words) for bag in bags)
 
 
 def _sentences_with_speaker(text: str) -> list[str]:
     # Consecutive sentences of one speaker stay together, since only the first says who speaks.
     found = statements(text)
-    told = ([one] if role_of(label_and_clauses(one)[0]) else sentences(one) for one in found)
-    return list(dict.fromkeys(chain.from_iterable(told)))
+    parts = ([one] if role_of(label_and_clauses(one)[0]) else sentences(one) for one in found)
+    return list(dict.fromkeys(chain.from_iterable(parts)))
 
 
 def _narrative_with_quotes(
@@ -221,13 +224,13 @@ def _narrative_with_quotes(
     """A narrative with the sentences that it lost; those of the opening or the earlier narrative come first."""
     if entry.role != "narrative" or entry.in_doubt or not quotes:
         return entry
-    told = [(seq, as_sentence(text)) for seq, text in quotes]
+    quoted = [(seq, as_sentence(text)) for seq, text in quotes]
     if at_end:
-        parts = [entry.text, *(text for _, text in told)]
+        parts = [entry.text, *(text for _, text in quoted)]
     else:
-        older = [text for seq, text in told if seq <= OPENING]
+        older = [text for seq, text in quoted if seq <= OPENING]
         first, *rest = statements(entry.text) or [""]
-        parts = [first, *older, *rest, *(text for seq, text in told if seq > OPENING)]
+        parts = [first, *older, *rest, *(text for seq, text in quoted if seq > OPENING)]
     text = " ".join(filter(None, parts))
     if entry.since_version == version:
         return replace(entry, text=text)

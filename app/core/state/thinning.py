@@ -27,7 +27,7 @@ _OPENING: Final = 0.2
 """The largest share of the text for its first statements with exact values, with which the conversation began."""
 
 
-def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
+def thinned_texts(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
     """Ever shorter versions of an entry's text: with fewer statements, then with only the first one, cut short.
 
     The first statement is kept to the end; the last one and those of the opening nearly as long. With ``older_first``
@@ -41,21 +41,21 @@ def thinned(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
 
 def fewer_statements(entry: StateEntry, *, older_first: bool = False) -> Iterator[str]:
     """Versions of an entry's text with ever fewer of its statements, in their order, down to one."""
-    told = _statements_of(entry.text)
-    if not told:
+    texts = _statements_of(entry.text)
+    if not texts:
         return
-    order = _places_worth_keeping(entry, told, older_first=older_first)
-    costs = [entry_tokens(text) for text in told]
+    order = _places_worth_keeping(entry, texts, older_first=older_first)
+    costs = [entry_tokens(text) for text in texts]
     first, shorter = order[0], entry.text
     for step in range(1, _STEPS + 1):
         room = sum(costs) * (_STEPS - step) // _STEPS
         kept = sorted([first, *each_fitting(order[1:], room - costs[first], costs.__getitem__)])
-        if len(kept) < len(told) and (text := " ".join(told[place] for place in kept)) != shorter:
+        if len(kept) < len(texts) and (text := " ".join(texts[place] for place in kept)) != shorter:
             shorter = text
             yield text
 
 
-def left_out(whole: str, shorter: str) -> list[str]:
+def removed_statements(whole: str, shorter: str) -> list[str]:
     """The statements of a text that a shorter one does not have."""
     return [text for text in _statements_of(whole) if text not in shorter]
 
@@ -63,20 +63,20 @@ def left_out(whole: str, shorter: str) -> list[str]:
 def _statements_of(text: str) -> list[str]:
     found = [(label_and_clauses(one)[0], one) for one in statements(text)]
     labels = Counter(label for label, _ in found)
-    told = ([one] if role_of(label) or labels[label] > 1 else sentences(one) for label, one in found)
-    return list(dict.fromkeys(chain.from_iterable(told)))
+    parts = ([one] if role_of(label) or labels[label] > 1 else sentences(one) for label, one in found)
+    return list(dict.fromkeys(chain.from_iterable(parts)))
 
 
-def _places_worth_keeping(entry: StateEntry, told: Sequence[str], *, older_first: bool) -> list[int]:
+def _places_worth_keeping(entry: StateEntry, texts: Sequence[str], *, older_first: bool) -> list[int]:
     """The places of the statements; those to be kept longest come first."""
-    options = [entry_option(replace(entry, role="fact", text=text), place) for place, text in enumerate(told)]
-    first = list(dict.fromkeys([0, len(told) - 1, *_first_with_values(told)]))
+    options = [entry_option(replace(entry, role="fact", text=text), place) for place, text in enumerate(texts)]
+    first = list(dict.fromkeys([0, len(texts) - 1, *_first_with_values(texts)]))
     known = Told()
     for place in first:
         known.take(options[place])
     before = "\n".join(entry.superseded)
-    news = [one for one in options if one.key not in first and told[one.key] not in before]
-    older = [one for one in options if one.key not in first and told[one.key] in before]
+    news = [one for one in options if one.key not in first and texts[one.key] not in before]
+    older = [one for one in options if one.key not in first and texts[one.key] in before]
     if older_first:
         return [*first, *(one.key for group in (older, news) for one in _by_added_worth(group, known))]
     return [*first, *_news_and_older_in_turn(_by_added_worth(news, known), _by_added_worth(older, known))]
@@ -93,8 +93,8 @@ def _news_and_older_in_turn(news: Iterable[Option], older: Iterable[Option]) -> 
         yield option.key
 
 
-def _first_with_values(told: Sequence[str]) -> Iterator[int]:
-    opening = first_fitting(told, int(_OPENING * sum(map(len, told))), len)
+def _first_with_values(texts: Sequence[str]) -> Iterator[int]:
+    opening = first_fitting(texts, int(_OPENING * sum(map(len, texts))), len)
     return (place for place, text in enumerate(opening) if critical_values(text))
 
 

@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
 from sqlmodel import col
 
-from app.core.context.tools import OWN
+from app.core.context.tools import OWN_TOOL_NAMES
 from app.core.model.overlap import text_with_parts
 from app.core.retrieval.corpus import Source
 from app.core.text.memo import Latest
@@ -463,4 +463,4 @@ def _source_with_parts(line: Sequence[Any]) -> Source | None:
 
 def _is_look_up(part: Mapping[str, Any]) -> bool:
     # A look-up says nothing of its own: the messages that it brought back are found themselves.
-    return "quotes" in part or (part.get("type") == "tool_call" and part.get("name") in OWN)
+    return "quotes" in part or (part.get("type") == "tool_call" and part.get("name") in OWN_TOOL_NAMES)

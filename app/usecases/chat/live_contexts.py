@@ -7,8 +7,8 @@ from uuid import UUID
 
 import structlog
 
-from app.core.context.assembly import AssembledContext, Material
-from app.core.context.live_context import calls_in, told_since
+from app.core.context.assembly import AssembledContext, ContextInputs
+from app.core.context.live_context import calls_in, live_context_addition
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.errors import NotFoundError
@@ -132,7 +132,7 @@ async def store_live_context(uow: UnitOfWork, conversation_id: UUID, answer: Ans
         await uow.conversations.update(conversation_id, live=live)
 
 
-async def _material_since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> Material:
+async def _material_since(uow: UnitOfWork, resolved: Resolved, live: LiveContext) -> ContextInputs:
     """The messages after the live context, as material, read in one bounded query."""
     conversation, budgets = resolved.conversation, resolved.budgets
     before = await uow.messages.sums_at(conversation.id, live.through_seq)
@@ -142,7 +142,7 @@ async def _material_since(uow: UnitOfWork, resolved: Resolved, live: LiveContext
     )
     there = sum(message.status != "erased" for message in since)
     is_whole = there >= conversation.total.messages - before.messages
-    return Material(
+    return ContextInputs(
         conversation=_only_after_live_context(conversation, live),
         schema=resolved.schema,
         policy=resolved.policy,
@@ -162,10 +162,10 @@ def _only_after_live_context(conversation: Conversation, live: LiveContext) -> C
 
 
 async def _resumed(
-    live: LiveContext, last: Message, material: Material, passages: tuple[Passage, ...]
+    live: LiveContext, last: Message, material: ContextInputs, passages: tuple[Passage, ...]
 ) -> Resumed | None:
     size = sum(AN_ITEM + one.byte_length for one in material.tail)
-    context = await off_loop(told_since, material, passages, size=size)
+    context = await off_loop(live_context_addition, material, passages, size=size)
     calls = calls_in(last)
     if context is None or (len(context.messages) == 1 and not calls):  # only the system prompt
         return None

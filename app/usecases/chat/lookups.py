@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.context.tools import (
-    EXPAND,
-    HITS,
+    DEFAULT_HITS,
+    EXPAND_TOOL,
     MOST_HITS,
-    Line,
-    label_of,
+    QuotedLine,
+    echoed_words,
     level_named,
-    quoted,
-    quoted_tokens,
-    said_back,
-    within,
+    lines_within,
+    message_label,
+    quote_element,
+    tokens_for_quotes,
 )
 from app.core.model.conversation import Message
 from app.core.model.errors import NotFoundError
 from app.core.model.overlap import message_text
 from app.core.model.records import Turn
 from app.core.model.segments import LEVEL_OF, Expansion, LevelName
-from app.core.segments.markers import parse
+from app.core.segments.markers import parse_marker
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.speakers import name_in
@@ -73,25 +73,25 @@ class Lookups:
         """A page of the messages behind a marker; the service's own words are in the language of ``locale``."""
         say = catalogue_of(locale)
         named = str(arguments.get("marker") or "")
-        marker, level = parse(named), level_named(arguments.get("level"))
+        marker, level = parse_marker(named), level_named(arguments.get("level"))
         if marker is None:
-            return ToolResult(text=say.text("tools.unknown", segment=said_back(named)))
+            return ToolResult(text=say.text("tools.unknown", segment=echoed_words(named)))
         if level is None:
-            given = said_back(arguments.get("level"))
+            given = echoed_words(arguments.get("level"))
             return ToolResult(text=say.text("tools.no_level", level=given, levels=", ".join(LEVEL_OF)))
         after = clean(str(arguments.get("after") or ""))[:LONGEST_CURSOR] or None
         try:
-            page, lines = await self._page(turn, marker.segment_id, level, after, quoted_tokens(most), say)
+            page, lines = await self._page(turn, marker.segment_id, level, after, tokens_for_quotes(most), say)
         except NotFoundError:
-            return ToolResult(text=say.text("tools.unknown", segment=said_back(marker.segment_id)))
+            return ToolResult(text=say.text("tools.unknown", segment=echoed_words(marker.segment_id)))
         what = f"{page.segment_id}, {page.level}"
-        text = quoted(what, lines, note=_note_on_more(page, say)) if lines else say.text("tools.empty")
+        text = quote_element(what, lines, note=_note_on_more(page, say)) if lines else say.text("tools.empty")
         expansions = (page.expansion,) if page.expansion else ()
         return ToolResult(text=text, quotes=_quoted_ranges(page), expansions=expansions)
 
     async def _page(
         self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, say: Catalogue
-    ) -> tuple[Expanded, Sequence[Line]]:
+    ) -> tuple[Expanded, Sequence[QuotedLine]]:
         """The largest page that fits with the labels of its lines.
 
         If a single line is too long, its beginning is returned.
@@ -107,7 +107,7 @@ class Lookups:
                 records=False,
             )
             lines = _lines_of(page, say)
-            fitting = within(lines, room, say)
+            fitting = lines_within(lines, room, say)
             if len(fitting) == len(lines) or len(page.messages) == 1:
                 break
         return page, fitting
@@ -127,9 +127,9 @@ class Lookups:
             limit=_number_of_hits(arguments.get("limit")),
             place=PageStart(message.seq - 1, 0),
         )
-        shown = within([_line_of(hit, say) for hit in page.hits], quoted_tokens(most), say)
+        shown = lines_within([_line_of(hit, say) for hit in page.hits], tokens_for_quotes(most), say)
         hits = page.hits[: len(shown)]
-        text = quoted(say.text("tools.searched"), shown) if shown else say.text("tools.not_found")
+        text = quote_element(say.text("tools.searched"), shown) if shown else say.text("tools.not_found")
         expansion = Expansion(
             id=self._shell.new_id(),
             conversation_id=turn.conversation_id,
@@ -142,13 +142,13 @@ class Lookups:
         return ToolResult(text=text, quotes=tuple((hit.seq, hit.seq) for hit in hits), expansions=(expansion,))
 
 
-def _lines_of(page: Expanded, say: Catalogue) -> list[Line]:
+def _lines_of(page: Expanded, say: Catalogue) -> list[QuotedLine]:
     if page.messages:
         shown = [message for message in page.messages if message.status not in {"erased", "superseded"}]
-        return [Line(text=message_text(one), label=_label_of(one, name_in(one.metadata), say)) for one in shown]
+        return [QuotedLine(text=message_text(one), label=_label_of(one, name_in(one.metadata), say)) for one in shown]
     if page.segment is None:
-        return [Line(text=line) for line in page.content.splitlines()]
-    return [Line(text=page.content, label=page.segment_id)] if page.content.strip() else []
+        return [QuotedLine(text=line) for line in page.content.splitlines()]
+    return [QuotedLine(text=page.content, label=page.segment_id)] if page.content.strip() else []
 
 
 def _quoted_ranges(page: Expanded) -> tuple[tuple[int, int], ...]:
@@ -161,19 +161,19 @@ def _quoted_ranges(page: Expanded) -> tuple[tuple[int, int], ...]:
 
 
 def _note_on_more(page: Expanded, say: Catalogue) -> str:
-    return say.text("tools.more", tool=EXPAND.name, after=page.following) if page.following else ""
+    return say.text("tools.more", tool=EXPAND_TOOL.name, after=page.following) if page.following else ""
 
 
-def _line_of(hit: SearchHit, say: Catalogue) -> Line:
-    return Line(text=hit.snippet, label=_label_of(hit, hit.said_by, say))
+def _line_of(hit: SearchHit, say: Catalogue) -> QuotedLine:
+    return QuotedLine(text=hit.snippet, label=_label_of(hit, hit.said_by, say))
 
 
 def _label_of(one: Message | SearchHit, said_by: str, say: Catalogue) -> str:
-    return label_of(one.seq, one.role, one.created_at, say, said_by=said_by)
+    return message_label(one.seq, one.role, one.created_at, say, said_by=said_by)
 
 
 def _number_of_hits(given: object) -> int:
     try:
         return min(max(int(str(given)), 1), MOST_HITS)
     except ValueError:
-        return HITS
+        return DEFAULT_HITS

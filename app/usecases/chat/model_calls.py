@@ -233,7 +233,7 @@ class ModelCaller:
         recalled = recalled_seqs(context.recalled)
         self._tell_recalled(recalled)
         answer = await self._with_cache(context, request, call_model)
-        is_complete = context.is_complete and REFUSED not in context.warnings
+        is_complete = context.sends_all_files and REFUSED not in context.warnings
         return answer.of_context(
             context.warnings,
             # The context's weight includes its tools, files and media. If some of them are not sent, nothing can be

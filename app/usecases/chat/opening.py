@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from uuid import UUID
 
-from app.core.context.turn_options import NO_OPTIONS, refuse_unfit
+from app.core.context.turn_options import NO_OPTIONS, refuse_unsupported_options
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
     ConversationMovedOnError,
@@ -127,7 +127,7 @@ async def refuse_unfit_input(shell: Shell, given: ChatInput) -> None:
     """
     options, profile = given.options, shell.models.chat(given.model).profile
     if options != NO_OPTIONS:
-        await off_loop(lambda: refuse_unfit(options, profile, taken=shell.resolver.own_tools))
+        await off_loop(lambda: refuse_unsupported_options(options, profile, reserved_names=shell.resolver.own_tools))
 
 
 async def _opening_of_appended(

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from app.core.context.tools import EXPAND, OWN, SEARCH, cut, result_tokens, said_back
+from app.core.context.tools import EXPAND_TOOL, OWN_TOOL_NAMES, SEARCH_TOOL, echoed_words, result_tokens, shortened_text
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Message
 from app.core.model.errors import DependencyUnavailableError, InvalidInputError
@@ -94,22 +94,22 @@ class Toolbox:
 
     def _name_to_log(self, name: str) -> str | None:
         # No text that a model wrote goes into the log.
-        return name if name in OWN or name in self._further else None
+        return name if name in OWN_TOOL_NAMES or name in self._further else None
 
     async def _run(self, scope: Scope, call: ToolCall, calls: int, say: Catalogue) -> ToolResult:
         async with self._shell.uow(scope.turn.tenant_id) as uow:
             conversation = await uow.conversations.get(scope.turn.conversation_id)
         resolved = self._shell.resolver(conversation, model=scope.model)
         most = result_tokens(resolved.budgets, calls)
-        if call.name == SEARCH.name:
+        if call.name == SEARCH_TOOL.name:
             found = await self._lookups.search(scope.turn, scope.message, call.arguments, most, say.language)
             return replace(found, content_epoch=conversation.content_epoch)
-        if call.name == EXPAND.name:
+        if call.name == EXPAND_TOOL.name:
             expanded = await self._lookups.expand(scope.turn, call.arguments, most, say.language)
             return replace(expanded, content_epoch=conversation.content_epoch)
         if call.name in self._further:
             text = await self._further[call.name].run(call.arguments)
-            return ToolResult(text=cut(text, most, say) or say.text("tools.nothing"))
+            return ToolResult(text=shortened_text(text, most, say) or say.text("tools.nothing"))
         offered = (*resolved.tools, *scope.options.offered)
         names = ", ".join(tool.name for tool in offered) or say.text("tools.none")
-        return ToolResult(text=say.text("tools.no_tool", tool=said_back(call.name), tools=names))
+        return ToolResult(text=say.text("tools.no_tool", tool=echoed_words(call.name), tools=names))

@@ -16,7 +16,7 @@ from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.records import Compaction, Event, Turn, TurnStatus
-from app.core.retrieval.used import draws_on
+from app.core.retrieval.used import uses_passages
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.calibrating import calibrated
@@ -274,7 +274,7 @@ class TurnRunner:
             recorded_texts.append((turn.id, [message.content for message in recalled]))
 
         def compare() -> list[tuple[UUID, bool]]:
-            return [(record, draws_on(answer.text, texts, question=question)) for record, texts in recorded_texts]
+            return [(record, uses_passages(answer.text, texts, question=question)) for record, texts in recorded_texts]
 
         return await off_loop(compare) if recorded_texts else []
 

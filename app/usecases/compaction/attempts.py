@@ -19,8 +19,8 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import Attempt
 from app.core.model.statistics import ASKED_AGAIN
-from app.core.planning.withholding import Search
-from app.core.state.apply import Applied, FinalReason
+from app.core.planning.withholding import WithholdingSearch
+from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.asking import MOST_LOST, doubts_of
 from app.core.validation.gate import GateReport, judge, judge_again
@@ -39,7 +39,7 @@ WITHHELD: Final = "withheld"
 NOT_ASKED: Final = "circuit_open"
 
 Outcome = Literal["accepted", "refused", "error"]
-Apply = Callable[[GateReport], Applied | str]
+Apply = Callable[[GateReport], AppliedCandidate | str]
 RequestFor = Callable[[ModelProfile, Collection[int]], SummaryRequest]
 """Makes the request for a model, with the messages of these ``seq``s withheld."""
 
@@ -49,7 +49,7 @@ class AttemptsResult:
     """All attempts at a chunk, with the state to apply or the reason of the last one."""
 
     attempts: tuple[Attempt, ...]
-    applied: Applied | None = None
+    applied: AppliedCandidate | None = None
     reason: str | None = None
     withheld: tuple[int, ...] = ()
     """The ``seq`` of each message that the summarizer was not shown."""
@@ -95,7 +95,7 @@ class AttemptInputs:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
     attempt: Attempt
-    applied: Applied | None = None
+    applied: AppliedCandidate | None = None
     retryable: bool = True
     retry_after: float | None = None
     is_silent: bool = False
@@ -233,7 +233,7 @@ def _is_worth_another_model(inputs: AttemptInputs, answer: _Answer) -> bool:
 
 async def _attempts_without_blocked(inputs: AttemptInputs, calls: Calls) -> AttemptsResult:
     """Ask with some messages withheld, fewer each time, and use the answer to the request that withheld the fewest."""
-    search, best = Search(start=0, stop=len(inputs.seqs)), calls.failed_result()
+    search, best = WithholdingSearch(start=0, stop=len(inputs.seqs)), calls.failed_result()
     while (hidden := search.next(calls.left)) is not None:
         withheld = inputs.seqs[hidden.start : hidden.stop]
         request = replace(inputs.request(inputs.summarizer.profile, withheld), feedback=BLOCKED)
@@ -268,13 +268,13 @@ async def _answer_of(
 
 def _judged_and_applied(
     judging: Callable[[Proposal], GateReport], proposal: Proposal, apply: Apply
-) -> tuple[GateReport, Applied | str, tuple[tuple[int, str], ...]]:
+) -> tuple[GateReport, AppliedCandidate | str, tuple[tuple[int, str], ...]]:
     report = judging(proposal)
     applied = report.reason or apply(report)
     reapplied = applied
     if report.reason and report.examined is not None:  # what would be lost if all were mended
         reapplied = apply(replace(report, candidate=report.examined.candidate, reason=None))
-    return report, applied, reapplied.lost[:MOST_LOST] if isinstance(reapplied, Applied) else ()
+    return report, applied, reapplied.lost[:MOST_LOST] if isinstance(reapplied, AppliedCandidate) else ()
 
 
 def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:

@@ -26,14 +26,14 @@ from app.core.model.segments import CutSegment, Level
 from app.core.model.state import StateEntry, StateVersion
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
-from app.core.planning.withholding import without
+from app.core.planning.withholding import with_placeholders
 from app.core.state.apply import ApplyContext, served
 from app.core.state.schema_change import (
-    from_anchors,
-    in_schema,
-    next_after,
+    entries_from_anchors,
+    entries_in_schema,
+    next_entry_number,
     requested_state_tokens,
-    without_shown_anchors,
+    without_anchor_entries,
 )
 from app.core.summarizer.segment_prompts import digest_output_tokens
 from app.core.summarizer.system_context import system_context
@@ -105,18 +105,18 @@ class Chunk:
         if not self.changes_schema:
             return entries
         source, language = schema_named(self.version.state_schema), language_of(self.span)
-        anchor_entries = from_anchors(
+        anchor_entries = entries_from_anchors(
             self._anchors_only_shown_now(),
             schema=source,
             version=self.version.version,
-            next_entry=next_after(entries, self.version.next_entry),
+            next_entry=next_entry_number(entries, self.version.next_entry),
             language=language,
         )
         entries = (*entries, *anchor_entries)
-        moved = in_schema(
-            entries, self.resolved.schema, source=source, next_entry=next_after(entries, self.version.next_entry)
+        moved = entries_in_schema(
+            entries, self.resolved.schema, source=source, next_entry=next_entry_number(entries, self.version.next_entry)
         )
-        return without_shown_anchors(moved, self._anchors_shown_next(), language)
+        return without_anchor_entries(moved, self._anchors_shown_next(), language)
 
     def _anchors_only_shown_now(self) -> list[Anchor]:
         layout = self.resolved.conversation.layout
@@ -157,13 +157,13 @@ class Chunk:
             plan=self.plan,
             span=self.span,
             previous=self.previous,
-            next_entry=next_after(self.previous, self.version.next_entry if self.version else 1),
+            next_entry=next_entry_number(self.previous, self.version.next_entry if self.version else 1),
             version=resolved.conversation.state_version + 1,
             tokens_before=resolved.breakdown.total,
             block_before=resolved.breakdown.block,
             target=resolved.target_tokens,
-            carried=self.changes_schema,
-            coming_tokens=resolved.coming_tool_tokens_after(self.plan.folded_tokens),
+            is_carried_over=self.changes_schema,
+            added_tokens=resolved.coming_tool_tokens_after(self.plan.folded_tokens),
             lasting_tokens=resolved.lasting_tokens,
             anchors=self.anchors,
             outdated=self.outdated,
@@ -181,7 +181,7 @@ class Chunk:
         room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + digest_output_tokens(described)
         return SummaryRequest(
             schema=self.resolved.schema,
-            messages=without(self.span, withheld) if withheld else self.span,
+            messages=with_placeholders(self.span, withheld) if withheld else self.span,
             previous=self.previous,
             anchors=tuple(anchor for anchor in self.anchors if anchor.seq not in withheld),
             anchor_room=self.resolved.budgets.anchor_tokens,

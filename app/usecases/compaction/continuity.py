@@ -8,7 +8,7 @@ from typing import Final
 from app.core.continuity.comparing import Comparison, Exam
 from app.core.model.continuity import Continuity
 from app.core.model.records import Compaction, RanIn
-from app.core.state.apply import Applied
+from app.core.state.apply import AppliedCandidate
 from app.off_loop import off_loop
 from app.usecases.compaction.attempts import AttemptInputs, AttemptsResult, Calls
 from app.usecases.compaction.chunk import Chunk
@@ -25,7 +25,7 @@ async def exam_of(chunk: Chunk) -> Exam:
     return await off_loop(lambda: Exam(chunk.span, block=layout, later=chunk.later, anchors=chunk.anchors))
 
 
-async def score(exam: Exam, applied: Applied) -> Comparison:
+async def score(exam: Exam, applied: AppliedCandidate) -> Comparison:
     """How well the new state answers the probes, compared with what was served before."""
     return await off_loop(exam.compare, applied.state, applied.layout)
 

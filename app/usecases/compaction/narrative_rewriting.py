@@ -14,9 +14,9 @@ from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import ID_LETTERS, StateEntry, StateVersion
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import QUOTES_SHARE, Applied, as_many_as_fit, repairs_on_record, restored_sentences
+from app.core.state.apply import QUOTES_SHARE, AppliedCandidate, fitting_quotes, repairs_on_record, restored_sentences
 from app.core.state.layout import layout_of
-from app.core.state.pruning import most_tokens, prune, state_of
+from app.core.state.pruning import prune, state_of, state_token_limit
 from app.core.state.survival import with_quotes
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget, first_fitting
@@ -138,7 +138,7 @@ async def _newest_covered(
     return [message for message in found if message.status != "erased"]
 
 
-def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[GateReport], Applied | str]:
+def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[GateReport], AppliedCandidate | str]:
     """The function that makes the new state from a report of the gate, using only its narrative."""
     resolved, staying = sources.chunk.resolved, version.entries
 
@@ -146,7 +146,7 @@ def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[Ga
         policy = resolved.policy
         return layout_of(resolved.schema, state, served_as=policy.served_as, estimator=policy.estimator)
 
-    def apply(report: GateReport) -> Applied | str:
+    def apply(report: GateReport) -> AppliedCandidate | str:
         narrative = (
             _narrative_entries(report.candidate, version, resolved.conversation.state_version + 1)
             if report.candidate
@@ -155,7 +155,7 @@ def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[Ga
         if not narrative:
             return report.reason or EMPTY_NARRATIVE
         narrative, quotes = _with_lost_values(sources, narrative, by_model=report.by_model)
-        most = most_tokens(resolved.schema, resolved.budgets)
+        most = state_token_limit(resolved.schema, resolved.budgets)
         kept, pushed_out = prune(
             resolved.schema, (*staying, *narrative), fits=lambda state: layout_for(state).tokens <= most
         )
@@ -163,7 +163,7 @@ def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[Ga
             return NO_SENTENCE_FITS
         state = state_of(resolved.schema, kept)
         layout = layout_for(state)
-        applied = Applied(
+        applied = AppliedCandidate(
             state=state,
             entries=(*kept, *pushed_out, *(entry for entry in staying if entry.pruned)),
             next_entry=version.next_entry + len(narrative),
@@ -195,7 +195,7 @@ def _with_lost_values(
     by_seq = {message.seq: message for message in messages}
     quotes = [
         (seq, text_with_dates(text, [by_seq[seq]]))
-        for seq, text in as_many_as_fit(lost, room, resolved.policy.estimator)
+        for seq, text in fitting_quotes(lost, room, resolved.policy.estimator)
     ]
     version = narrative[0].since_version
     whole = with_quotes(resolved.schema, narrative, quotes, messages, version=version, next_entry=0, at_end=by_model)
@@ -241,7 +241,7 @@ async def _write_version(
     present: Conversation,
     chunk: Chunk,
     attempted: AttemptsResult,
-    applied: Applied,
+    applied: AppliedCandidate,
     row: Compaction,
     results: Results,
 ) -> Conversation:

@@ -15,7 +15,7 @@ from app.core.model.conversation import Conversation, Layout, Quiet
 from app.core.model.records import Compaction, Event
 from app.core.model.state import Verified
 from app.core.planning.triggers import quiet_after
-from app.core.state.apply import Applied, ApplyContext, version_of
+from app.core.state.apply import AppliedCandidate, ApplyContext, version_of
 from app.core.validation.fidelity import exact_values, fidelity
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -36,7 +36,7 @@ from app.usecases.verification.pending import initial_mark, is_pressing, note_ve
 
 
 async def save_chunk(
-    shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, applied: Applied
+    shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, applied: AppliedCandidate
 ) -> Compaction:
     """Install a state, if the lease is still held and state version, boundary and content epoch are unchanged.
 
@@ -58,7 +58,7 @@ async def save_chunk(
         values=await off_loop(exact_values, chunk.span),
         exam=attempted.exam or await exam_of(chunk),
         segments=await _segments_with_texts(chunk, attempted, applied, now),
-        proposed=proposed_anchors(shell, applied.found, chunk.span),
+        proposed=proposed_anchors(shell, applied.proposed_anchors, chunk.span),
         now=now,
     )
     saved, events = await run_with_retries(partial(_save, shell, lease, ready))
@@ -72,7 +72,7 @@ class _Ready:
 
     chunk: Chunk
     attempted: AttemptsResult
-    applied: Applied
+    applied: AppliedCandidate
     values: Sequence[str]
     """The exact values in the folded messages."""
     exam: Exam
@@ -86,7 +86,7 @@ class _Ready:
 class _Served:
     """The state as it will be served, and how much of the folded messages it preserves."""
 
-    applied: Applied
+    applied: AppliedCandidate
     fidelity: float | None
     continuity: Continuity
 
@@ -116,7 +116,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
 
 
 async def _segments_with_texts(
-    chunk: Chunk, attempted: AttemptsResult, applied: Applied, now: datetime
+    chunk: Chunk, attempted: AttemptsResult, applied: AppliedCandidate, now: datetime
 ) -> tuple[NewSegment, ...]:
     return await new_segments(
         chunk.segments,
@@ -172,7 +172,7 @@ def _served_state(ready: _Ready, sources: LayoutSources) -> _Served:
     )
 
 
-def _tokens_beyond_computed(chunk: Chunk, applied: Applied, layout: Layout) -> int:
+def _tokens_beyond_computed(chunk: Chunk, applied: AppliedCandidate, layout: Layout) -> int:
     before = chunk.resolved.conversation.layout
     return layout.tokens - applied.layout.tokens - (before.held_day_tokens if before else 0)
 
@@ -190,7 +190,7 @@ async def _write_state(
     uow: UnitOfWork,
     resolved: Resolved,
     chunk: Chunk,
-    applied: Applied,
+    applied: AppliedCandidate,
     row: Compaction,
     segment_ids: tuple[str, ...],
     mark: Verified,
@@ -222,7 +222,7 @@ async def _write_state(
     return await refresh_sizes(uow, shell.resolver(changed))
 
 
-def _quiet_after_saving(chunk: Chunk, applying: ApplyContext, applied: Applied) -> Quiet:
+def _quiet_after_saving(chunk: Chunk, applying: ApplyContext, applied: AppliedCandidate) -> Quiet:
     above = _is_above_target(chunk, applied)
     quiet = quiet_after(
         applying.policy,
@@ -234,7 +234,7 @@ def _quiet_after_saving(chunk: Chunk, applying: ApplyContext, applied: Applied) 
     return replace(quiet, reason="irreducible_floor") if chunk.plan.irreducible and above else quiet
 
 
-def _is_above_target(chunk: Chunk, applied: Applied) -> bool:
+def _is_above_target(chunk: Chunk, applied: AppliedCandidate) -> bool:
     return chunk.plan.is_last and applied.tokens_after > chunk.resolved.target_tokens
 
 
@@ -245,7 +245,7 @@ async def _record_chunk(
     row: Compaction,
     chunk: Chunk,
     attempted: AttemptsResult,
-    applied: Applied,
+    applied: AppliedCandidate,
     stored: Conversation,
     probed: Mapping[str, Any],
 ) -> Compaction:
@@ -261,7 +261,7 @@ async def _record_chunk(
 
 
 def _row_numbers(
-    row: Compaction, chunk: Chunk, attempted: AttemptsResult, applied: Applied, stored: Conversation
+    row: Compaction, chunk: Chunk, attempted: AttemptsResult, applied: AppliedCandidate, stored: Conversation
 ) -> dict[str, Any]:
     plan, before = chunk.plan, chunk.resolved
     first = row.state_version_after is None

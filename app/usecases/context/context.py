@@ -11,10 +11,17 @@ from uuid import UUID
 
 import structlog
 
-from app.core.context.assembly import AssembledContext, Material, assemble, exceeds, room_for_anchors, room_of
-from app.core.context.eliding import LARGE
+from app.core.context.assembly import (
+    AssembledContext,
+    ContextInputs,
+    assemble,
+    available_anchor_tokens,
+    available_tokens,
+    exceeds_budget,
+)
+from app.core.context.eliding import LARGE_MESSAGE_DIVISOR
 from app.core.context.fitting import DIGEST_SHARE
-from app.core.context.larger_budget import places_to_read, with_choice
+from app.core.context.larger_budget import ranges_to_read, with_detail_options
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Layout, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
@@ -235,7 +242,7 @@ class ContextService:
     async def _with_recall(
         self,
         tenant_id: UUID,
-        material: Material,
+        material: ContextInputs,
         budget: int | None,
         recall_sources: _RecallSourcesOrError,
         *,
@@ -253,18 +260,20 @@ class ContextService:
         context = await off_loop(_assembled, originals, budget)
         return context if by is None else replace(context, recalled_by=by)
 
-    async def _with_originals_of_segments(self, tenant_id: UUID, material: Material, budget: int | None) -> Material:
+    async def _with_originals_of_segments(
+        self, tenant_id: UUID, material: ContextInputs, budget: int | None
+    ) -> ContextInputs:
         if not material.detail.segments:
             return material
-        material = await off_loop(with_choice, material)
-        places = await off_loop(places_to_read, material, room_of(material, budget))
+        material = await off_loop(with_detail_options, material)
+        places = await off_loop(ranges_to_read, material, available_tokens(material, budget))
         if not places:
             return material
         async with self._shell.uow(tenant_id) as uow:
             return material.with_originals(await uow.messages.within(material.conversation.id, places))
 
     async def _put_together(
-        self, tenant_id: UUID, material: Material, budget: int | None, *, fits: bool = False
+        self, tenant_id: UUID, material: ContextInputs, budget: int | None, *, fits: bool = False
     ) -> AssembledContext:
         if material.detail.segments:
             material = await self._with_originals_of_segments(tenant_id, material, budget)
@@ -280,7 +289,7 @@ class ContextService:
 
 
 async def _recall_sources_or_error(
-    uow: UnitOfWork, material: Material, budget: int | None, recall_request: RecallRequest
+    uow: UnitOfWork, material: ContextInputs, budget: int | None, recall_request: RecallRequest
 ) -> _RecallSourcesOrError:
     try:
         question = recall_question(material, recall_request, budget=budget)
@@ -294,7 +303,7 @@ async def _recall_sources_or_error(
         return error
 
 
-def _approximate_bytes(material: Material, *, fits: bool) -> int:
+def _approximate_bytes(material: ContextInputs, *, fits: bool) -> int:
     messages = (*material.tail, *material.held)
     # If all messages are served, only the text of messages with parts is read.
     if fits:
@@ -318,7 +327,7 @@ def _bytes_of_block(layout: Layout | None) -> int:
     return len(layout.text) + len(layout.anchors) + len(layout.digests) if layout else 0
 
 
-def _with_question_held(material: Material) -> Material:
+def _with_question_held(material: ContextInputs) -> ContextInputs:
     tail = list(material.tail)
     at = next((index for index in range(len(tail) - 1, -1, -1) if tail[index].role == "user"), None)
     if at is None or at == len(tail) - 1 or tail[at].is_protected:
@@ -336,7 +345,7 @@ async def load(
     all_anchors: bool = False,
     detail_room: int | None = None,
     may_recall: bool = True,
-) -> tuple[Material, bool]:
+) -> tuple[ContextInputs, bool]:
     """Read what a context can be made of: one query for the tail, bounded by the budget.
 
     Anchors and segments are read only if something has to be left out, or may have to be (``all_anchors``). Details of
@@ -356,7 +365,7 @@ async def load(
     )
     before = tail[0].seq - 1 if tail else conversation.last_seq
     held = await held_messages(uow, conversation.id, through_seq=before) if before else []
-    material = Material(
+    material = ContextInputs(
         conversation=conversation,
         schema=schema_named(conversation.state_schema) if conversation.state_schema else resolved.schema,
         policy=resolved.policy,
@@ -370,10 +379,12 @@ async def load(
         schema_tokens=resolved.schema_tokens,
         files=tuple(await uow.files.of(conversation.id)) if conversation.file_bytes else (),
     )
-    is_cut = await off_loop(partial(exceeds, material, budget=budget), size=_bytes_of_block(conversation.layout))
+    is_cut = await off_loop(partial(exceeds_budget, material, budget=budget), size=_bytes_of_block(conversation.layout))
     if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:
         detail = await detail_of(uow, resolved)
-        material = replace(material, detail=replace(detail, room=None if budget is not None else detail_room))
+        material = replace(
+            material, detail=replace(detail, max_added_tokens=None if budget is not None else detail_room)
+        )
     fits = not is_cut and (budget is not None or resolved.policy.on_failure != "keep_full")
     if not (all_anchors or is_cut or material.detail.segments):
         return material, fits
@@ -381,18 +392,18 @@ async def load(
         raise AnchorsDueError
     if not (all_anchors or is_cut or may_recall):
         seqs = await uow.anchors.active_seqs(conversation.id, limit=MOST_ANCHORS)
-        return replace(material, detail=replace(material.detail, quoted=tuple(seqs))), fits
+        return replace(material, detail=replace(material.detail, anchor_seqs=tuple(seqs))), fits
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)
     return await _with_anchors(uow, material, budget), fits
 
 
-async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None) -> Material:
+async def _with_anchors(uow: UnitOfWork, material: ContextInputs, budget: int | None) -> ContextInputs:
     """The material with the anchors that could be shown."""
     conversation = material.conversation
     size = _bytes_of_block(conversation.layout)
-    room = await off_loop(partial(room_for_anchors, material, budget), size=size)
+    room = await off_loop(partial(available_anchor_tokens, material, budget), size=size)
     if room == 0:
         return material
     if room is None:
@@ -423,7 +434,7 @@ def _tokens_to_read(resolved: Resolved, asked_budget: int | None) -> int:
 def _most_counted_of_message(resolved: Resolved) -> int | None:
     policy = resolved.policy
     elides = policy.on_failure == "keep_full" and policy.oversized == "elide"
-    return resolved.budgets.window // LARGE if elides else None
+    return resolved.budgets.window // LARGE_MESSAGE_DIVISOR if elides else None
 
 
 def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence[Message]) -> int:
@@ -435,7 +446,7 @@ def _unloaded_tokens(resolved: Resolved, tail: Sequence[Message], held: Sequence
     return max(uncovered_tokens - sum(tokens_of(one.token_count, one.byte_length, estimator) for one in spoken), 0)
 
 
-def _assembled(material: Material, budget: int | None) -> AssembledContext:
+def _assembled(material: ContextInputs, budget: int | None) -> AssembledContext:
     conversation = material.conversation
 
     def digest(messages: Sequence[Message], max_tokens: int) -> str:

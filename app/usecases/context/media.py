@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.context.assembly import AssembledContext
-from app.core.context.media import has_data, with_newest_media, within_bytes
+from app.core.context.media import has_media_data, parts_with_newest_media, parts_within_bytes
 from app.core.model.model_io import ContextMessage
 from app.core.text.contents import put_together, references
 from app.off_loop import off_loop
@@ -33,7 +33,7 @@ async def with_media(
     size = _A_PART * sum(len(message.parts) for message in messages)
     if not await off_loop(messages_with_data, messages, size=size):
         return context
-    kept = within_bytes(messages, shell.media_bytes if room is None else room, context.locale)
+    kept = parts_within_bytes(messages, shell.media_bytes if room is None else room, context.locale)
     if kept != [message.parts for message in messages]:
         context = replace(context, warnings=(*context.warnings, LEFT_OUT))
     wanted = references(part for parts in kept for part in parts)
@@ -49,13 +49,13 @@ async def with_media(
 
 def messages_with_data(messages: Sequence[ContextMessage]) -> int:
     """How many messages contain data of media."""
-    return sum(map(has_data, messages))
+    return sum(map(has_media_data, messages))
 
 
 def with_fewer_media(context: AssembledContext, most: int | None) -> AssembledContext:
     """The context with the media of only its ``most`` newest messages that have any; ``None`` = unchanged."""
     if most is None or messages_with_data(context.messages) <= most:
         return context
-    kept = with_newest_media(context.messages, most, context.locale)
+    kept = parts_with_newest_media(context.messages, most, context.locale)
     messages = tuple(replace(message, parts=parts) for message, parts in zip(context.messages, kept, strict=True))
     return replace(context, messages=messages, warnings=(*context.warnings, REFUSED))

@@ -12,15 +12,15 @@ from itertools import chain, groupby, islice
 from typing import Final
 from uuid import UUID
 
-from app.core.context.assembly import AssembledContext, Material, Section, exceeds
+from app.core.context.assembly import AssembledContext, ContextInputs, Section, exceeds_budget
 from app.core.context.drafts import NO_DETAIL, block_sizes, first_draft, outline_of
 from app.core.model.conversation import Layout, Message
 from app.core.model.segments import Expansion, Level
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import question_of
-from app.core.retrieval.question_completion import leans
-from app.core.retrieval.ranking import Recalled
+from app.core.retrieval.question_completion import needs_context
+from app.core.retrieval.ranking import RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
 from app.core.state.digesting import NO_DIGESTS, Digests
@@ -108,9 +108,9 @@ class RecallSources:
     """The cosine between the vectors of the question and of each message, by ``seq``."""
 
 
-def recall_question(material: Material, recall_request: RecallRequest, *, budget: int | None) -> str:
+def recall_question(material: ContextInputs, recall_request: RecallRequest, *, budget: int | None) -> str:
     """The question that messages are recalled for; empty where none can be recalled, or none are needed."""
-    everything_is_served = material.conversation.boundary_seq == 0 and not exceeds(material, budget=budget)
+    everything_is_served = material.conversation.boundary_seq == 0 and not exceeds_budget(material, budget=budget)
     if everything_is_served or not recall_request.wanted.recalled:
         return ""
     if recall_request.query is not None:
@@ -123,7 +123,7 @@ def recall_question(material: Material, recall_request: RecallRequest, *, budget
 
 
 async def read_recall_sources(
-    uow: UnitOfWork, material: Material, recall_request: RecallRequest, question: str, *, budget: int | None = None
+    uow: UnitOfWork, material: ContextInputs, recall_request: RecallRequest, question: str, *, budget: int | None = None
 ) -> RecallSources:
     """Read the messages to choose from; their number has a limit, however long the history is."""
     narrowed, before = None, texts_before_question(material.tail, recall_request)
@@ -147,14 +147,14 @@ async def read_recall_sources(
 def search_stems(question: str, before: Sequence[str] = ()) -> list[str]:
     """The stems of the question, then those of words with the same meaning and of words that it refers back to."""
     known = question_of(question, ())
-    referred_to = [stem for text in before if leans(question, known) for stem in question_of(text, ()).stems]
+    referred_to = [stem for text in before if needs_context(question, known) for stem in question_of(text, ()).stems]
     own = list(known.stems)
     alike = (other for stem in own for other in sorted(forms_of(stem)))
     others = dict.fromkeys(chain(referred_to, alike))
     return [*own, *islice((other for other in others if other not in own), RELATED)]
 
 
-def candidate_limit(material: Material, recall_request: RecallRequest, budget: int | None) -> int:
+def candidate_limit(material: ContextInputs, recall_request: RecallRequest, budget: int | None) -> int:
     """How many messages are read to choose from, without their neighbours; more where the budget has more room."""
     total = material.conversation.total
     room = (1.0 if recall_request.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
@@ -187,7 +187,7 @@ def cached_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
     return corpus
 
 
-def with_recall_sources(material: Material, recall_sources: RecallSources) -> Material:
+def with_recall_sources(material: ContextInputs, recall_sources: RecallSources) -> ContextInputs:
     """The material with a ``Recall`` of what was gathered; much computing, so call it off the event loop."""
     found = recall_sources.narrowed
     corpus = cached_corpus_of(found, material.conversation.id) if found else Corpus(())
@@ -202,7 +202,7 @@ def with_recall_sources(material: Material, recall_sources: RecallSources) -> Ma
     return replace(material, recall=recall)
 
 
-def with_wanted_sections(material: Material, wanted: WantedSections) -> Material:
+def with_wanted_sections(material: ContextInputs, wanted: WantedSections) -> ContextInputs:
     """The material without the sections that are not wanted; a choice of levels needs the material's segments."""
     if wanted == EVERYTHING:
         return material
@@ -211,7 +211,7 @@ def with_wanted_sections(material: Material, wanted: WantedSections) -> Material
         material = replace(material, segments=(), segments_total=0, detail=NO_DETAIL)
     elif wanted.levels is not None:
         levels = tuple(level for level in material.policy.levels if level in wanted.levels)
-        detail = replace(material.detail, opens=False)
+        detail = replace(material.detail, may_expand=False)
         material = replace(material, policy=material.policy.model_copy(update={"levels": levels}), detail=detail)
     if not wanted.anchors:
         material = replace(material, anchors=(), anchors_unread=0)
@@ -224,7 +224,7 @@ def with_wanted_sections(material: Material, wanted: WantedSections) -> Material
     return material if wanted.held else _without_held(material)
 
 
-def _wanted_layout(material: Material, layout: Layout, wanted: WantedSections) -> Layout:
+def _wanted_layout(material: ContextInputs, layout: Layout, wanted: WantedSections) -> Layout:
     digests = Digests(element=layout.digests, segments=layout.segments)
     if not wanted.digests or wanted.levels == ():
         digests = NO_DIGESTS
@@ -234,7 +234,7 @@ def _wanted_layout(material: Material, layout: Layout, wanted: WantedSections) -
         def added(element: str) -> int:
             return block_sizes(material, replace(whole, digests=Digests(element=element)))[2]
 
-        digests = material.digestible.within(layout.digest_tokens, added)
+        digests = material.digest_source.select(layout.digest_tokens, added)
     return replace(
         layout,
         text=layout.text if wanted.state else "",
@@ -245,7 +245,7 @@ def _wanted_layout(material: Material, layout: Layout, wanted: WantedSections) -
     )
 
 
-def _without_held(material: Material) -> Material:
+def _without_held(material: ContextInputs) -> ContextInputs:
     tail = tuple(replace(message, protected_reason="compressible") for message in material.tail)
     return replace(material, held=(), tail=tail)
 
@@ -259,7 +259,9 @@ def split_by_segment(context: AssembledContext, segments: Mapping[int, str]) -> 
     return replace(context, sections=tuple(sections))
 
 
-def _split_by_segment(section: Section, recalled: Sequence[Recalled], segments: Mapping[int, str]) -> Iterator[Section]:
+def _split_by_segment(
+    section: Section, recalled: Sequence[RecalledMessage], segments: Mapping[int, str]
+) -> Iterator[Section]:
     if section.kind != RECALLED_TAG:
         yield section
         return

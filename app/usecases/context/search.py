@@ -11,7 +11,7 @@ from app.core.model.conversation import Role
 from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.overlap import message_text
 from app.core.retrieval.corpus import Source, words_in
-from app.core.retrieval.search import Query, Ranked, query_of, rank, says, snippet
+from app.core.retrieval.search import Query, RankedMessage, has_phrases, query_of, rank_messages, snippet
 from app.core.text.speakers import name_in
 from app.core.text.stemming import stem_language
 from app.off_loop import off_loop
@@ -92,7 +92,9 @@ class SearchService(Service):
         async with self._shell.uow(tenant_id) as uow:
             return PageStart((await uow.conversations.get(conversation_id)).last_seq, 0)
 
-    async def _ranked(self, tenant_id: UUID, conversation_id: UUID, query: Query, through_seq: int) -> list[Ranked]:
+    async def _ranked(
+        self, tenant_id: UUID, conversation_id: UUID, query: Query, through_seq: int
+    ) -> list[RankedMessage]:
         if query.stems and not query.phrases:
             async with self._shell.uow(tenant_id) as uow:
                 await uow.conversations.get(conversation_id)
@@ -108,7 +110,9 @@ class SearchService(Service):
             )
         return await off_loop(_ranked_by_literal_part, query, held)
 
-    async def _hits(self, tenant_id: UUID, conversation_id: UUID, query: Query, shown: list[Ranked]) -> list[SearchHit]:
+    async def _hits(
+        self, tenant_id: UUID, conversation_id: UUID, query: Query, shown: list[RankedMessage]
+    ) -> list[SearchHit]:
         """The hits, without messages that were erased meanwhile."""
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.messages.at_seqs(conversation_id, [item.source.seq for item in shown])
@@ -134,18 +138,20 @@ class SearchService(Service):
         return await off_loop(show)
 
 
-def _ranked_by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[Ranked]:
+def _ranked_by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[RankedMessage]:
     sources = [source for source in narrowed.sources if source.seq <= through_seq]
     language = stem_language([source.text for source in sources], narrowed.language)
     # Messages after ``through_seq`` do not change how common a word is; otherwise results would move between pages.
     later = [words_in(source.text, language).counts for source in narrowed.sources if source.seq > through_seq]
     documents = {stem: count - sum(stem in counts for counts in later) for stem, count in narrowed.documents.items()}
     total = min(narrowed.total - len(later), through_seq)
-    return rank(query, sources, documents=documents, total=total, language=language)
+    return rank_messages(query, sources, documents=documents, total=total, language=language)
 
 
-def _ranked_by_literal_part(query: Query, held: list[Source]) -> list[Ranked]:
-    sources = sorted((source for source in held if says(source.text, query.literal)), key=lambda source: source.seq)
-    ranked = rank(query, sources)
+def _ranked_by_literal_part(query: Query, held: list[Source]) -> list[RankedMessage]:
+    sources = sorted(
+        (source for source in held if has_phrases(source.text, query.literal)), key=lambda source: source.seq
+    )
+    ranked = rank_messages(query, sources)
     seen = {item.source.seq for item in ranked}
-    return ranked + [Ranked(source, 0.0) for source in reversed(sources) if source.seq not in seen]
+    return ranked + [RankedMessage(source, 0.0) for source in reversed(sources) if source.seq not in seen]

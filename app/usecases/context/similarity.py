@@ -14,7 +14,7 @@ from app.core.model.conversation import Usage
 from app.core.model.embedding import embeddable, hash_of
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
 from app.core.model.redaction import redact
-from app.core.retrieval.question_completion import asked_of
+from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import Ranking
 from app.core.retrieval.similarity import cosines, most_vectors
 from app.off_loop import off_loop
@@ -130,4 +130,6 @@ def _best_by_words(conversation_id: UUID, recall_sources: RecallSources, count: 
     if found is None:
         return ()
     corpus = cached_corpus_of(found, conversation_id)
-    return Ranking(corpus, asked_of(recall_sources.question, corpus, before=recall_sources.before)).best(count)
+    return Ranking(corpus, completed_question(recall_sources.question, corpus, before=recall_sources.before)).best(
+        count
+    )

@@ -12,7 +12,7 @@ from app.core.model.redaction import redact_messages
 from app.core.model.segments import EXTRACTIVE, LEVELS, CutSegment, Segment
 from app.core.segments.describing import describe
 from app.core.segments.segment_ids import FALLBACK
-from app.core.state.erasing import STUB, Erased, Remaining, told_by
+from app.core.state.erasing import ERASED_RESULT, ErasedTexts, RemainingMessages, full_text
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import wants_detail_by_model
 from app.usecases.compaction.segmenting import described, extractive_level
@@ -38,7 +38,7 @@ class AffectedSegments:
 
 
 async def affected_segments(
-    uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: Erased, *, compute: Compute
+    uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: ErasedTexts, *, compute: Compute
 ) -> AffectedSegments:
     """The segments of all state versions that may contain something of these messages."""
     conversation_id = resolved.conversation.id
@@ -53,8 +53,8 @@ async def affected_segments(
     return AffectedSegments(touched=tuple(touched), doubtful=tuple(doubtful))
 
 
-def _segments_in_doubt(segments: Sequence[Segment], erased: Erased) -> list[Segment]:
-    return [segment for segment in segments if any(erased.in_(text) for text in _texts_by_model(segment))]
+def _segments_in_doubt(segments: Sequence[Segment], erased: ErasedTexts) -> list[Segment]:
+    return [segment for segment in segments if any(erased.pieces_in(text) for text in _texts_by_model(segment))]
 
 
 async def rewrite_without_erased(
@@ -63,8 +63,8 @@ async def rewrite_without_erased(
     resolved: Resolved,
     affected: AffectedSegments,
     *,
-    erased: Erased,
-    remaining: Remaining,
+    erased: ErasedTexts,
+    remaining: RemainingMessages,
     now: datetime,
     compute: Compute,
 ) -> None:
@@ -93,17 +93,17 @@ def _texts_by_model(segment: Segment) -> list[str]:
     return [*by_model, segment.topic, segment.id.replace("_", " ")] if by_model else []
 
 
-def _draws_on(segment: Segment, erased: Erased, remaining: Remaining) -> bool:
+def _draws_on(segment: Segment, erased: ErasedTexts, remaining: RemainingMessages) -> bool:
     own = range(segment.from_seq, segment.to_seq + 1)
-    return not all(remaining.holds(erased.in_(text), own) for text in _texts_by_model(segment))
+    return not all(remaining.holds(erased.pieces_in(text), own) for text in _texts_by_model(segment))
 
 
-def _drawing_on_erased(segments: Sequence[Segment], erased: Erased, remaining: Remaining) -> list[Segment]:
+def _drawing_on_erased(segments: Sequence[Segment], erased: ErasedTexts, remaining: RemainingMessages) -> list[Segment]:
     return [segment for segment in segments if _draws_on(segment, erased, remaining)]
 
 
 def _rewritten_with_leaks(
-    segments: Sequence[Segment], spans: Sequence[Sequence[Message]], erased: Erased, locale: str, now: datetime
+    segments: Sequence[Segment], spans: Sequence[Sequence[Message]], erased: ErasedTexts, locale: str, now: datetime
 ) -> list[tuple[Segment, bool]]:
     return [
         (_remainder_of(one, span, locale, now), _does_id_reveal_erased(one, span, erased))
@@ -128,12 +128,12 @@ def _remainder_of(segment: Segment, originals: Sequence[Message], locale: str, n
 def _described_anew(segment: Segment, remaining: Sequence[Message]) -> CutSegment:
     if remaining:
         return replace(describe(remaining), from_seq=segment.from_seq, to_seq=segment.to_seq)
-    return replace(described(segment), topic=STUB, messages=0, tokens=0, identifiers=())
+    return replace(described(segment), topic=ERASED_RESULT, messages=0, tokens=0, identifiers=())
 
 
-def _does_id_reveal_erased(segment: Segment, originals: Sequence[Message], erased: Erased) -> bool:
-    remaining = "\n".join(told_by(message) for message in originals if message.status != "erased")
-    return bool(erased.words_only_in(f"{segment.topic} {segment.id.replace('_', ' ')}", remaining))
+def _does_id_reveal_erased(segment: Segment, originals: Sequence[Message], erased: ErasedTexts) -> bool:
+    remaining = "\n".join(full_text(message) for message in originals if message.status != "erased")
+    return bool(erased.erased_words(f"{segment.topic} {segment.id.replace('_', ' ')}", remaining))
 
 
 async def _neutral_id(uow: UnitOfWork, segment: Segment) -> str:

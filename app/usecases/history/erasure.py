@@ -18,17 +18,17 @@ from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion
 from app.core.state.erasing import (
-    Erased,
-    Remaining,
-    call_of,
-    lines_without,
-    other_half,
-    quotes,
-    suspicious,
-    told_by,
+    ErasedTexts,
+    RemainingMessages,
+    call_id_of,
+    full_text,
+    quotes_erased,
+    summary_without_erased,
+    suspicious_entries,
     tombstone,
+    with_erased_calls,
 )
-from app.core.state.erasing import without as entries_without
+from app.core.state.erasing import entries_without_erased as entries_without
 from app.core.state.layout import layout_of
 from app.core.state.pruning import state_of
 from app.core.summarizer.offline.extractive import digest
@@ -54,7 +54,7 @@ DIGEST_MESSAGES: Final = (
 )
 WORD_SEARCH_DISCOUNT: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
 DIGEST: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
-NOTHING_LEFT: Final = Remaining({})
+NOTHING_LEFT: Final = RemainingMessages({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class _Removed:
     """Messages whose own text is gone."""
     changed: frozenset[int]
     """The same, and the stubbed halves that still say something."""
-    erased: Erased
+    erased: ErasedTexts
     size_reductions: tuple[tuple[int, Sums], ...]
     """Positions of messages that have become smaller, and by how much."""
 
@@ -200,7 +200,7 @@ class ErasureService:
         return await self._requeue(uow, changed, has_narrative=current is not None and _has_narrative(current))
 
     async def _erase_from_states(
-        self, erasure: _Erasure, versions: Sequence[StateVersion], removed: _Removed, remaining: Remaining
+        self, erasure: _Erasure, versions: Sequence[StateVersion], removed: _Removed, remaining: RemainingMessages
     ) -> StateVersion | None:
         """Rewrite every version that covered the message, and return the current one, if it is among them.
 
@@ -280,25 +280,25 @@ class ErasureService:
 
 async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Removed:
     """Leave a tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
-    calls = {call for part in message.parts if (call := call_of(part))}
+    calls = {call for part in message.parts if (call := call_id_of(part))}
     found = await uow.messages.halves(message.conversation_id, calls, of=[message])
     quoting = await _all_quoting(uow, message)
-    calls.update(call for one in quoting for part in one.parts if "quotes" in part and (call := call_of(part)))
+    calls.update(call for one in quoting for part in one.parts if "quotes" in part and (call := call_id_of(part)))
     others = {one.id: one for one in [*found, *quoting] if one.id != message.id and one.status != "erased"}
     halves = list(others.values())
-    stubs = [other_half(half, calls) for half in halves]
+    stubs = [with_erased_calls(half, calls) for half in halves]
     stone = tombstone(message)
     await uow.messages.erase(message.conversation_id, [stone, *stubs])
     pairs = [(message, stone), *zip(halves, stubs, strict=True)]
     size_reductions = tuple((before.seq, _counted_sums(before).minus(_counted_sums(after))) for before, after in pairs)
     seqs = frozenset({message.seq, *(stub.seq for stub in stubs if not stub.content)})
     erased_texts = [
-        told_by(message),
+        full_text(message),
         *(_text_lost_to_stub(half, stub) for half, stub in zip(halves, stubs, strict=True)),
     ]
     changed = seqs.union(half.seq for half in halves)
     tombstones = (message, *(stub for stub in stubs if stub.status == "erased"))
-    erased = await compute(Erased, erased_texts, seqs, size=sum(map(len, erased_texts)))
+    erased = await compute(ErasedTexts, erased_texts, seqs, size=sum(map(len, erased_texts)))
     return _Removed(tombstones=tombstones, seqs=seqs, changed=changed, erased=erased, size_reductions=size_reductions)
 
 
@@ -329,15 +329,15 @@ async def _all_quoting(uow: UnitOfWork, message: Message) -> list[Message]:
 
 def _text_lost_to_stub(half: Message, stub: Message) -> str:
     parts = [before for before, after in zip(half.parts, stub.parts, strict=True) if before != after]
-    return told_by(replace(half, content="" if stub.content else half.content, parts=tuple(parts)))
+    return full_text(replace(half, content="" if stub.content else half.content, parts=tuple(parts)))
 
 
 async def _remaining_texts(
-    erasure: _Erasure, versions: Sequence[StateVersion], others: Sequence[object], erased: Erased
-) -> Remaining:
+    erasure: _Erasure, versions: Sequence[StateVersion], others: Sequence[object], erased: ErasedTexts
+) -> RemainingMessages:
     conversation = erasure.conversation
     entries = list(_each_once(version.entries for version in versions).values())
-    doubtful = await erasure.compute(suspicious, entries, erased, size=_reading_size(entries))
+    doubtful = await erasure.compute(suspicious_entries, entries, erased, size=_reading_size(entries))
     if not doubtful and not others:
         return NOTHING_LEFT
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
@@ -365,12 +365,12 @@ def _reading_size(entries: Sequence[StateEntry]) -> int:
     return sum(AN_ITEM + len(text) for text in texts) // WORD_SEARCH_DISCOUNT
 
 
-def _texts_of_messages(messages: Sequence[Message]) -> Remaining:
-    return Remaining({message.seq: told_by(message) for message in messages})
+def _texts_of_messages(messages: Sequence[Message]) -> RemainingMessages:
+    return RemainingMessages({message.seq: full_text(message) for message in messages})
 
 
 def _remaining_entries(
-    versions: Sequence[Sequence[StateEntry]], erased: Erased, remaining: Remaining
+    versions: Sequence[Sequence[StateEntry]], erased: ErasedTexts, remaining: RemainingMessages
 ) -> list[tuple[StateEntry, ...]]:
     remaining_of = {id_: entries_without([entry], erased, remaining) for id_, entry in _each_once(versions).items()}
     return [tuple(kept for entry in entries for kept in remaining_of[id(entry)]) for entries in versions]
@@ -387,7 +387,7 @@ def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
 
 
 async def _erase_from_command_answers(
-    uow: UnitOfWork, answers: Sequence[Message], erased: Erased, remaining: Remaining
+    uow: UnitOfWork, answers: Sequence[Message], erased: ErasedTexts, remaining: RemainingMessages
 ) -> None:
     """Remove what was erased from these answers, and from the answers after them."""
     while answers:
@@ -397,10 +397,10 @@ async def _erase_from_command_answers(
         answers = await uow.messages.command_answers(conversation_id, after_seq=answers[-1].seq, max_bytes=READ_BYTES)
 
 
-def _answers_without(answers: Sequence[Message], erased: Erased, remaining: Remaining) -> list[Message]:
+def _answers_without(answers: Sequence[Message], erased: ErasedTexts, remaining: RemainingMessages) -> list[Message]:
     changed: list[Message] = []
     for answer in answers:
-        content = lines_without(answer.content, erased, remaining)
+        content = summary_without_erased(answer.content, erased, remaining)
         if content != answer.content:
             weight = weigh(answer.role, content, answer.parts)
             changed.append(replace(answer, content=content, token_count=weight.tokens, byte_length=weight.bytes))
@@ -408,11 +408,11 @@ def _answers_without(answers: Sequence[Message], erased: Erased, remaining: Rema
 
 
 async def _erase_from_focuses(
-    uow: UnitOfWork, focused: Sequence[Compaction], erased: Erased, remaining: Remaining, typed: str | None
+    uow: UnitOfWork, focused: Sequence[Compaction], erased: ErasedTexts, remaining: RemainingMessages, typed: str | None
 ) -> None:
     for row in focused:
         focus = row.request.focus or ""
-        if focus == typed or quotes(focus, erased, remaining):
+        if focus == typed or quotes_erased(focus, erased, remaining):
             await uow.compactions.update_locked(row.id, request=replace(row.request, focus=None))
 
 

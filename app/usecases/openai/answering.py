@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from app.core.context.newest import newest_within
 from app.core.context.tools import tools_tokens
-from app.core.context.turn_options import NO_OPTIONS, TurnOptions, refuse_unfit
+from app.core.context.turn_options import NO_OPTIONS, TurnOptions, refuse_unsupported_options
 from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, told_reason
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.reading.labels import told_name
@@ -122,7 +122,7 @@ class StatelessAnswers:
         await self._shell.models.prepare(prompt.model)
         profile = self._shell.models.chat(prompt.model).profile
         if prompt.options != NO_OPTIONS:
-            await off_loop(lambda: refuse_unfit(prompt.options, profile, taken=frozenset()))
+            await off_loop(lambda: refuse_unsupported_options(prompt.options, profile, reserved_names=frozenset()))
         _refuse_unanswerable(prompt.messages)
         size = size_of(prompt.messages) + options_size(prompt.options)
         messages = await off_loop(_fitting, prompt, profile, size=size)

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.context.drafts import outline_of
-from app.core.context.media import MEDIA_BYTES, within_bytes
+from app.core.context.media import MEDIA_BYTES, parts_within_bytes
 from app.core.model.conversation import Conversation, Message, Sums, Usage
 from app.core.model.errors import NotFoundError, PreviousResponseNotFoundError, SummarizerFailedError, told_reason
 from app.core.model.model_io import ModelProfile
@@ -18,7 +18,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateVersion
 from app.core.planning.compaction import NothingToFold
 from app.core.planning.cuts import Tail
-from app.core.state.apply import Applied, apply_candidate, version_of
+from app.core.state.apply import AppliedCandidate, apply_candidate, version_of
 from app.core.state.rendering import render_text
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
@@ -173,7 +173,7 @@ class ArrayCompaction:
             )
         return self._next_progress(progress, chunk, result.applied, result.usage)
 
-    def _next_progress(self, progress: _Progress, chunk: Chunk, applied: Applied, usage: Usage) -> _Progress:
+    def _next_progress(self, progress: _Progress, chunk: Chunk, applied: AppliedCandidate, usage: Usage) -> _Progress:
         boundary = progress.messages[chunk.plan.to_seq - 1]
         covered = _sums(progress.messages[: chunk.plan.to_seq])
         version = version_of(
@@ -216,7 +216,7 @@ async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: i
             summary=render_text(schema, conversation.compressed_state, conversation.locale)
         ).drafts()
     there = [message for message in [*held, *messages] if message.status != "erased"]
-    kept = zip(there, within_bytes(there, MEDIA_BYTES, conversation.locale), strict=True)
+    kept = zip(there, parts_within_bytes(there, MEDIA_BYTES, conversation.locale), strict=True)
     shown = await uow.contents.filled([replace(message, parts=parts) for message, parts in kept])
     return [*summary_drafts, *(_as_draft(message) for message in shown)]
 

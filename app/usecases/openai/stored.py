@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.context.reconciling import Line, Reconciling, lines_of
+from app.core.context.reconciling import Line, Reconciliation, lines_of
 from app.core.context.tools import MOST_CALLS
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
@@ -242,7 +242,7 @@ class StoredAnswers:
         given = await off_loop(_lines, messages)
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            reconciling = Reconciling(given, await uow.turns.unanswered(conversation_id))
+            reconciling = Reconciliation(given, await uow.turns.unanswered(conversation_id))
             running = await uow.turns.running(conversation_id)
             await _compare_stored_history(uow, conversation, reconciling)
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).awaits_reply
@@ -250,7 +250,7 @@ class StoredAnswers:
             return await self._chat.follow_turn(tenant_id, running.id, counts=True)
         if waits:
             return _input(request, (), expected=conversation.last_message_id)
-        if reconciling.asks_again:
+        if reconciling.asks_for_new_reply:
             return replace(_input(request, (), expected=conversation.last_message_id), regenerates=True)
         first = reconciling.new_from
         return None if first is None else _input(request, messages[first:], expected=conversation.last_message_id)
@@ -352,7 +352,7 @@ class StoredAnswers:
         )
 
 
-async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciling) -> None:
+async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciliation) -> None:
     agrees, seq = True, 0
     while agrees and seq < conversation.last_seq:
         texts = await uow.messages.texts(conversation.id, after_seq=seq, limit=PAGE, max_bytes=READ_BYTES)

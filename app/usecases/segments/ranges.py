@@ -17,7 +17,7 @@ from app.core.model.errors import ConflictError, NotFoldedError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import CutSegment, Segment
-from app.core.planning.cuts import FOLLOWING, is_finished
+from app.core.planning.cuts import MESSAGES_READ_AFTER_RANGE, is_complete_range
 from app.core.segments.describing import describe
 from app.core.segments.segment_ids import ids_for, stem_of
 from app.off_loop import off_loop
@@ -64,9 +64,11 @@ async def _finished(
         raise _range_error(f"the conversation ends with message {conversation.last_seq}: choose an earlier range")
     if last - first >= MOST_MESSAGES:
         raise _range_error(f"a range may have at most {MOST_MESSAGES} messages: choose a shorter one")
-    outline = await uow.messages.outline(conversation.id, after_seq=first - 1, limit=last - first + 1 + FOLLOWING)
+    outline = await uow.messages.outline(
+        conversation.id, after_seq=first - 1, limit=last - first + 1 + MESSAGES_READ_AFTER_RANGE
+    )
     complete = not outline or outline[-1].seq == conversation.last_seq
-    if not is_finished(outline, last, complete=complete, estimator=policy.estimator):
+    if not is_complete_range(outline, last, complete=complete, estimator=policy.estimator):
         raise _range_error(
             "only finished messages have levels: the range holds a question that is not answered yet, or parts a tool"
             " call from its result"

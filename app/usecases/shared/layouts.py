@@ -18,8 +18,8 @@ from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment
 from app.core.model.state import StateSchema
-from app.core.segments.digests import WAY_BACK
-from app.core.state.digesting import Digestible
+from app.core.segments.digests import MARKER_ELEMENT_TOKENS
+from app.core.state.digesting import DigestSource
 from app.core.state.layout import layout_of, with_digests
 from app.core.state.outdated_digests import without_outdated
 from app.core.text.token_counts import tokens_of
@@ -197,13 +197,13 @@ def layout_from_sources(
         policy, sources.locale, sources.newest_segments, through_seq=sources.boundary_seq, room=room
     )
     state_texts = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
-    source = replace(source, said=[*state_texts, *(anchor.content for anchor in anchors.shown)])
-    return with_digests(layout, source, room=room, room_to_keep=digest_room, served_as=policy.served_as)
+    source = replace(source, block_texts=[*state_texts, *(anchor.content for anchor in anchors.shown)])
+    return with_digests(layout, source, max_tokens=room, room_to_keep=digest_room, served_as=policy.served_as)
 
 
 def _tokens_for_digests(budgets: Budgets, *, other_tokens: int) -> int:
     # If anchors and pins leave no room, there is still the marker that leads to all segments.
-    return max(budgets.digest_room(beside=other_tokens), min(budgets.digest_tokens, WAY_BACK))
+    return max(budgets.digest_room(beside=other_tokens), min(budgets.digest_tokens, MARKER_ELEMENT_TOKENS))
 
 
 def _anchor_room(resolved: Resolved, schema: StateSchema, given_layout: Layout | None) -> int | None:
@@ -216,7 +216,7 @@ def _anchor_room(resolved: Resolved, schema: StateSchema, given_layout: Layout |
     return earlier.anchor_tokens + earlier.anchors.count("\n") + FRAME_TOKENS if earlier.anchors else 0
 
 
-async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> Digestible:
+async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> DigestSource:
     """The newest segments up to that ``seq``: as many as could have a line within ``room`` tokens.
 
     If the layout shows some of them, only these: no others are served until the next layout.
@@ -252,8 +252,8 @@ def _most_segments(room: int) -> int:
 
 def _digestible_within(
     policy: CompactionPolicy, locale: str, stored: NewestSegments, *, through_seq: int, room: int
-) -> Digestible:
-    source = Digestible(levels=policy.levels, estimator=policy.estimator, locale=locale)
+) -> DigestSource:
+    source = DigestSource(levels=policy.levels, estimator=policy.estimator, locale=locale)
     if room <= 0:
         return source
     newest = stored.segments[-_most_segments(room) :]

@@ -10,7 +10,13 @@ from uuid import UUID
 
 from app.core.context.assembly import system_text
 from app.core.context.awareness import awareness_block
-from app.core.context.tools import OWN, WORTHWHILE, most_offered, offered, tools_tokens
+from app.core.context.tools import (
+    LEAST_HIDDEN_TOKENS,
+    OWN_TOOL_NAMES,
+    offered_tools,
+    tools_after_compaction,
+    tools_tokens,
+)
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.caches import CachedPrefix, Caching
 from app.core.model.conversation import Conversation, Quiet
@@ -150,7 +156,7 @@ class Resolved:
 
     def coming_tool_tokens_after(self, folded_tokens: int) -> int:
         """Tokens of the tools that will be offered in addition, once this many more tokens are folded."""
-        return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= WORTHWHILE else 0
+        return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= LEAST_HIDDEN_TOKENS else 0
 
     @property
     def planning_budgets(self) -> Budgets:
@@ -218,7 +224,7 @@ class Resolver:
     @property
     def own_tools(self) -> frozenset[str]:
         """The names of all tools that the service runs itself, including those not offered now."""
-        return OWN | {tool.name for tool in self._operator_tools}
+        return OWN_TOOL_NAMES | {tool.name for tool in self._operator_tools}
 
     def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
         """Resolve a conversation for the configured chat model, or for the named one."""
@@ -280,14 +286,14 @@ class Resolver:
         # failed.
         stays_over = not policy.triggers or conversation.failure_count > 0
         cut_off = overflows and stays_over and policy.on_failure == "truncate"
-        now = offered(
+        now = offered_tools(
             policy,
             hidden_tokens=hidden_tokens(conversation),
             overflows=cut_off,
-            further=self._operator_tools,
+            operator_tools=self._operator_tools,
             locale=conversation.locale,
         )
-        most = most_offered(policy, self._operator_tools, conversation.locale)
+        most = tools_after_compaction(policy, self._operator_tools, conversation.locale)
         return now, tools_tokens(most, policy.estimator) - tools_tokens(now, policy.estimator)
 
     def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:

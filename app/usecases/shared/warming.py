@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.retrieval.kinds import tables_ready
+from app.core.retrieval.kinds import build_tables
 from app.core.text.patterns import known
 from app.usecases.history.preparing import warm
 
@@ -10,5 +10,5 @@ from app.usecases.history.preparing import warm
 def warm_up() -> None:
     """Build what reading a message and looking for words need, and compile every pattern: about a second."""
     warm()
-    tables_ready()
+    build_tables()
     known()

@@ -12,8 +12,8 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import served
 from app.core.state.layout import layout_of
-from app.core.state.pruning import most_tokens, prune, state_of
-from app.core.state.schema_change import next_after
+from app.core.state.pruning import prune, state_of, state_token_limit
+from app.core.state.schema_change import next_entry_number
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
@@ -49,7 +49,7 @@ async def write_entries(
         parent_version=current.version,
         state=state,
         entries=fitting,
-        next_entry=next_after(fitting, current.next_entry),
+        next_entry=next_entry_number(fitting, current.next_entry),
         covered=present.covered,
         layout=layout,
         segment_ids=(),
@@ -73,7 +73,7 @@ def _within_cap(
         state = state_of(schema, given)
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens
 
-    most = max(most_tokens(schema, budgets), weight(served(current.entries)))
+    most = max(state_token_limit(schema, budgets), weight(served(current.entries)))
 
     def fits(state: dict[str, object]) -> bool:
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most

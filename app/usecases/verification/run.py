@@ -26,8 +26,8 @@ from app.core.model.segments import Level, Segment
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.core.model.timings import VERDICTS_WAIT_SECONDS
 from app.core.segments.describing import describe
-from app.core.state.schema_change import next_after
-from app.core.state.survival import with_replaced_sentences
+from app.core.state.schema_change import next_entry_number
+from app.core.state.survival import with_restored_sentences
 from app.core.text.token_counts import Estimator
 from app.core.validation.claims import unshown_sources
 from app.core.validation.lost_entries import without_lost_entries
@@ -484,7 +484,7 @@ def _verified_state(
     restoring = Restoration(
         schema=schema_named(current.state_schema),
         version=current.version + 1,
-        next_entry=next_after(entries, current.next_entry),
+        next_entry=next_entry_number(entries, current.next_entry),
         boundary_seq=current.boundary_seq,
         messages=judged.subject.messages,
     )
@@ -497,11 +497,11 @@ def _verified_state(
         restoration=restoring if current.state_schema == judged.version.state_schema else None,
     )
     found = without_lost_entries(found, gone)
-    return with_replaced_sentences(
+    return with_restored_sentences(
         restoring.schema,
         found,
         version=restoring.version,
-        next_entry=next_after(found.entries, restoring.next_entry),
+        next_entry=next_entry_number(found.entries, restoring.next_entry),
         cap=cap,
         estimator=estimator,
     )

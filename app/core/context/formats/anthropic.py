@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from app.core.context.formats.thread import two_sided
-from app.core.context.formats.values import Asked, Media, Piece, Said, Text
+from app.core.context.formats.thread import system_and_thread
+from app.core.context.formats.values import AssistantEntry, Media, Piece, Text, UserEntry
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import as_text
 
-_KINDS: Final = {
+_BLOCK_TYPES: Final = {
     "image/png": "image",
     "image/jpeg": "image",
     "image/webp": "image",
@@ -20,34 +20,36 @@ _KINDS: Final = {
 }
 
 
-def anthropic_messages(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:
+def anthropic_messages(
+    messages: Sequence[ContextMessage], catalogue: Catalogue
+) -> tuple[str | None, list[dict[str, Any]]]:
     """The fields ``system`` and ``messages`` of a request."""
-    system, thread = two_sided(messages, say)
+    system, thread = system_and_thread(messages, catalogue)
     rendered = [_rendered(entry) for entry in thread]
     if rendered and rendered[-1]["role"] == "assistant":
         _trim_end(rendered[-1]["content"][-1])
     return system, rendered
 
 
-def _rendered(entry: Asked | Said) -> dict[str, Any]:
-    if isinstance(entry, Asked):
+def _rendered(entry: UserEntry | AssistantEntry) -> dict[str, Any]:
+    if isinstance(entry, UserEntry):
         results = [
             {"type": "tool_result", "tool_use_id": result.call_id, "content": as_text(result.content)}
             for result in entry.results
         ]
         return {"role": "user", "content": [*results, *map(_block, entry.pieces)]}
-    said = [{"type": "text", "text": text} for text in entry.texts]
+    texts = [{"type": "text", "text": text} for text in entry.texts]
     calls = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)} for call in entry.calls
     ]
-    return {"role": "assistant", "content": [*said, *calls]}
+    return {"role": "assistant", "content": [*texts, *calls]}
 
 
 def _block(piece: Piece) -> dict[str, Any]:
     match piece:
-        case Media(media_type=media_type, data=data) if media_type in _KINDS:
+        case Media(media_type=media_type, data=data) if media_type in _BLOCK_TYPES:
             source = {"type": "base64", "media_type": media_type, "data": data}
-            return {"type": _KINDS[media_type], "source": source}
+            return {"type": _BLOCK_TYPES[media_type], "source": source}
         case Media(words=words):
             return {"type": "text", "text": words}
         case Text(text=text):

@@ -5,32 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from app.core.context.formats.thread import two_sided
-from app.core.context.formats.values import Asked, Call, Media, Piece, Result, Said, Text
+from app.core.context.formats.thread import system_and_thread
+from app.core.context.formats.values import AssistantEntry, Call, Media, Piece, Result, Text, UserEntry
 from app.core.context.formats.words import NAME_LENGTH
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.patterns import compiled
 
-_TAKEN: Final = compiled(r"(?:image|audio|video)/[a-z0-9.+-]+|application/pdf")
-_FIRST: Final = compiled(r"[A-Za-z_]")
+_SUPPORTED_MEDIA: Final = compiled(r"(?:image|audio|video)/[a-z0-9.+-]+|application/pdf")
+_NAME_START: Final = compiled(r"[A-Za-z_]")
 
 
-def gemini_contents(messages: Sequence[ContextMessage], say: Catalogue) -> tuple[str | None, list[dict[str, Any]]]:
+def gemini_contents(
+    messages: Sequence[ContextMessage], catalogue: Catalogue
+) -> tuple[str | None, list[dict[str, Any]]]:
     """The text of ``system_instruction`` and the ``contents`` of a request."""
-    system, thread = two_sided(messages, say)
+    system, thread = system_and_thread(messages, catalogue)
     return system, [_rendered(entry) for entry in thread]
 
 
-def _rendered(entry: Asked | Said) -> dict[str, Any]:
-    if isinstance(entry, Asked):
+def _rendered(entry: UserEntry | AssistantEntry) -> dict[str, Any]:
+    if isinstance(entry, UserEntry):
         return {"role": "user", "parts": [*map(_function_response, entry.results), *map(_part, entry.pieces)]}
     return {"role": "model", "parts": [*({"text": text} for text in entry.texts), *map(_call, entry.calls)]}
 
 
 def _part(piece: Piece) -> dict[str, Any]:
     match piece:
-        case Media(media_type=media_type, data=data) if _TAKEN.fullmatch(media_type):
+        case Media(media_type=media_type, data=data) if _SUPPORTED_MEDIA.fullmatch(media_type):
             return {"inlineData": {"mimeType": media_type, "data": data}}
         case Media(words=words):
             return {"text": words}
@@ -54,4 +56,4 @@ def _function_response(result: Result) -> dict[str, Any]:
 
 def _function_name(name: str) -> str:
     # Gemini's names begin with a letter or an underscore.
-    return name if _FIRST.match(name) else f"_{name}"[:NAME_LENGTH]
+    return name if _NAME_START.match(name) else f"_{name}"[:NAME_LENGTH]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from app.core.context.formats.thread import thread_of
-from app.core.context.formats.values import Asked, Call, Media, Piece, Said, Text
+from app.core.context.formats.thread import thread_entries
+from app.core.context.formats.values import AssistantEntry, Call, Media, Piece, Text, UserEntry
 from app.core.context.formats.words import NAME_LENGTH
 from app.core.model.model_io import ContextMessage
 from app.core.text.localization.catalogue import Catalogue
@@ -18,28 +18,28 @@ _NOT_IN_SPEAKERS: Final = compiled(r"[\s<|\\/>]+")
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 
-def openai_messages(messages: Sequence[ContextMessage], say: Catalogue) -> list[dict[str, Any]]:
+def openai_messages(messages: Sequence[ContextMessage], catalogue: Catalogue) -> list[dict[str, Any]]:
     """The ``messages`` of a chat completions request."""
-    fit = [replace(message, name=_allowed_name(message.name)) if message.name else message for message in messages]
-    return [rendered for entry in thread_of(fit, say) for rendered in _rendered(entry)]
+    allowed = [replace(message, name=_allowed_name(message.name)) if message.name else message for message in messages]
+    return [rendered for entry in thread_entries(allowed, catalogue) for rendered in _rendered(entry)]
 
 
 def _rendered(entry: Any) -> Iterator[dict[str, Any]]:
     match entry:
-        case Asked(results=results, pieces=pieces):
+        case UserEntry(results=results, pieces=pieces):
             for result in results:
                 yield {"role": "tool", "tool_call_id": result.call_id, "content": as_text(result.content)}
             if pieces:
                 yield {"role": "user", **_name_field(entry.name), "content": _content(pieces)}
-        case Said(texts=texts, calls=calls):
-            said: dict[str, Any] = {
+        case AssistantEntry(texts=texts, calls=calls):
+            message: dict[str, Any] = {
                 "role": "assistant",
                 **_name_field(entry.name),
                 "content": "\n\n".join(texts) or None,
             }
-            yield said | ({"tool_calls": [_call(call) for call in calls]} if calls else {})
-        case told:
-            yield {"role": "system", **_name_field(told.name), "content": told.text}
+            yield message | ({"tool_calls": [_call(call) for call in calls]} if calls else {})
+        case system_entry:
+            yield {"role": "system", **_name_field(system_entry.name), "content": system_entry.text}
 
 
 def _allowed_name(name: str) -> str:

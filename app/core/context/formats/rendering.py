@@ -31,16 +31,16 @@ def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str =
 
     What a format has to put in words is written in the language of ``locale``.
     """
-    say = catalogue_of(locale)
+    catalogue = catalogue_of(locale)
     match format_:
         case "plain":
             return Formatted(messages=[_plain_message(message) for message in messages])
         case "openai":
-            return Formatted(messages=openai_messages(messages, say))
+            return Formatted(messages=openai_messages(messages, catalogue))
         case "gemini":
-            system, contents = gemini_contents(messages, say)
+            system, contents = gemini_contents(messages, catalogue)
         case "anthropic":
-            system, contents = anthropic_messages(messages, say)
+            system, contents = anthropic_messages(messages, catalogue)
     return Formatted(messages=contents, system=system)
 
 

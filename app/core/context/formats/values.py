@@ -51,7 +51,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SystemEntry:
     """Words of the operator: a message of role ``system``."""
 
     text: str
@@ -59,7 +59,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class UserEntry:
     """An entry of the user's side: results of the calls just before, then pieces."""
 
     results: tuple[Result, ...] = ()
@@ -69,7 +69,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class AssistantEntry:
     """An entry of the model's side."""
 
     texts: tuple[str, ...] = ()
@@ -77,4 +77,4 @@ class Said:
     name: str = ""
 
 
-Entry = Told | Asked | Said
+Entry = SystemEntry | UserEntry | AssistantEntry

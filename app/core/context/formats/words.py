@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.core.context.formats.values import Media, Piece, Text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import before_text, split_off
+from app.core.retrieval.serving import split_elements, with_elements_before
 from app.core.text.contents import inline_base64, named_address
 from app.core.text.json_data import arguments_in
 from app.core.text.localization.catalogue import Catalogue
@@ -19,52 +19,52 @@ from app.core.text.speakers import named
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
-_MEDIUM_NAME: Final = 100  # the most characters of a medium's name
+_MOST_NAME_CHARACTERS: Final = 100  # the most characters of a medium's name
 _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
 
 
-def with_names(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
+def with_names_in_text(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
     """The messages for a provider that has no field for names: a user's own words begin with the name."""
-    return [_with_name_in_words(message) if message.name else message for message in messages]
+    return [_with_name_in_text(message) if message.name else message for message in messages]
 
 
-def _with_name_in_words(message: ContextMessage) -> ContextMessage:
+def _with_name_in_text(message: ContextMessage) -> ContextMessage:
     if message.role != "user" or not (message.content.strip() or message.parts):
         return replace(message, name="")
     # Recalled messages are not the speaker's own words.
-    recalled, said = split_off(message.content)
-    return replace(message, name="", content=before_text(recalled.rstrip(), "", named(message.name, said)))
+    recalled, own_text = split_elements(message.content)
+    return replace(message, name="", content=with_elements_before(recalled.rstrip(), "", named(message.name, own_text)))
 
 
-def piece_of(part: Part, say: Catalogue) -> Piece | None:
+def piece_of(part: Part, catalogue: Catalogue) -> Piece | None:
     """A part of a user's message as inline data if it has any, else in words; ``None`` if it says nothing."""
-    media = _inline_media(part, say) if part.get("type") == "media" else None
+    media = _inline_media(part, catalogue) if part.get("type") == "media" else None
     if media is not None:
         return media
-    words = in_words(part, say)
+    words = part_as_text(part, catalogue)
     return Text(words) if words.strip() else None
 
 
-def in_words(part: Part, say: Catalogue) -> str:
+def part_as_text(part: Part, catalogue: Catalogue) -> str:
     """A part in words: its text, or a description."""
-    name = str(part.get("name") or say.text("context.part.a_tool"))
+    name = str(part.get("name") or catalogue.text("context.part.a_tool"))
     match part.get("type"):
         case "media":
             url = named_address(part)
             key = "context.part.attached_at" if url else "context.part.attached"
-            return say.text(key, what=", ".join(type_and_name(part, say)), url=url)
+            return catalogue.text(key, what=", ".join(media_type_and_name(part, catalogue)), url=url)
         case "tool_call":
-            return say.text("context.part.call", name=name, arguments=as_text(part.get("arguments", {})))
+            return catalogue.text("context.part.call", name=name, arguments=as_text(part.get("arguments", {})))
         case "tool_result":
-            return say.text("context.part.result", name=name, content=as_text(part.get("content", "")))
+            return catalogue.text("context.part.result", name=name, content=as_text(part.get("content", "")))
         case _:
             return str(part["text"]) if "text" in part else as_text(dict(part))
 
 
-def type_and_name(part: Part, say: Catalogue) -> tuple[str, ...]:
+def media_type_and_name(part: Part, catalogue: Catalogue) -> tuple[str, ...]:
     """The type of a medium, and its name if it has one."""
-    kind, name = str(part.get("media_type") or say.text("context.part.a_file")), part.get("name")
-    return (kind, " ".join(name.split())[:_MEDIUM_NAME]) if isinstance(name, str) and name else (kind,)
+    kind, name = str(part.get("media_type") or catalogue.text("context.part.a_file")), part.get("name")
+    return (kind, " ".join(name.split())[:_MOST_NAME_CHARACTERS]) if isinstance(name, str) and name else (kind,)
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
@@ -86,16 +86,16 @@ def tool_name(name: Any) -> str:
     return _NOT_IN_NAMES.sub("_", str(name or "tool"))[:NAME_LENGTH]
 
 
-class Ids:
+class UniqueIds:
     """Unique ids of calls in a form that every provider accepts."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
 
-    def like(self, given: Any) -> str:
+    def unique(self, requested: Any) -> str:
         """The given id if providers accept it, else a similar one; a repeated id gets a number."""
-        stem = _NOT_IN_NAMES.sub("_", str(given or "call"))[:ID_LENGTH]
+        stem = _NOT_IN_NAMES.sub("_", str(requested or "call"))[:ID_LENGTH]
         found = stem
         while found in self._taken:
             number = self._numbers[stem] = self._numbers.get(stem, 1) + 1
@@ -105,10 +105,10 @@ class Ids:
         return found
 
 
-def _inline_media(part: Part, say: Catalogue) -> Media | None:
+def _inline_media(part: Part, catalogue: Catalogue) -> Media | None:
     media_type = str(part.get("media_type") or "").lower()
     data = inline_base64(part) if media_type else None
     # Media given by address are described in words: the service does not open addresses.
     if data is None:
         return None
-    return Media(media_type, data, in_words({**part, "media_type": media_type}, say))
+    return Media(media_type, data, part_as_text({**part, "media_type": media_type}, catalogue))
