@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from app.core.anchors.prompt_ids import by_name
+from app.core.anchors.prompt_ids import anchors_by_prompt_id
 from app.core.anchors.ranking import ranking_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import Candidate
@@ -138,7 +138,7 @@ def _claimed(version: str, judged: Mapping[Key, Judged]) -> list[str]:
         messages = {message.seq: message for message in request.messages}
         said = ranking_of(candidate, request.anchors, request.messages, messages)
         over = {claim.anchor_id for claim in said.claims if claim.seq}
-        known = by_name(request.anchors)
+        known = anchors_by_prompt_id(request.anchors)
         for word in candidate.kept:
             if word.claims == "withdrawn" and (anchor := known.get(word.id)):
                 label = judged.get((case.id, anchor.seq, anchor.content))

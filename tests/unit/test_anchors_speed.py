@@ -9,7 +9,7 @@ from inspect import unwrap
 import pytest
 
 from app.core.anchors.detect import detect
-from app.core.anchors.statements import statements
+from app.core.anchors.statements import statements_of
 from app.core.model.conversation import Message, Role
 from app.core.text.cued import SAID
 from app.core.text.words import words
@@ -82,4 +82,4 @@ def test_looking_up_what_a_pattern_needs_changes_nothing(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("line", ["@\n", "Go.\n", "- a\n", "a: b\n", "„"])
 def test_taking_apart_what_is_read_of_a_message_takes_linear_time(line: str) -> None:
     """The texts are shorter than the most that is read; beyond that, longer texts would all take as long."""
-    assert_linear(lambda text: statements(message(1, text)), line * (20_000 // len(line)))
+    assert_linear(lambda text: statements_of(message(1, text)), line * (20_000 // len(line)))

@@ -132,8 +132,8 @@ def test_what_an_anchor_gives_up_is_read_once(monkeypatch: pytest.MonkeyPatch) -
             read_texts.append(text)
             return pattern.finditer(text)
 
-    pattern = about._GONE.pattern
-    monkeypatch.setattr(about._GONE, "pattern", Gone())
+    pattern = about._GIVEN_UP_CUE.pattern
+    monkeypatch.setattr(about._GIVEN_UP_CUE, "pattern", Gone())
     messages = talk(120, seed=15)
     found = anchors_of(messages)
     assert transitions.transitions((), found, messages) != []

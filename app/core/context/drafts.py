@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from app.core.anchors.rendering import anchors_element
-from app.core.anchors.serving import Servable, Served
+from app.core.anchors.serving import ServableAnchors, ServedAnchors
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.files import ConversationFile
@@ -87,7 +87,7 @@ class Material:
     """The attached files, in order; their tokens are stored with the conversation."""
     thresholds: AdaptiveThresholds | None = None
     """For the gauge: the adapted thresholds and the reason for them, if the thresholds are adaptive."""
-    _ranked: dict[tuple[int, frozenset[int]], Servable] = field(
+    _ranked: dict[tuple[int, frozenset[int]], ServableAnchors] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
@@ -117,17 +117,17 @@ class Material:
         """This material with the originals of segments that were read."""
         return replace(self, detail=replace(self.detail, originals=tuple(originals)))
 
-    def servable(self, draft: Draft) -> Servable:
+    def servable(self, draft: Draft) -> ServableAnchors:
         """The anchors whose messages a draft does not serve, ranked once for all drafts with the same messages."""
         through = max(draft.through_seq, self.conversation.boundary_seq)
         held = frozenset(message.seq for message in draft.held)
         if (through, held) not in self._ranked:
-            self._ranked[through, held] = Servable(
+            self._ranked[through, held] = ServableAnchors(
                 self.anchors,
                 through_seq=through,
-                held=held,
+                held_seqs=held,
                 estimator=self.policy.estimator,
-                not_read=self.anchors_unread,
+                unread_count=self.anchors_unread,
             )
         return self._ranked[through, held]
 
@@ -208,7 +208,7 @@ def with_anchors(material: Material, draft: Draft, *, room: int | None) -> Draft
     return with_served(material, draft, material.servable(draft).within(room))
 
 
-def with_served(material: Material, draft: Draft, served: Served) -> Draft:
+def with_served(material: Material, draft: Draft, served: ServedAnchors) -> Draft:
     """The draft with these anchors."""
     element = anchors_element(served.shown, behind_marker=served.behind_marker if material.policy.levels else 0)
     return replace(draft, anchors=element, behind_marker=served.behind_marker)

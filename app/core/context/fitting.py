@@ -23,7 +23,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from app.core.anchors.serving import LEAST_ROOM
+from app.core.anchors.serving import LEAST_TOKEN_LIMIT
 from app.core.context.drafts import (
     Draft,
     Material,
@@ -298,7 +298,7 @@ def _with_worthiest_facts_and_anchors(material: Material, draft: Draft, room: Ro
         state = {name: value for name, value in told.items() if value}
         shorter = replace(draft, state=state_json(material.schema, state) if state else None)
         hidden = servable.movable.keys() - {places[entry.id] for entry in kept if entry.id in places}
-        return with_served(material, shorter, servable.without(servable.with_newest(hidden)))
+        return with_served(material, shorter, servable.without(servable.with_newest_shown(hidden)))
 
     kept = telling_most(
         [*facts, *(_anchor_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
@@ -382,8 +382,8 @@ def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
         return size_of(material, fewer) - room.tokens
 
     _, present, _ = block_sizes(material, draft)
-    left = max(present - over(draft), LEAST_ROOM)
-    return made_to_fit(lambda left: with_anchors(material, draft, room=left), over, left, LEAST_ROOM)
+    left = max(present - over(draft), LEAST_TOKEN_LIMIT)
+    return made_to_fit(lambda left: with_anchors(material, draft, room=left), over, left, LEAST_TOKEN_LIMIT)
 
 
 def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
@@ -394,7 +394,7 @@ def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:
         if gone < excess and count != cuts[-1][0]:
             continue
         shorter = _without_first_of_tail(
-            material, draft, count, replace(room, anchors=0 if room.anchors == 0 else LEAST_ROOM)
+            material, draft, count, replace(room, anchors=0 if room.anchors == 0 else LEAST_TOKEN_LIMIT)
         )
         shorter = replace(shorter, state=draft.state).warned("context_truncated")
         if size_of(material, shorter) <= room.tokens:

@@ -31,7 +31,7 @@ _SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九�
 
 
 @dataclass(frozen=True)
-class Statement:
+class ContextStatement:
     """One sentence of a context."""
 
     text: str
@@ -77,12 +77,12 @@ class Statement:
         return tuple(dict.fromkeys(one.text.lower() for one in find_identifiers(self.text) if one.kind == "name"))
 
 
-def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
+def message_statements(messages: Sequence[Message]) -> tuple[ContextStatement, ...]:
     """The statements of messages, with days added to "yesterday"; commands, erased and replaced messages have none."""
     served = [one for one in messages if not one.is_command and one.status not in {"erased", "superseded"}]
     labels = labels_of([(one.role, one.content) for one in served])
     return tuple(
-        Statement(
+        ContextStatement(
             dated(text[:_LONGEST_SENTENCE], [message], beside=False),
             message.created_at,
             message.seq,
@@ -94,42 +94,46 @@ def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
     )
 
 
-def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
+def block_statements(state: Mapping[str, Any], layout: Layout) -> tuple[ContextStatement, ...]:
     """The statements of a state block: of its entries, anchors and digests."""
     lines = [*texts_of(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
-    left, found = MOST_CHARACTERS, []
+    remaining_characters, found = MOST_CHARACTERS, []
     for line in lines:
-        if left <= 0:
+        if remaining_characters <= 0:
             break
-        found += [Statement(text[:_LONGEST_SENTENCE]) for text in sentences(line[:left]) if not text.startswith("<")]
-        left -= len(line)
+        found += [
+            ContextStatement(text[:_LONGEST_SENTENCE])
+            for text in sentences(line[:remaining_characters])
+            if not text.startswith("<")
+        ]
+        remaining_characters -= len(line)
     return tuple(found)
 
 
-def stored_block(layout: Layout) -> tuple[Statement, ...]:
+def stored_block_statements(layout: Layout) -> tuple[ContextStatement, ...]:
     """The statements of a stored state block."""
-    return of_block(json.loads(layout.text) if layout.text else {}, layout)
+    return block_statements(json.loads(layout.text) if layout.text else {}, layout)
 
 
-def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
+def sampled_messages(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
     """Every n-th message, so that all together have about ``most`` characters; this bounds the work."""
     length = sum(max(message.byte_length, len(message.content)) for message in messages)
     return tuple(messages[:: max(1, math.ceil(length / most))])
 
 
-def newest(messages: Sequence[Message]) -> tuple[Message, ...]:
+def newest_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The last messages, as many as have at most ``MOST_CHARACTERS`` together."""
     return tuple(first_fitting(reversed(messages), MOST_CHARACTERS, lambda message: len(message.content)))[::-1]
 
 
-class Pool:
+class StatementPool:
     """The numbered statements of several contexts, which can be looked up by their words."""
 
     def __init__(self) -> None:
-        self.statements: Final[list[Statement]] = []
+        self.statements: Final[list[ContextStatement]] = []
         self._with_stem: Final[defaultdict[str, list[int]]] = defaultdict(list)
 
-    def add(self, statements: Sequence[Statement]) -> range:
+    def add(self, statements: Sequence[ContextStatement]) -> range:
         """Add statements; returns their numbers."""
         first = len(self.statements)
         for number, statement in enumerate(statements, start=first):
@@ -150,16 +154,16 @@ class Pool:
 class Context:
     """The statements of a pool that one context serves."""
 
-    def __init__(self, pool: Pool, *parts: range) -> None:
+    def __init__(self, pool: StatementPool, *parts: range) -> None:
         self.pool: Final = pool
         self._served: Final = frozenset(number for part in parts for number in part)
 
-    def holding_whole(self, text: str) -> list[int]:
+    def holding_text(self, text: str) -> list[int]:
         """The numbers of the statements that contain a text as it is, in small or capital letters."""
         wanted = text.casefold()
         return [number for number in self._served if wanted in self.pool.statements[number].text.casefold()]
 
-    def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
+    def shared_words(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
         """Each statement with any of these words, by its number: the sum of their weights, and their count."""
         weights: defaultdict[int, float] = defaultdict(float)
         counts: Counter[int] = Counter()

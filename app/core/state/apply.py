@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.anchors.proposals import accept
+from app.core.anchors.proposals import accepted_anchors
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
-from app.core.anchors.serving import LEAST_ROOM, Served, serve
+from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServedAnchors, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
@@ -156,7 +156,11 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> Applied | str:
     counts = replace(merged.counts, ungrounded=report.ungrounded)
     merged = replace(merged, counts=counts)
     quotes = report.candidate.anchors
-    proposed = accept(quotes, [one for one in context.span if not one.is_protected], context.anchors) if quotes else ()
+    proposed = (
+        accepted_anchors(quotes, [one for one in context.span if not one.is_protected], context.anchors)
+        if quotes
+        else ()
+    )
     applied = _applied_with_least_loss(merged, context, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
         return apply_candidate(report, replace(context, carried=False)) if context.carried else applied
@@ -233,8 +237,8 @@ def _with_fewer_anchors(
     found: tuple[FoundAnchor, ...] = (),
 ) -> Applied:
     room = applied.layout.anchor_tokens
-    while applied.tokens_after >= context.tokens_before and room > LEAST_ROOM:
-        room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_ROOM)
+    while applied.tokens_after >= context.tokens_before and room > LEAST_TOKEN_LIMIT:
+        room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_TOKEN_LIMIT)
         applied = _applied_with_quotes(merged, context, quotes, found, room)
     return applied
 
@@ -508,12 +512,12 @@ def _pruned_to_cap(
     )
 
 
-def _served_anchors(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
+def _served_anchors(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> ServedAnchors:
     return serve(
         (*context.anchors, *found),
         through_seq=context.plan.to_seq,
-        held=(),
-        room=context.budgets.anchor_tokens if room is None else room,
+        held_seqs=(),
+        token_limit=context.budgets.anchor_tokens if room is None else room,
         estimator=context.policy.estimator,
     )
 

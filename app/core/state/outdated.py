@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
-from app.core.anchors.topics import topic_of
+from app.core.anchors.topics import topic_with_times
 from app.core.model.anchors import Anchor
 from app.core.text.repeating import is_only, repeats
 
@@ -31,8 +31,8 @@ class Outdated:
         for one in self._by_seq.get(seq, ()):
             if repeats(sentence, one.content):
                 last = self._last_successor(one)
-                classes = topic_of(last.content).classes if last is not one else frozenset[str]()
-                stale = {value for class_, value in topic_of(sentence).values if class_ in classes}
+                classes = topic_with_times(last.content).classes if last is not one else frozenset[str]()
+                stale = {value for class_, value in topic_with_times(sentence).values if class_ in classes}
                 if not stale:
                     return None
                 changed |= stale

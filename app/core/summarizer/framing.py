@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.core.anchors.prompt_ids import names_of
+from app.core.anchors.prompt_ids import prompt_ids_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.in_doubt import marked
@@ -49,7 +49,7 @@ def frame(messages: Sequence[Message], *, max_tokens: int | None = None, anchors
         max_tokens: The most tokens of all texts together; the largest lose their middle for it. ``None``: no limit.
     """
     kept: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
-    for name, anchor in names_of(anchors):
+    for name, anchor in prompt_ids_of(anchors):
         kept[anchor.seq].append((name, anchor))
     return "\n".join(
         _message_element(message, content, parts, kept[message.seq])

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.core.anchors.prompt_ids import names_of, without_names
+from app.core.anchors.prompt_ids import prompt_ids_of, without_prompt_ids
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.model_io import OFFLINE, FinishReason, Proposal, SummaryRequest
@@ -153,13 +153,13 @@ def _report(candidate: Candidate, request: SummaryRequest, so_far: GateReport) -
 
 def _without_passage_names(candidate: Candidate, request: SummaryRequest) -> tuple[Candidate, tuple[Repair, ...]]:
     """The candidate without ids of kept passages, and the repairs that removed them."""
-    known = {name for name, _ in names_of(request.anchors)}
+    known = {name for name, _ in prompt_ids_of(request.anchors)}
     if not known:
         return candidate, ()
     repairs: list[Repair] = []
 
     def told(field: str, text: str) -> str:
-        after = without_names(text, known)
+        after = without_prompt_ids(text, known)
         if after != text:
             repairs.append(Repair(field=field, reason="passage_named", before=text, after=after))
         return after

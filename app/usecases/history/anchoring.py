@@ -9,9 +9,9 @@ from typing import Final
 from uuid import UUID
 
 from app.core.anchors.detect import detect
-from app.core.anchors.pool import places_sharing
-from app.core.anchors.statements import Statement, statements
-from app.core.anchors.transitions import CHANGING, LOOKS_BACK, subjects, transitions
+from app.core.anchors.pool import places_with_stems
+from app.core.anchors.statements import Statement, statements_of
+from app.core.anchors.transitions import MOST_POSITIONS_BACK, SUPERSEDING_TYPES, subject_stems, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
 from app.off_loop import AN_ITEM, off_loop
@@ -112,13 +112,13 @@ async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: Messa
     """
     if conversation.last_seq == 0:
         return []
-    from_seq = min(message.seq for message in what.messages) - LOOKS_BACK
-    words = subjects(what.found) if from_seq > 1 else frozenset[str]()
+    from_seq = min(message.seq for message in what.messages) - MOST_POSITIONS_BACK
+    words = subject_stems(what.found) if from_seq > 1 else frozenset[str]()
     if not words:
         return await uow.anchors.active_since(conversation.id, from_seq, limit=MOST_ACTIVE)
     told = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
     texts = [content for _, _, content in told]
-    places = set(await off_loop(places_sharing, texts, words, size=AN_ITEM * len(texts)))
+    places = set(await off_loop(places_with_stems, texts, words, size=AN_ITEM * len(texts)))
     wanted = [id_ for place, (id_, seq, _) in enumerate(told) if place in places or seq >= from_seq]
     return await uow.anchors.still_active(conversation.id, wanted)
 
@@ -176,21 +176,23 @@ class MessageStatements:
     def may_change_others(self) -> bool:
         """Whether anything in these messages could change an anchor. A question, or text that is not speech, cannot."""
         answers = any(not statement.is_question for statements in self.said.values() for statement in statements)
-        return answers or any(anchor.type in CHANGING for anchor in self.found)
+        return answers or any(anchor.type in SUPERSEDING_TYPES for anchor in self.found)
 
 
 def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> MessageStatements:
     """Split messages into statements, and find their anchors."""
-    said = {message.seq: statements(message) for message in messages}
+    said = {message.seq: statements_of(message) for message in messages}
     found = [
-        _anchor(one, message, new_id(), now) for message in messages for one in detect(message, said=said[message.seq])
+        _anchor(one, message, new_id(), now)
+        for message in messages
+        for one in detect(message, statements=said[message.seq])
     ]
     return MessageStatements(messages=messages, said=said, found=found)
 
 
 def settled(what: MessageStatements, before: Sequence[Anchor]) -> Read:
     """What messages and their anchors change in the active anchors and in each other."""
-    made, changed = _with_final_status(what.found, transitions(before, what.found, what.messages, said=what.said))
+    made, changed = _with_final_status(what.found, transitions(before, what.found, what.messages, statements=what.said))
     return Read(made=made, changed=changed)
 
 

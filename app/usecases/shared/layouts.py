@@ -172,8 +172,8 @@ def laid_out(
     anchors = serve(
         sources.active,
         through_seq=sources.boundary_seq,
-        held=frozenset(message.seq for message in held),
-        room=sources.anchor_room,
+        held_seqs=frozenset(message.seq for message in held),
+        token_limit=sources.anchor_room,
         estimator=policy.estimator,
     )
     layout = layout_of(

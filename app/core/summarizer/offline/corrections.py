@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from app.core.anchors.replacement import answers_otherwise, form_of, replaces
-from app.core.anchors.topics import given_up
+from app.core.anchors.replacement import form_of, names_alternative, replaces
+from app.core.anchors.topics import given_up_stems
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import parted
@@ -57,11 +57,11 @@ def _says_nothing_new(new: Content, old: Content) -> bool:
 
 def _corrects(new: Passage, content: Content, old: Passage, said: Content) -> bool:
     # One shared word is only enough if there are values, or if something is given up.
-    is_about = len(content.stems & said.stems) > 1 or bool(given_up(new.text) or (content.values and said.values))
-    if is_about and replaces(new.text, old.text, as_="correction"):
+    is_about = len(content.stems & said.stems) > 1 or bool(given_up_stems(new.text) or (content.values and said.values))
+    if is_about and replaces(new.text, old.text, new_type="correction"):
         return True
     is_bare = len(content.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _NEAR
-    return is_bare and bool(content.values and said.values) and answers_otherwise(new.text, old.text, near=True)
+    return is_bare and bool(content.values and said.values) and names_alternative(new.text, old.text, near=True)
 
 
 class Corrections:
@@ -129,7 +129,7 @@ class Corrections:
             entry, place, said = self._clauses[number]
             clause = self._texts[entry][1][place]
             known = (entry, place) in self._lost or _says_nothing_new(self._contents[passage.index], said)
-            if not known and any(replaces(one.text, clause, as_="correction") for one in (passage, *old)):
+            if not known and any(replaces(one.text, clause, new_type="correction") for one in (passage, *old)):
                 self._lost.add((entry, place))
                 found[entry] = None
         if found:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from app.core.anchors.serving import anchors_say, serve
+from app.core.anchors.serving import is_entry_in_anchors, serve
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
@@ -70,7 +70,7 @@ def compress(request: SummaryRequest) -> str:
     passages = passages_of(request.messages, language, brief=_is_brief(request))
     if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
         passages = with_terse_data(passages, meant_of(passages))
-    replaceable = [entry for entry in request.previous if not anchors_say(request.anchors, entry)]
+    replaceable = [entry for entry in request.previous if not is_entry_in_anchors(request.anchors, entry)]
     collected = _Collected(request, passages, language, Corrections(passages, replaceable))
     fields: dict[str, Any] = collected.fields()
     fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
@@ -108,7 +108,7 @@ def _line_cost(passage: Passage) -> int:
 
 def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
     through = max((anchor.seq for anchor in request.anchors), default=0)
-    return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
+    return serve(request.anchors, through_seq=through, held_seqs=(), token_limit=request.anchor_room).shown
 
 
 def _told_in_texts(texts: Sequence[str]) -> Told:
