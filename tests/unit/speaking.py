@@ -13,7 +13,7 @@ from app.core.model.policies.goals import states_goal
 from app.core.model.schemas import SESSION
 from app.core.reading.cues import ACCEPTANCE, cues_of
 from app.core.reading.labels import role_label
-from app.core.reading.quoting import quoted
+from app.core.reading.quoting import as_quotation
 from app.core.retrieval.question import question_of
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.prompt_rules import language_rule, size_of
@@ -61,7 +61,7 @@ def heard() -> dict[str, Any]:
         "refusal": is_excuse("Mi ne povas helpi pri tio."),
         "exact": identifiers("ni havas 12 horojn, do Lundo sufiĉas"),
         "database": "poŝtgreso" in RIVALS["database"],
-        "quoted": quoted(DECISION, "user", "eo"),
+        "quoted": as_quotation(DECISION, "user", "eo"),
         "role": role_label("user", "eo"),
         "in doubt": marked([replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)])[0],
         "rule": [language_rule("eo"), size_of(100, "eo")],

@@ -25,7 +25,7 @@ from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import Topic, given_up_stems, topic_of
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.clauses import clause_starts
-from app.core.text.cued import all_in
+from app.core.text.cued import cue_matches
 from app.core.text.sentences import starts_within
 from app.core.text.speakers import without_speaker
 
@@ -146,9 +146,9 @@ def _replacement_part(text: str) -> str:
     text = text.replace("’", "'")
     ends = {*clause_starts(text), *starts_within(text, 0, len(text))}
     for table in TABLES:
-        for found in all_in(text, [table.takes_back]):
+        for found in cue_matches(text, [table.takes_back]):
             text = text[: found.start()] + " " * len(found.group()) + text[found.end() :]
-        ends |= {reason.start() for reason in all_in(text, [table.because])}
+        ends |= {reason.start() for reason in cue_matches(text, [table.because])}
     heads = [text[:end] for end in sorted(ends)[:_MOST_HEADS]]
     valued = next((head for head in heads if topic_of(head).values), None)
     if valued is not None or topic_of(text).values:

@@ -27,7 +27,7 @@ from app.core.anchors.topics import topic_of
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.model.conversation import Message
 from app.core.model.redaction import redact
-from app.core.text.cued import SAID
+from app.core.text.cued import CUE_INDEX
 from app.core.text.identifiers import EXACT_KINDS, Identifier
 from app.core.text.speakers import name_in
 
@@ -184,7 +184,7 @@ def _is_labelled(statement: Statement) -> bool:
     if statement.is_question or _COLONS.isdisjoint(statement.text):
         return False
     return any(
-        rule.labelled.matches((statement.plain,), statement.possible)
+        rule.labelled.matches((statement.plain,), statement.possible_cues)
         for table in TABLES
         for rule in table.rules.values()
     )
@@ -213,8 +213,8 @@ def _is_corrected_by(bare_no: Statement, following: Statement, content: str) -> 
 def _announces_pasted_text(statement: Statement) -> bool:
     if ":" not in statement.text:
         return False
-    possible = SAID.may_match_text(statement.text)
-    return any(table.shows.matches([statement.text], possible) for table in TABLES)
+    possible_cues = CUE_INDEX.may_match_text(statement.text)
+    return any(table.shows.matches([statement.text], possible_cues) for table in TABLES)
 
 
 def found_anchor(

@@ -11,7 +11,7 @@ from typing import Final
 
 from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import EXCLUSIVE_KINDS, Topic, stems_of
-from app.core.text.cued import SAID, all_in
+from app.core.text.cued import CUE_INDEX, cue_matches
 from app.core.text.identifiers import NAME_KINDS, find_identifiers
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -31,9 +31,9 @@ def has_cue(text: str, cue: str) -> bool:
 def cues_in(text: str, cue: str) -> Iterator[re.Match[str]]:
     """The places where a text has the cue of that name, in the languages whose letters it has."""
     plain = text.replace("’", "'")
-    possible = SAID.may_match_text(plain)
+    possible_cues = CUE_INDEX.may_match_text(plain)
     cues = ((getattr(table, cue), table) for table in TABLES)
-    return all_in(plain, (one for one, table in cues if one.mask & possible and table.letters.search(plain)))
+    return cue_matches(plain, (one for one, table in cues if one.mask & possible_cues and table.letters.search(plain)))
 
 
 @memoized()
@@ -46,7 +46,7 @@ def purpose(text: str) -> frozenset[str]:
         return stems
     found = [one for one in find_identifiers(plain) if one.kind not in NAME_KINDS]
     exact = frozenset[str]().union(*(stems_of(one.text) for one in found))
-    times = (day.group() for day in all_in(plain, (table.times for table in TABLES)))
+    times = (day.group() for day in cue_matches(plain, (table.times for table in TABLES)))
     dated = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind in _TIME_KINDS))
     numbers = {number for group in named for number in _NUMBERED.findall(group)} - dated
     return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | numbers
@@ -62,7 +62,7 @@ def kind_words(text: str, kinds: frozenset[str]) -> frozenset[str]:
     """Stems of the words in a text that name these kinds, such as ``database``."""
     plain = text.replace("’", "'")
     named = (table.kinds[kind] for table in TABLES for kind in sorted(kinds & table.kinds.keys()))
-    return frozenset[str]().union(*(stems_of(found.group()) for found in all_in(plain, named)))
+    return frozenset[str]().union(*(stems_of(found.group()) for found in cue_matches(plain, named)))
 
 
 def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:

@@ -12,7 +12,7 @@ from app.core.anchors.tables import LONGEST_STATEMENT, TABLES, Rule, Table
 from app.core.anchors.topics import stems_of, technologies_in
 from app.core.model.anchors import AnchorType, Speaker
 from app.core.text.corrected import correction_in
-from app.core.text.cued import SAID, Cue
+from app.core.text.cued import CUE_INDEX, CuePatterns
 from app.core.text.identifiers import EXACT_KINDS, NAME_KINDS
 from app.core.text.patterns import capped
 from app.core.text.speakers import without_speaker
@@ -65,13 +65,13 @@ class Reading:
 
     Args:
         masked: The statement with quotations blanked out.
-        possible: The bits that ``SAID`` found for it: only cues with one of these bits can match.
+        possible: The bits that ``CUE_INDEX`` found for it: only cues with one of these bits can match.
         table: The table of a language.
     """
 
-    def __init__(self, masked: str, possible: int, table: Table) -> None:
+    def __init__(self, masked: str, possible_cues: int, table: Table) -> None:
         self.masked = masked
-        self.possible = possible
+        self.possible_cues = possible_cues
         self.table = table
 
     @cached_property
@@ -79,21 +79,21 @@ class Reading:
         """The statement in every form on which cues are tried (``forms_to_match``)."""
         return forms_to_match(self.masked, self.table)
 
-    def has(self, cue: Cue) -> bool:
+    def has(self, cue: CuePatterns) -> bool:
         """Whether a cue of the table matches the statement, with or without its introductory words."""
-        return cue.matches(self.texts, self.possible) if cue.mask & self.possible else False
+        return cue.matches(self.texts, self.possible_cues) if cue.mask & self.possible_cues else False
 
-    def has_whole(self, cue: Cue) -> bool:
+    def has_whole(self, cue: CuePatterns) -> bool:
         """Whether a cue matches the statement as it is."""
-        return cue.matches((self.masked,), self.possible)
+        return cue.matches((self.masked,), self.possible_cues)
 
 
 def readings_of(statement: Statement) -> list[Reading]:
     """The readings of a statement by the tables of all languages that use its letters."""
     plain = statement.plain.replace("\xa0", " ")
     masked = plain if _QUOTATION_MARKS.isdisjoint(plain) else _QUOTATION.sub(_masked_quotation, plain)
-    possible = SAID.may_match_text(masked)
-    return [Reading(masked, possible, table) for table in TABLES if table.letters.search(masked)]
+    possible_cues = CUE_INDEX.may_match_text(masked)
+    return [Reading(masked, possible_cues, table) for table in TABLES if table.letters.search(masked)]
 
 
 def _type_by_label_or_rule(reading: Reading) -> AnchorType | None:
@@ -132,7 +132,7 @@ def is_fact_by_values_only(statement: Statement) -> bool:
 
 
 def _has_standing_cue(rule: Rule, reading: Reading) -> bool:
-    if not rule.standing.mask & reading.possible:
+    if not rule.standing.mask & reading.possible_cues:
         return False
     return reading.has_whole(rule.standing) or (
         reading.has(rule.standing) and not reading.has_whole(reading.table.reported)
@@ -144,7 +144,9 @@ def _is_of_type(type_: AnchorType, statement: Statement, reading: Reading, role:
     if rule is None:
         return False
     is_data = type_ == "critical_fact" and role == "user" and _gives_exact_values(statement)
-    if not is_data and not (rule.mask & reading.possible and _has_needed_cue(rule, type_, reading, statement, role)):
+    if not is_data and not (
+        rule.mask & reading.possible_cues and _has_needed_cue(rule, type_, reading, statement, role)
+    ):
         return False
     return (type_ in _CONCRETE_TYPES or _is_concrete(statement)) and not _is_ruled_out(type_, reading)
 

@@ -17,7 +17,7 @@ from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import Topic, given_up_stems, stems_of, topic_of, without_label
 from app.core.model.anchors import AnchorType
 from app.core.reading.cues import CODES
-from app.core.text.cued import SAID, Cue, all_in
+from app.core.text.cued import CUE_INDEX, CuePatterns, cue_matches
 from app.core.text.identifiers import Kind, find_identifiers
 from app.core.text.languages.joined import alternatives, sources_of, words_of
 from app.core.text.memo import memoized
@@ -60,9 +60,9 @@ _NUMBER_BEFORE_UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
 _LONGEST_SUBJECT: Final = 60  # characters of a subject
 _COURTESY_WORDS: Final = words_of("terms", "courtesies")
-_UNDER_WAY: Final = Cue(sources_of("claims", "under_way"))
-_DONE: Final = Cue(sources_of("claims", "done"))
-_NOT_DONE: Final = Cue(sources_of("claims", "not_done"))
+_UNDER_WAY: Final = CuePatterns(sources_of("claims", "under_way"))
+_DONE: Final = CuePatterns(sources_of("claims", "done"))
+_NOT_DONE: Final = CuePatterns(sources_of("claims", "not_done"))
 _PROGRESS_STEMS: Final = FRAME_STEMS | {stem(word) for word in words_of("claims", "progress")}
 
 RowMember = tuple[str, int, int]
@@ -136,7 +136,7 @@ def _states_change(new: str, new_topic: Topic, old_topic: Topic) -> bool:
     if has_cue(new, "updates") or has_cue(new, "moves"):
         return True
     head = new[: _start_of_new_value(new, new_topic, old_topic)]
-    return any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in TABLES)))
+    return any(cue.end() == len(head) for cue in cue_matches(head, (table.equates for table in TABLES)))
 
 
 def _gives_up(new_topic: Topic, old_topic: Topic, given_up: frozenset[str]) -> bool:
@@ -309,10 +309,10 @@ def _is_further_item(new: str, new_topic: Topic, old: str, old_topic: Topic) -> 
         return False
     head = new[: _start_of_new_value(new, new_topic, old_topic)]
     if {class_ for class_, _ in new_topic.values - old_topic.values} <= _NAMING_CLASSES:
-        return not any(cue.end() == len(head) for cue in all_in(head, (table.equates for table in TABLES)))
+        return not any(cue.end() == len(head) for cue in cue_matches(head, (table.equates for table in TABLES)))
     new_value = next((one for one in find_identifiers(new) if one.start == len(head)), None)
     tail = new[new_value.start + len(new_value.text) :].lstrip() if new_value else ""
-    return bool(head) and any(cue.start() == 0 for cue in all_in(tail, (table.equates for table in TABLES)))
+    return bool(head) and any(cue.start() == 0 for cue in cue_matches(tail, (table.equates for table in TABLES)))
 
 
 def _start_of_new_value(text: str, new_topic: Topic, old_topic: Topic) -> int:
@@ -345,11 +345,11 @@ def _named_members(text: str) -> dict[RowMember, frozenset[str]]:
     """Which of several things of a row a text names, with the stems that name it."""
     plain = text.replace("’", "'")
     found: dict[RowMember, frozenset[str]] = {}
-    possible = SAID.may_match_text(plain)
+    possible_cues = CUE_INDEX.may_match_text(plain)
     for table in TABLES:
-        if not (table.members & possible and table.letters.search(plain)):
+        if not (table.members & possible_cues and table.letters.search(plain)):
             continue
-        possible_rows = ((row, members) for row, members in enumerate(table.which) if members.mask & possible)
+        possible_rows = ((row, members) for row, members in enumerate(table.which) if members.mask & possible_cues)
         for row, members in possible_rows:
             for match in members.pattern.finditer(plain):
                 member = (table.language, row, match.lastindex or 0)
@@ -427,7 +427,7 @@ def _open_form_and_values(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words of a text, without words of choice, change and courtesy, with values left open; and the values."""
     text = text.replace("’", "'")
     for table in TABLES:
-        for found in all_in(text, [table.changes]):
+        for found in cue_matches(text, [table.changes]):
             text = text[: found.start()] + " " * len(found.group()) + text[found.end() :]
     form: list[str] = []
     end = 0

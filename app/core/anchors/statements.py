@@ -15,7 +15,7 @@ from app.core.model.conversation import Message
 from app.core.reading.passages import is_data
 from app.core.text.clauses import clause_starts
 from app.core.text.corrected import with_corrections
-from app.core.text.cued import SAID
+from app.core.text.cued import CUE_INDEX
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.pasted import before_paste, is_of_log_or_letter
 from app.core.text.patterns import compiled
@@ -92,9 +92,9 @@ class Statement:
         return self.text.replace("’", "'")
 
     @property
-    def possible(self) -> int:
+    def possible_cues(self) -> int:
         """The bits of the cues that ``plain`` may contain: other cues need not be tried."""
-        return SAID.may_match_text(self.plain)
+        return CUE_INDEX.may_match_text(self.plain)
 
 
 def statements_of(message: Message) -> list[Statement]:

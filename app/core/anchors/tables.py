@@ -14,7 +14,7 @@ from operator import or_
 from typing import Final, get_args
 
 from app.core.model.anchors import AnchorType
-from app.core.text.cued import Cue
+from app.core.text.cued import CuePatterns
 from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import AnchorCues
@@ -31,18 +31,18 @@ _CUES_OF_TYPE: Final = ("says", "user", "assistant", "with_value", "with_name", 
 class Rule:
     """How one type of anchor is recognised in one language."""
 
-    says: Cue
-    user: Cue
-    assistant: Cue
-    with_value: Cue
-    with_name: Cue
-    with_technology: Cue
-    asks: Cue
-    never: Cue
+    says: CuePatterns
+    user: CuePatterns
+    assistant: CuePatterns
+    with_value: CuePatterns
+    with_name: CuePatterns
+    with_technology: CuePatterns
+    asks: CuePatterns
+    never: CuePatterns
     mask: int
     """Bits of the patterns of which at least one must match (see ``Cue.mask``)."""
-    labelled: Cue
-    standing: Cue
+    labelled: CuePatterns
+    standing: CuePatterns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,36 +53,36 @@ class Table:
     letters: re.Pattern[str]
     """A letter of the language's script. On text without one the table is not tried."""
     opening: Capped
-    reported: Cue
-    hypothetical: Cue
-    shows: Cue
-    announces: Cue
-    first_person: Cue
+    reported: CuePatterns
+    hypothetical: CuePatterns
+    shows: CuePatterns
+    announces: CuePatterns
+    first_person: CuePatterns
     rules: Mapping[AnchorType, Rule]
     labels: int
     """Bits of the patterns of which at least one must match for a ``labelled`` rule."""
-    evasive: Cue
-    yes: Cue
-    no: Cue
-    polite_no: Cue
-    smalltalk: Cue
-    takes_back: Cue
-    because: Cue
-    times: Cue
-    purpose: Cue
-    adds: Cue
-    chooses: Cue
-    changes: Cue
-    updates: Cue
-    moves: Cue
-    forbids: Cue
-    equates: Cue
-    own: Cue
-    which: tuple[Cue, ...]
+    evasive: CuePatterns
+    yes: CuePatterns
+    no: CuePatterns
+    polite_no: CuePatterns
+    smalltalk: CuePatterns
+    takes_back: CuePatterns
+    because: CuePatterns
+    times: CuePatterns
+    purpose: CuePatterns
+    adds: CuePatterns
+    chooses: CuePatterns
+    changes: CuePatterns
+    updates: CuePatterns
+    moves: CuePatterns
+    forbids: CuePatterns
+    equates: CuePatterns
+    own: CuePatterns
+    which: tuple[CuePatterns, ...]
     """One pattern for each row of things that exclude each other; the group that matches says which of them it is."""
     members: int
     """Bits of the patterns of which at least one must match if a text names a thing of a row."""
-    kinds: Mapping[str, Cue]
+    kinds: Mapping[str, CuePatterns]
 
 
 def tables_of(given: Iterable[Language]) -> tuple[Table, ...]:
@@ -124,11 +124,11 @@ def _rule(anchor_cues: AnchorCues) -> Rule:
     )
 
 
-def _cue(patterns: Iterable[str]) -> Cue:
-    return Cue(patterns, LONGEST_STATEMENT)
+def _cue(patterns: Iterable[str]) -> CuePatterns:
+    return CuePatterns(patterns, LONGEST_STATEMENT)
 
 
-def _row_cue(members: str) -> Cue:
+def _row_cue(members: str) -> CuePatterns:
     joined = "|".join(f"({member})" for member in members.split(" / "))
     return _cue([rf"\b(?:{joined})\b"])
 

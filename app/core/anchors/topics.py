@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.anchors.tables import TABLES
-from app.core.text.cued import SAID, Cue, all_in
+from app.core.text.cued import CUE_INDEX, CuePatterns, cue_matches
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
@@ -36,7 +36,7 @@ _CLASS_OF_KIND: Final[Mapping[str, str]] = {
 EXCLUSIVE_KINDS: Final = frozenset({"database", "cache", "queue", "server", "interface", "host", "forge", "builds"})
 """Kinds of which a project usually has only one thing."""
 
-_GIVEN_UP_CUE: Final = Cue([alternatives("claims", "gone")])
+_GIVEN_UP_CUE: Final = CuePatterns([alternatives("claims", "gone")])
 _KNOWN_TECHNOLOGIES: Final = frozenset[str]().union(*SERVING.values())
 _QUOTES: Final = "\"'`«»“”„"
 
@@ -107,21 +107,21 @@ def topic_with_times(text: str, times: Iterable[str] = ()) -> Topic:
 def topic_of(text: str) -> Topic:
     """The topic of a text, including words for days of any language."""
     text = without_label(text)
-    return topic_with_times(text, (day.group() for day in all_in(text, (table.times for table in TABLES))))
+    return topic_with_times(text, (day.group() for day in cue_matches(text, (table.times for table in TABLES))))
 
 
 @memoized()
 def without_label(text: str) -> str:
     """A text without its label: ``Rule:`` is not a subject."""
-    possible = SAID.may_match_text(text)
-    labels = (rule.labelled for table in TABLES if table.labels & possible for rule in table.rules.values())
-    label = next(all_in(text, labels), None)
+    possible_cues = CUE_INDEX.may_match_text(text)
+    labels = (rule.labelled for table in TABLES if table.labels & possible_cues for rule in table.rules.values())
+    label = next(cue_matches(text, labels), None)
     return text[label.end() :] if label else text
 
 
 @memoized()
 def given_up_stems(text: str) -> frozenset[str]:
     """Stems of what a text says is given up, in any language: ``instead of Postgres``, ``no longer Jenkins``."""
-    named = [word for match in all_in(text.replace("’", "'"), [_GIVEN_UP_CUE]) for word in match.groups() if word]
+    named = [word for match in cue_matches(text.replace("’", "'"), [_GIVEN_UP_CUE]) for word in match.groups() if word]
     days = (str(token.data) for word in named for token in scanned(word)[1] if token.kind == "o")
     return frozenset((*(stem(part.lower()) for word in named for part in tokens(word)), *days)) - GENERIC_STEMS

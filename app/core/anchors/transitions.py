@@ -32,7 +32,7 @@ from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, technology_kinds_of, topic_of
 from app.core.model.anchors import Anchor, AnchorType, Transition
 from app.core.model.conversation import Message
-from app.core.text.cued import Cue
+from app.core.text.cued import CuePatterns
 from app.core.text.patterns import compiled
 
 _MOST_WORDS_OF_ANSWER: Final = 12  # the most words of a direct answer
@@ -178,8 +178,8 @@ def _question_answered(pool: AnchorPool, message: Message, first: Statement) -> 
         (table, forms_to_match(first.plain, table)) for table in TABLES if table.letters.search(first.text)
     ]
 
-    def has(cue: Callable[[Table], Cue]) -> bool:
-        return any(cue(table).matches(texts, first.possible) for table, texts in tables_and_forms)
+    def has(cue: Callable[[Table], CuePatterns]) -> bool:
+        return any(cue(table).matches(texts, first.possible_cues) for table, texts in tables_and_forms)
 
     if has(lambda table: table.evasive) or has(lambda table: table.smalltalk):
         return
@@ -206,6 +206,6 @@ def _superseded_by_no(
 
 
 def _is_refusal(statement: Statement, table: Table) -> bool:
-    return table.no.matches([statement.plain], statement.possible) and not table.polite_no.matches(
-        [statement.plain], statement.possible
+    return table.no.matches([statement.plain], statement.possible_cues) and not table.polite_no.matches(
+        [statement.plain], statement.possible_cues
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from app.core.context.drafts import Draft, Material, outline_of, size_of, weight_of
 from app.core.model.conversation import Message
 from app.core.planning.cuts import turn_starts
-from app.core.reading.labels import named_by
+from app.core.reading.labels import with_name_for_model
 from app.core.text.budget import made_to_fit
 from app.core.text.elision import elide, shares
 from app.core.text.parts import own_content, without_repeats
@@ -95,7 +95,7 @@ def _elided_message(material: Material, message: Message, tokens: int) -> Messag
         shown = iter([_elided_if_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
         content = next(shown)
         parts = tuple({**part, key: next(shown)} if (key := _text_key(part)) else part for part in own)
-        weight = weigh(message.role, named_by(message.role, content, message.metadata), parts)
+        weight = weigh(message.role, with_name_for_model(message.role, content, message.metadata), parts)
         return replace(message, content=content, parts=parts, token_count=weight.tokens, byte_length=weight.bytes)
 
     shorter = made_to_fit(cut, lambda one: weight_of(material, one) - tokens, max(tokens, 0))

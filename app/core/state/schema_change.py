@@ -10,12 +10,12 @@ from typing import Final
 from app.core.model.anchors import Anchor, AnchorType, FoundAnchor
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import ID_LETTERS, Origin, StateEntry, StateField, StateSchema
-from app.core.reading.quoting import quoted
+from app.core.reading.quoting import as_quotation
 from app.core.summarizer.offline.retold import is_told, pieces
 from app.core.text.relative import said_on
 from app.core.text.repeating import plain_of
 from app.core.text.sentences import closed
-from app.core.text.speakers import named, short_name
+from app.core.text.speakers import short_name, with_speaker_name
 from app.core.text.token_counts import estimate_text
 from app.core.validation.dates import inserted_before_end
 
@@ -90,7 +90,11 @@ def _told_by_speaker(anchor: FoundAnchor, language: str | None) -> str:
     said, name = " ".join(anchor.content.split()), short_name(anchor.said_by)
     if anchor.said_at:
         said = inserted_before_end(said, said_on(anchor.said_at.date(), said))
-    return named(name, said) if name and not anchor.pasted else quoted(said, _origin_of(anchor), language)
+    return (
+        with_speaker_name(name, said)
+        if name and not anchor.pasted
+        else as_quotation(said, _origin_of(anchor), language)
+    )
 
 
 def _origin_of(anchor: FoundAnchor) -> Origin:

@@ -16,31 +16,31 @@ from itertools import groupby
 from typing import Any, Final
 
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
-from app.core.reading.choice import Option, Told
+from app.core.reading.choice import KeptTexts, Option
 from app.core.reading.cues import READING_TOOL
 from app.core.reading.labels import role_of
 from app.core.reading.logs import is_prose
 from app.core.reading.scoring import (
-    HEAD,
+    HEAD_WEIGHT,
     Worth,
     is_mentioned,
     relevances,
-    said_twice,
-    words_said,
+    repeated_values,
+    spoken_words,
     worth_of_action,
     worth_of_data,
     worths_of_data,
 )
 from app.core.reading.tool_data_lines import (
-    RECORDS_APART,
-    Line,
-    as_records,
+    RECORD_SEPARATOR,
+    DataLine,
     group_key,
-    heads_of,
     is_call,
+    joined_records,
     parse_line,
+    record_heads,
     records_in,
-    terse,
+    terse_parts,
 )
 from app.core.state.pruning import age, state_of
 from app.core.summarizer.offline.items import cost, parted, together
@@ -176,7 +176,7 @@ def _with_data_under_one_label(entries: Sequence[StateEntry]) -> tuple[StateEntr
         label, clauses = parted(entry.text)
         before = joined[-1] if joined else None
         if before is not None and before.field == entry.field and _is_data(label) and before.text.startswith(label):
-            told = as_records([*parted(before.text)[1], *clauses])
+            told = joined_records([*parted(before.text)[1], *clauses])
             joined[-1] = replace(before, text=together(label, told))
         else:
             joined.append(entry)
@@ -198,7 +198,7 @@ def _chosen_entries(
     entries: Sequence[StateEntry], clauses: Sequence[_Clause], dearest_first: Sequence[_Clause], room: int
 ) -> tuple[StateEntry, ...]:
     """The entries with most worth per token; those that only repeat others come last."""
-    told, chosen, later = Told(), set[int](), list[_Clause]()
+    told, chosen, later = KeptTexts(), set[int](), list[_Clause]()
     for is_again in (False, True):
         for clause in later if is_again else dearest_first:
             option = clause.option
@@ -235,7 +235,7 @@ def _shortened_entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
 def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
     for lead, group in groupby(kept, lambda one: one.lead):
         records = [", ".join(one.text for one in parts) for _, parts in groupby(group, lambda one: one.number)]
-        yield from [lead + RECORDS_APART.join(records)] if lead else records
+        yield from [lead + RECORD_SEPARATOR.join(records)] if lead else records
 
 
 def _clauses(
@@ -253,17 +253,17 @@ def _clauses(
     data = [(entry, text) for entry, label, text in apart if _lists_values(label, text)]
     # Only the worth of data and calls depends on what was talked about.
     is_asked = any(_is_data(label) or is_call(text) for _, label, text in apart)
-    talk = words_said([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
-    mentioned = talk | said_twice(parse_line(text) for _, text in data)
+    talk = spoken_words([said, *heard, *(text for _, label, text in apart if not _is_data(label))] if is_asked else ())
+    mentioned = talk | repeated_values(parse_line(text) for _, text in data)
     meant = _mention_factors(data, talk)
     worths = {
         (entry.id, text): meant[entry.id, text] * worth_of_data(parse_line(text), mentioned).total
         for entry, text in data
     }
     told: set[str] = set()
-    heads = heads_of(text for _, text in data)
+    heads = record_heads(text for _, text in data)
     short = {
-        (entry.id, text): terse(text, told, amounts=False, heads=heads)
+        (entry.id, text): terse_parts(text, told, amounts=False, heads=heads)
         for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
     raised = _factors_by_age_and_question(entries, asked)
@@ -350,12 +350,14 @@ def _worths_of_parts(
         # An id after a name that was talked about belongs to that name.
         near = min((abs(place - other) for other in said if other != place), default=0)
         yield (
-            worth.times(meant * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)),
+            worth.times(
+                meant * (HEAD_WEIGHT if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)
+            ),
             line.stems,
         )
 
 
-def _spoken_names(line: Line) -> Iterator[str]:
+def _spoken_names(line: DataLine) -> Iterator[str]:
     yield from line.words
     yield from (value for value in line.codes if " " in value)
 

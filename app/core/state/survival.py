@@ -18,7 +18,7 @@ from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.reading.cues import Cue, cues_of
 from app.core.reading.labels import role_of
-from app.core.reading.scoring import OPENING
+from app.core.reading.scoring import LAST_OPENING_SEQ
 from app.core.state.outdated import Outdated
 from app.core.summarizer.offline.items import parted
 from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
@@ -217,9 +217,9 @@ def _narrative_with_quotes(
     if at_end:
         parts = [entry.text, *(text for _, text in told)]
     else:
-        older = [text for seq, text in told if seq <= OPENING]
+        older = [text for seq, text in told if seq <= LAST_OPENING_SEQ]
         first, *rest = statements(entry.text) or [""]
-        parts = [first, *older, *rest, *(text for seq, text in told if seq > OPENING)]
+        parts = [first, *older, *rest, *(text for seq, text in told if seq > LAST_OPENING_SEQ)]
     text = " ".join(filter(None, parts))
     if entry.since_version == version:
         return replace(entry, text=text)

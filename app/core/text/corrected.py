@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from app.core.text.cued import SAID
+from app.core.text.cued import CUE_INDEX
 from app.core.text.languages.joined import whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks
@@ -18,7 +18,7 @@ _LONGEST: Final = 60  # characters of a correction: a longer sentence says somet
 _MOST: Final = 300  # characters of the statement and its correction together
 _CORRECTS: Final = compiled(whole_words("clauses", "corrects"), re.IGNORECASE)
 _BEHIND: Final = compiled(rf"(?<=[.!?…。！？])\s{{0,4}}(?={_CORRECTS.pattern})", re.IGNORECASE)
-_BIT: Final = SAID.add(_CORRECTS.pattern)
+_BIT: Final = CUE_INDEX.add(_CORRECTS.pattern)
 _MARKS: Final = " ,.:;!…–—-，。！：；"
 
 
@@ -45,5 +45,5 @@ def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tu
 
 def correction_in(text: str) -> str:
     """The correction within a statement; empty if there is none."""
-    found = _BEHIND.search(text) if SAID.may_match_text(text) & _BIT else None
+    found = _BEHIND.search(text) if CUE_INDEX.may_match_text(text) & _BIT else None
     return text[found.end() :] if found else ""

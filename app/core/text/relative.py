@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
 
-from app.core.text.cued import SAID
+from app.core.text.cued import CUE_INDEX
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Relative
@@ -108,7 +108,7 @@ def is_relative(text: str) -> bool:
 
 def _bits_of_possible_patterns(text: str) -> int:
     # Ukrainian shares words with Russian, and Japanese with Chinese, but they may mean something else.
-    found = SAID.may_match_text(text)
+    found = CUE_INDEX.may_match_text(text)
     return 0 if found & _ANY and detect(text) in _WITHOUT else found
 
 
@@ -186,12 +186,12 @@ def _added_patterns(table: Relative) -> Iterator[str]:
 
 
 _NEAR: Final[Mapping[str, tuple[int, re.Pattern[str], Mapping[str, int]]]] = {
-    language: (SAID.add(source), compiled(source, re.IGNORECASE), table.days)
+    language: (CUE_INDEX.add(source), compiled(source, re.IGNORECASE), table.days)
     for language, table in _TABLES.items()
     for source in [_near_pattern(table)]
 }
 _OTHER: Final[Sequence[tuple[str, Needed, int, re.Pattern[str]]]] = [
-    (language, needed, SAID.add(source), compiled(source, re.IGNORECASE))
+    (language, needed, CUE_INDEX.add(source), compiled(source, re.IGNORECASE))
     for needed in get_args(Needed)
     for language, table in _TABLES.items()
     for source in [_other_pattern(table, needed)]

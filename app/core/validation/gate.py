@@ -29,7 +29,7 @@ from app.core.model.redaction import redact
 from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry
 from app.core.reading.labels import role_of
-from app.core.reading.quoting import quoted
+from app.core.reading.quoting import as_quotation
 from app.core.summarizer.candidate import CandidateError, attribute_sources, parse_candidate
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
@@ -197,7 +197,7 @@ def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candid
     for item in candidate.items:
         source = next((messages[seq] for seq in item.from_seqs if seq in messages), None)
         if source is not None and orders_in(item.text):
-            said = quoted(_without_role_label(item.text), origin_of(source, item.text), request.locale)
+            said = as_quotation(_without_role_label(item.text), origin_of(source, item.text), request.locale)
             items.append(replace(item, text=said))
         else:
             items.append(item)

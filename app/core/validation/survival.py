@@ -13,7 +13,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.provenance import language_of, origin_of
 from app.core.model.redaction import redact
-from app.core.reading.quoting import quoted
+from app.core.reading.quoting import as_quotation
 from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, clause_starts
 from app.core.text.patterns import any_literal
@@ -83,7 +83,7 @@ def lost_sentences(
         kept = redact(_clauses(" ".join(text.split()), lost))
         language = language if number else language_of(span)
         told = f"{redact(' '.join(lead.split()))} {kept}".lstrip()
-        said = quoted(told, origin_of(message, text), language)
+        said = as_quotation(told, origin_of(message, text), language)
         yield LostSentence(seq=message.seq, text=kept, said=said)
 
 

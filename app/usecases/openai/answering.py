@@ -13,7 +13,7 @@ from app.core.context.tools import tools_tokens
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions, refuse_unfit
 from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, told_reason
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
-from app.core.reading.labels import told_name
+from app.core.reading.labels import name_for_model
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.usecases.admin.limiting import LimitService
@@ -205,7 +205,7 @@ def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
 def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...]:
     """The system prompt and the messages, within the model's window."""
     messages = tuple(
-        ContextMessage(role=draft.role, content=draft.content, parts=draft.parts, name=told_name(draft.metadata))
+        ContextMessage(role=draft.role, content=draft.content, parts=draft.parts, name=name_for_model(draft.metadata))
         for draft in prompt.messages
     )
     words = prompt.options.instructions

@@ -15,7 +15,7 @@ from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, as_text
 from app.core.text.patterns import compiled
 from app.core.text.served_text import value_as_data
-from app.core.text.speakers import named
+from app.core.text.speakers import with_speaker_name
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
@@ -33,7 +33,7 @@ def _with_name_in_words(message: ContextMessage) -> ContextMessage:
         return replace(message, name="")
     # Recalled messages are not the speaker's own words.
     recalled, said = split_off(message.content)
-    return replace(message, name="", content=before_text(recalled.rstrip(), "", named(message.name, said)))
+    return replace(message, name="", content=before_text(recalled.rstrip(), "", with_speaker_name(message.name, said)))
 
 
 def piece_of(part: Part, say: Catalogue) -> Piece | None:

@@ -18,10 +18,10 @@ from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.provenance import language_or_locale
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
-from app.core.reading.choice import Option, Told, choose
-from app.core.reading.importance import rated
+from app.core.reading.choice import KeptTexts, Option, choose
+from app.core.reading.importance import ratings_of
 from app.core.reading.passages import Passage, passages_of, with_terse_data
-from app.core.reading.scoring import meant_of, score_all
+from app.core.reading.scoring import relevance_by_passage, score_all
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.facts import Facts, Room, facts_of
 from app.core.summarizer.offline.files import file_items
@@ -69,7 +69,7 @@ def compress(request: SummaryRequest) -> str:
         request = replace(request, previous=spelled_out(request.previous, request.schema, language))
     passages = passages_of(request.messages, language, brief=_is_brief(request))
     if sum(cost(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
-        passages = with_terse_data(passages, meant_of(passages))
+        passages = with_terse_data(passages, relevance_by_passage(passages))
     replaceable = [entry for entry in request.previous if not is_entry_in_anchors(request.anchors, entry)]
     collected = _Collected(request, passages, language, Corrections(passages, replaceable))
     fields: dict[str, Any] = collected.fields()
@@ -91,7 +91,7 @@ def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> 
         )
         for passage in passages
     ]
-    chosen = choose(options, room=max_tokens, told=Told(), at_least_one=True)
+    chosen = choose(options, token_limit=max_tokens, kept_texts=KeptTexts(), at_least_one=True)
     lines = [_numbered_line(passages[option.key]) for option in chosen]
     while lines and estimate_text("\n".join(lines)) > max_tokens:
         lines.pop()
@@ -99,7 +99,7 @@ def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> 
 
 
 def _numbered_line(passage: Passage) -> str:
-    return f"#{passage.seq} {passage.spoken}"
+    return f"#{passage.seq} {passage.text_with_speaker}"
 
 
 def _line_cost(passage: Passage) -> int:
@@ -111,8 +111,8 @@ def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
     return serve(request.anchors, through_seq=through, held_seqs=(), token_limit=request.anchor_room).shown
 
 
-def _told_in_texts(texts: Sequence[str]) -> Told:
-    return Told(
+def _told_in_texts(texts: Sequence[str]) -> KeptTexts:
+    return KeptTexts(
         (frozenset(stems(text)) for text in texts),
         (found.text.casefold() for text in texts for found in find_identifiers(text)),
     )
@@ -152,7 +152,7 @@ class _Collected:
     def __init__(
         self, request: SummaryRequest, passages: Sequence[Passage], language: str, corrections: Corrections
     ) -> None:
-        limits, previous, ratings = _Limits.of(request), request.previous, rated(passages)
+        limits, previous, ratings = _Limits.of(request), request.previous, ratings_of(passages)
         self._ratings = ratings
         self._schema = request.schema
         self._previous = previous
@@ -226,7 +226,7 @@ class _Collected:
         told = [*facts, *self.open, *self.files]
         if aim is None or any(passage.index == aim.index for item in told for passage in item.passages):
             return list(facts)
-        return [Item(text=aim.told, seqs=(aim.seq,), passages=(aim,)), *facts]
+        return [Item(text=aim.core_with_speaker, seqs=(aim.seq,), passages=(aim,)), *facts]
 
     def _facts(
         self,
@@ -262,9 +262,11 @@ class _Collected:
     def _beginning_of_long_passage(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
         if is_told(self._schema):  # its story says how the talk began
             return ()
-        long = [passage for passage in passages if cost(passage.told) > _ONE_FACT]
+        long = [passage for passage in passages if cost(passage.core_with_speaker) > _ONE_FACT]
         best = max(long, key=lambda passage: self._ratings.likely[passage.index], default=None)
-        return (Item(text=fitted(best.told, _ONE_FACT), seqs=(best.seq,), passages=(best,)),) if best else ()
+        return (
+            (Item(text=fitted(best.core_with_speaker, _ONE_FACT), seqs=(best.seq,), passages=(best,)),) if best else ()
+        )
 
     def _fitting_items(self, items: Sequence[Item], room: int, role: FieldRole) -> list[Item]:
         # Open points without a field of their own are put among the facts.

@@ -9,12 +9,12 @@ from itertools import groupby
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.choice import Option, Told, may_be_chosen
+from app.core.reading.choice import KeptTexts, Option, may_be_chosen
 from app.core.reading.importance import Ratings
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth, score_all
 from app.core.reading.sentence import TRAITS
-from app.core.reading.tool_data_lines import as_records, is_call, name_of
+from app.core.reading.tool_data_lines import is_call, joined_records, line_name
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
 from app.core.summarizer.offline.keeping import Keeping
@@ -53,7 +53,7 @@ def facts_of(
     earlier: Sequence[StateEntry],
     *,
     room: Room,
-    told: Told,
+    told: KeptTexts,
     ratings: Ratings,
     focus: str | None,
     phrasing: Phrasing,
@@ -106,12 +106,12 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
 
 def _added_cost(passage: Passage, phrasing: Phrasing) -> int:
     text = phrasing.text(passage)
-    is_simple = text == passage.told and not passage.traits[_RELATIVE]
+    is_simple = text == passage.core_with_speaker and not passage.traits[_RELATIVE]
     whole = cost(text) + (0 if is_simple else _DAY * is_relative(text))
     if passage.line is None or is_call(passage.text):
         return whole
     # The records of one list share one speaker and one name, and the cost of both.
-    record = passage.core[len(name_of(passage.core)) :]
+    record = passage.core[len(line_name(passage.core)) :]
     own = cost(record)
     return own + math.ceil((whole - own) * min(len(record) / _SHARED, 1.0))
 
@@ -170,4 +170,4 @@ def _items_of_run(run: Sequence[Passage], phrasing: Phrasing, corrections: Corre
 def _cores_with_records_joined(run: Sequence[Passage]) -> Iterator[str]:
     for is_data, group in groupby(run, lambda passage: passage.line is not None):
         cores = (passage.core for passage in group)
-        yield from as_records(cores) if is_data else cores
+        yield from joined_records(cores) if is_data else cores

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.choice import Option, Told, choose
+from app.core.reading.choice import KeptTexts, Option, choose
 from app.core.reading.cues import cues_of
 from app.core.reading.importance import likelihood_of_entry
 from app.core.reading.labels import PHRASES, role_of
 from app.core.reading.scoring import (
-    BINDING,
-    FOLLOWED,
+    BINDING_FACTOR,
+    BINDING_KINDS,
     Worth,
     cue_worth,
     kind_of,
     values_worth,
     worth_of_data,
-    worth_told,
+    worth_of_statement,
 )
 from app.core.reading.sentence import sentence_of
 from app.core.reading.tool_data_lines import parse_line
@@ -45,7 +45,7 @@ class Keeping:
         self._options = [option_of(entry, -len(earlier) + number) for number, entry in enumerate(earlier)]
 
     def beside(
-        self, news: Sequence[Option], *, total: int, new: int, least: int, told: Told
+        self, news: Sequence[Option], *, total: int, new: int, least: int, told: KeptTexts
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The new options to take, and the ids of the entries to give up for them.
 
@@ -59,13 +59,13 @@ class Keeping:
         free = total - sum(map(_tokens_of, self._options))
         known = told.with_all(self._options)
         news = [option for option in news if not known.repeats(option.stems)]
-        chosen = choose(news, room=min(new, max(free, least)), told=known, at_least_one=True)
+        chosen = choose(news, token_limit=min(new, max(free, least)), kept_texts=known, at_least_one=True)
         if sum(map(_tokens_of, chosen)) <= free:
             return chosen, ()
         return self._chosen_with_replacements(news, chosen, total=total, new=new, told=told)
 
     def _chosen_with_replacements(
-        self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, told: Told
+        self, news: Sequence[Option], first: Sequence[Option], *, total: int, new: int, told: KeptTexts
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The best of both kinds, always including ``first`` and the exact values of the opening messages."""
         spent = sum(map(_tokens_of, first))
@@ -74,7 +74,7 @@ class Keeping:
         told = told.with_all([*reserved, *first])
         taken = {option.key for option in [*reserved, *first]}
         rest = [option for option in [*self._options, *news] if option.key not in taken]
-        more = choose(rest, room=left, told=told)
+        more = choose(rest, token_limit=left, kept_texts=told)
         fresh = [option for option in more if option.key >= 0]
         fresh = without_last(fresh, spent + sum(map(_tokens_of, fresh)) - new, _tokens_of)
         kept = {option.key for option in [*reserved, *more]}
@@ -117,9 +117,9 @@ def worth_of(entry: StateEntry) -> Worth:
         return worth_of_data(parse_line("; ".join(clauses)), ()).times(_STEADY)
     is_open = entry.role == "open" or label in {words.open_question for words in PHRASES.values()}
     worths = [_worth_of_clause(clause, role, is_open=is_open) for clause in clauses]
-    about = next((worth.about for worth in worths if worth.about in FOLLOWED), "fact")
+    about = next((worth.about for worth in worths if worth.about in BINDING_KINDS), "fact")
     values = {value: worth for of_one in worths for value, worth in of_one.values.items()}
-    return Worth(rest=sum(worth.rest for worth in worths), values=values, about=about).times(_STEADY)
+    return Worth(words_worth=sum(worth.words_worth for worth in worths), values=values, about=about).times(_STEADY)
 
 
 def _worth_of_clause(said: str, role: str | None, *, is_open: bool) -> Worth:
@@ -128,9 +128,9 @@ def _worth_of_clause(said: str, role: str | None, *, is_open: bool) -> Worth:
     values, about = values_worth(said, sentence.identifiers), kind_of(cues)
     answers, by_assistant = ANSWERED in said, role == "assistant"
     likelihood = likelihood_of_entry(sentence, answers=answers, by_assistant=by_assistant)
-    told = worth_told(likelihood, values, about)
-    if not is_open and not (role == "user" and about in FOLLOWED):
+    told = worth_of_statement(likelihood, values, about)
+    if not is_open and not (role == "user" and about in BINDING_KINDS):
         return told
     rest = _WORDS + cue_worth(cues) * (_BINDS if "rule" in cues else 1.0) + _ANSWER * answers + _OPEN * is_open
-    binding = Worth(rest=rest, values=values, about=about).times(BINDING * _ROLE.get(role or "", 1.0))
+    binding = Worth(words_worth=rest, values=values, about=about).times(BINDING_FACTOR * _ROLE.get(role or "", 1.0))
     return max(told, binding, key=lambda worth: worth.total)

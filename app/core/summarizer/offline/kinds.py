@@ -12,7 +12,7 @@ from app.core.reading.passages import Passage
 from app.core.summarizer.offline.files import lies_ahead
 from app.core.summarizer.offline.items import Item
 from app.core.text.clauses import begins_unresolved
-from app.core.text.cued import Cue as Said
+from app.core.text.cued import CuePatterns as Said
 from app.core.text.languages.joined import pattern_of, sources_of
 from app.core.text.supposing import is_supposed
 

@@ -35,10 +35,10 @@ def narrative(
     earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip()
     if not passages:
         return earlier
-    sound = list(_readable_statements(passages, ratings.standing))
+    sound = list(_readable_statements(passages, ratings.standalone))
     told = list(_latest_sentences(passages, sound, ratings.likely))
     words = phrases(language)
-    parts = [closed(clip(passage.spoken, _LONGEST_PART)) for passage in told]
+    parts = [closed(clip(passage.text_with_speaker, _LONGEST_PART)) for passage in told]
     first = _first_sentence(earlier) if previous else _best_opening_sentence(sound, told, ratings.likely, room // 2)
     first = "" if first in parts else first
     if words and (first or len(parts) > 1):
@@ -64,9 +64,9 @@ def _best_opening_sentence(
     sound: Sequence[Passage], told: Sequence[Passage], likely: Sequence[float], room: int
 ) -> str:
     opening = [one for one in sound if one.turn < _BEGINNING and one not in told]
-    fitting = [one for one in opening if estimate_text(one.spoken) <= room]
+    fitting = [one for one in opening if estimate_text(one.text_with_speaker) <= room]
     best = max(fitting, key=lambda one: (likely[one.index], -one.index), default=None)
-    return closed(clip(best.spoken, _LONGEST_PART)) if best else ""
+    return closed(clip(best.text_with_speaker, _LONGEST_PART)) if best else ""
 
 
 def _latest_sentences(

@@ -9,7 +9,7 @@ from typing import Final
 from app.core.reading.cues import PLEASANTRY
 from app.core.reading.importance import Ratings
 from app.core.reading.passages import Passage
-from app.core.reading.scoring import FOLLOWED, kind_of, proposal_before
+from app.core.reading.scoring import BINDING_KINDS, kind_of, proposal_before
 from app.core.summarizer.offline.corrections import FEW, Corrections, content_of
 from app.core.summarizer.offline.items import ANSWERED
 from app.core.text.clauses import begins_unresolved, is_fragment
@@ -66,12 +66,14 @@ class Phrasing:
     def _text_in_context(self, passage: Passage) -> str:
         before = self.question_before(passage) or self._utterance_meant_by_pronoun(passage)
         if before is not None:
-            return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.told}"
+            return f"{before.speaker}: {clip(before.core, 2 * SHORT)}{ANSWERED}{passage.core_with_speaker}"
         reply = self.accepted_by(passage)
         if reply is not None:
-            return f"{passage.told}{ANSWERED}{reply.speaker}: {clip(reply.text, 2 * SHORT)}"
+            return f"{passage.core_with_speaker}{ANSWERED}{reply.speaker}: {clip(reply.text, 2 * SHORT)}"
         lead = self.sentence_before(passage)
-        return f"{passage.speaker}: {_with_sentence_end(lead.text)} {passage.core}" if lead else passage.told
+        return (
+            f"{passage.speaker}: {_with_sentence_end(lead.text)} {passage.core}" if lead else passage.core_with_speaker
+        )
 
     def seqs(self, passage: Passage) -> set[int]:
         """The positions of all messages from which the text takes words."""
@@ -101,13 +103,13 @@ class Phrasing:
 
     def is_simple(self, passage: Passage) -> bool:
         """Whether ``text`` adds no words of other passages."""
-        return self.text(passage) == passage.told
+        return self.text(passage) == passage.core_with_speaker
 
     def sentence_before(self, passage: Passage) -> Passage | None:
         """The same speaker's sentence right before, if this one refers to it or says too little alone."""
         if passage.index == 0 or passage.line:
             return None
-        is_short = len(passage.text) < _TELLING and kind_of(passage.cues) not in FOLLOWED
+        is_short = len(passage.text) < _TELLING and kind_of(passage.cues) not in BINDING_KINDS
         if not (self._needs_context(passage) or is_short or _ANAPHORA.search(passage.text)):
             return None
         before = self._passages[passage.index - 1]

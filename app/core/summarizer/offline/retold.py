@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.model.state import StateEntry, StateField, StateSchema
 from app.core.reading.labels import PHRASES, phrases
-from app.core.reading.quoting import is_open, is_quoted
+from app.core.reading.quoting import is_quotation, is_unclosed_quotation
 from app.core.summarizer.offline.items import ANSWERED
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentences
@@ -90,9 +90,9 @@ def _statements(text: str) -> list[str]:
     found: list[str] = []
     for sentence in sentences(text):
         goes_on = found and len(found[-1]) + len(sentence) <= _LONGEST and label_of(sentence) is None
-        goes_on = goes_on and not sentence.startswith(_FRAMED) and not is_quoted(sentence)
-        is_labelled = goes_on and label_of(found[-1]) and not is_quoted(found[-1])
-        if goes_on and (sentence.startswith(ANSWERED.strip()) or is_labelled or is_open(found[-1])):
+        goes_on = goes_on and not sentence.startswith(_FRAMED) and not is_quotation(sentence)
+        is_labelled = goes_on and label_of(found[-1]) and not is_quotation(found[-1])
+        if goes_on and (sentence.startswith(ANSWERED.strip()) or is_labelled or is_unclosed_quotation(found[-1])):
             found[-1] = f"{found[-1]} {sentence}"
         else:
             found.append(sentence)

@@ -42,4 +42,8 @@ def _item(explained: Passage, answer: Passage) -> Item:
     text = f"{explained.speaker}: {clip(explained.text, _LONGEST)}"
     if len(content_of(answer.stems)) < FEW:
         return Item(text=text, seqs=(explained.seq,), passages=(explained,))
-    return Item(text=f"{text}{ANSWERED}{answer.spoken}", seqs=(explained.seq, answer.seq), passages=(explained, answer))
+    return Item(
+        text=f"{text}{ANSWERED}{answer.text_with_speaker}",
+        seqs=(explained.seq, answer.seq),
+        passages=(explained, answer),
+    )
