@@ -95,17 +95,17 @@ def test_a_doubtful_sentence_takes_its_values_along() -> None:
     doubtful, sure = worth_of_statement(0.03, {"42": 1.5}, "fact"), worth_of_statement(0.5, {"42": 1.5}, "fact")
     assert doubtful.values["42"] < 0.2
     assert sure.values == {"42": 1.5}
-    assert sure.rest == 0.5 * MOST_WORTH_OF_WORDS
+    assert sure.words_worth == 0.5 * MOST_WORTH_OF_WORDS
 
 
 def test_what_binds_keeps_its_worth_however_unlikely_it_is() -> None:
     rule, fact, friend = "U Never deploy on a Friday.", "U The tortoise sleeps.", "U Ann: Never deploy on a Friday."
     with patch.object(importance, "LIKELIHOOD_WEIGHTS", {"constant": -9.0}):
-        assert score_all(passages(f"A Hi.\nU Hello.\n{rule}"))[-1].rest > 2
-        assert score_all(passages(f"A Hi.\nU Hello.\n{fact}"))[-1].rest < 0.1
-        assert score_all(passages(f"A Bea: Hi.\nU Ann: Hello.\n{friend}"))[-1].rest < 0.1
+        assert score_all(passages(f"A Hi.\nU Hello.\n{rule}"))[-1].words_worth > 2
+        assert score_all(passages(f"A Hi.\nU Hello.\n{fact}"))[-1].words_worth < 0.1
+        assert score_all(passages(f"A Bea: Hi.\nU Ann: Hello.\n{friend}"))[-1].words_worth < 0.1
 
 
 def test_what_was_asked_to_be_kept_is_worth_more() -> None:
     found = passages("U The tortoise sleeps.\nA Noted.")
-    assert score_all(found, "where does the tortoise sleep")[0].rest > score_all(found)[0].rest + 1
+    assert score_all(found, "where does the tortoise sleep")[0].words_worth > score_all(found)[0].words_worth + 1

@@ -52,7 +52,7 @@ class Phrasing:
         is_brief: bool = False,
     ) -> None:
         self._passages = passages
-        self._standing = ratings.standing
+        self._standing = ratings.standalone
         self._corrections = corrections
         self.is_brief = is_brief
         self._written: dict[int, str] = {}
