@@ -25,7 +25,7 @@ from app.core.model.candidate import Candidate
 from app.core.model.state import StateEntry
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.token_counts import estimate_text
-from app.core.text.values import Given, values
+from app.core.text.values import ValueIndex, values
 from bench.prompt_words import WRITTEN, recorded
 from bench.report import print_table, write_json
 from bench.trust.ordinary import answers
@@ -171,8 +171,8 @@ def _given_up(candidate: Candidate) -> frozenset[str]:
     return frozenset(replaced | {drop.entry for drop in candidate.dropped})
 
 
-def _given(texts: Sequence[str]) -> Given:
-    given = Given()
+def _given(texts: Sequence[str]) -> ValueIndex:
+    given = ValueIndex()
     given.add(1, "\n".join(texts))
     return given
 

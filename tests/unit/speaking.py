@@ -21,7 +21,7 @@ from app.core.text.clauses import clause_starts
 from app.core.text.identifiers import identifiers
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
-from app.core.text.relative import said_on
+from app.core.text.relative import date_note
 from app.core.text.rivals import RIVALS
 from app.core.text.sentences import sentences
 from app.core.text.supposing import is_supposed
@@ -49,7 +49,7 @@ def heard() -> dict[str, Any]:
         "language": detect(" ".join(one.content for one in spoken)),
         "anchors": [[one.type, one.content] for one in anchors_of(message(1, DECISION))],
         "values": [[value.kind, value.text, value.amount] for value in values(APPOINTMENT)],
-        "day": said_on(START.date(), YESTERDAY),
+        "day": date_note(START.date(), YESTERDAY),
         "cues": sorted(cues_of(DECISION)),
         "accepts": ACCEPTANCE.search("Konsentite.") is not None,
         "goal": states_goal("Mia celo estas lerni kuiri."),

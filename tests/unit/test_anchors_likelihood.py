@@ -50,7 +50,7 @@ def test_what_is_told_plainly_is_found() -> None:
 
 
 def test_control_by_rules_alone_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "likeliest", lambda _found, rule, _statements: rule)
+    monkeypatch.setattr(module, "likeliest_type", lambda _found, rule, _statements: rule)
     assert found(" ".join(PLAIN)) == []
 
 

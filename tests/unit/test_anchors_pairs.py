@@ -389,7 +389,7 @@ def test_control_without_telling_things_apart_it_would_go(
     monkeypatch: pytest.MonkeyPatch, first: str, then: str
 ) -> None:
     for module in (antecedents, replacement):
-        monkeypatch.setattr(module, "tells_of_another", lambda *_, **__: False)
+        monkeypatch.setattr(module, "is_about_another_thing", lambda *_, **__: False)
 
     assert statuses(first, "A: Good.", then)[first].startswith("superseded")
 

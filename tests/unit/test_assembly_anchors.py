@@ -312,7 +312,7 @@ def test_of_anchors_on_the_same_thing_the_older_gives_way_first(monkeypatch: pyt
 
     assert (True, False) not in shown()
     assert (False, True) in shown()
-    monkeypatch.setattr(ServableAnchors, "with_newest", lambda _self, hidden: frozenset(hidden))
+    monkeypatch.setattr(ServableAnchors, "with_newest_shown", lambda _self, hidden: frozenset(hidden))
     assert (True, False) in shown(), "the control: by what they tell alone the old one would stay"
 
 

@@ -541,5 +541,5 @@ def test_each_is_looked_for_when_it_is_asked_for() -> None:
     room = Budget(400)
     found = lost_sentences(talk(INVOICE, "Noted.", "The deposit is 250 euros."), (), shown=(), hidden=(), room=room)
     assert next(found).text == INVOICE
-    room.left = 0
+    room.remaining = 0
     assert next(found, None) is None

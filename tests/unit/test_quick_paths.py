@@ -136,7 +136,7 @@ def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them()
         )
     ]
     assert together
-    assert all(map(token_counts._WEIGHS_TOGETHER.search, together))
+    assert all(map(token_counts._NOT_SUM_OF_WORDS.search, together))
 
 
 @given(WRITTEN)

@@ -14,7 +14,7 @@ from app.core.model.claims import ANCHOR_FIELD
 from app.core.model.conversation import Message
 from app.core.model.repairs import Repair, RepairReason
 from app.core.text.pasted import pasted_and_own_text
-from app.core.text.values import Given, values
+from app.core.text.values import ValueIndex, values
 
 
 def ranking_of(
@@ -119,7 +119,7 @@ def _has_value_of_user(anchor: Anchor, span: Sequence[Message], known: Iterable[
     """Whether an anchor has a value that a user gave, in these messages or in known anchors of earlier ones."""
     if not (anchor_values := values(anchor.content)):
         return False
-    user_values = Given()
+    user_values = ValueIndex()
     for message in span:
         if message.role == "user":
             user_values.add(message.seq, pasted_and_own_text(message.content)[1], message.created_at)

@@ -16,7 +16,7 @@ from app.core.anchors.rendering import FRAME_TOKENS, line_of, line_tokens
 from app.core.anchors.topics import stems_of
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.state import StateEntry
-from app.core.text.repeating import is_only
+from app.core.text.repeating import is_little_more_than
 from app.core.text.token_counts import Estimator
 from app.core.text.words import GENERIC_STEMS
 
@@ -199,4 +199,4 @@ def _is_active(anchor: FoundAnchor) -> bool:
 
 def is_entry_in_anchors(anchors: Iterable[FoundAnchor], entry: StateEntry) -> bool:
     """Whether an active anchor says the same as an entry, which nothing later has replaced then."""
-    return any(anchor.seq in entry.from_seqs and is_only(entry.text, anchor.content) for anchor in anchors)
+    return any(anchor.seq in entry.from_seqs and is_little_more_than(entry.text, anchor.content) for anchor in anchors)

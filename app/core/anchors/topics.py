@@ -11,7 +11,7 @@ from app.core.text.cued import CUE_INDEX, CuePatterns, cue_matches
 from app.core.text.identifiers import find_identifiers
 from app.core.text.languages.joined import alternatives
 from app.core.text.memo import memoized
-from app.core.text.reader import scanned
+from app.core.text.reader import plain_text_and_tokens
 from app.core.text.rivals import SERVING
 from app.core.text.word_lists import TECHNOLOGY
 from app.core.text.words import GENERIC_STEMS, stem, tokens, words
@@ -123,5 +123,5 @@ def without_label(text: str) -> str:
 def given_up_stems(text: str) -> frozenset[str]:
     """Stems of what a text says is given up, in any language: ``instead of Postgres``, ``no longer Jenkins``."""
     named = [word for match in cue_matches(text.replace("’", "'"), [_GIVEN_UP_CUE]) for word in match.groups() if word]
-    days = (str(token.data) for word in named for token in scanned(word)[1] if token.kind == "o")
+    days = (str(token.data) for word in named for token in plain_text_and_tokens(word)[1] if token.kind == "o")
     return frozenset((*(stem(part.lower()) for word in named for part in tokens(word)), *days)) - GENERIC_STEMS

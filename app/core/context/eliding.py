@@ -10,8 +10,8 @@ from app.core.context.drafts import Draft, Material, outline_of, size_of, weight
 from app.core.model.conversation import Message
 from app.core.planning.cuts import turn_starts
 from app.core.reading.labels import with_name_for_model
-from app.core.text.budget import made_to_fit
-from app.core.text.elision import elide, shares
+from app.core.text.budget import make_fitting
+from app.core.text.elision import elide, size_shares
 from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_text, weigh
 
@@ -54,7 +54,7 @@ def with_large_elided(material: Material, draft: Draft, room: int) -> Draft:
     large = [originals[one.seq] for one in draft.tail if weight_of(material, originals[one.seq]) > least]
     of_large = {message.seq for message in large}
     rest = replace(draft, tail=tuple(one for one in draft.tail if one.seq not in of_large))
-    rooms = shares([weight_of(material, message) for message in large], max(room - size_of(material, rest), 0))
+    rooms = size_shares([weight_of(material, message) for message in large], max(room - size_of(material, rest), 0))
     if not large or min(rooms) < least:
         return draft
     shorter = {one.seq: _elided_message(material, one, share) for one, share in zip(large, rooms, strict=True)}
@@ -70,13 +70,13 @@ def with_tail_elided(material: Material, draft: Draft, room: int) -> Draft:
     sizes = [weight_of(material, message) for message in whole]
 
     def cut(left: int) -> tuple[Message, ...]:
-        rooms = shares(sizes, left)
+        rooms = size_shares(sizes, left)
         return tuple(_elided_message(material, message, share) for message, share in zip(whole, rooms, strict=True))
 
     def over(tail: Sequence[Message]) -> int:
         return rest + sum(weight_of(material, message) for message in tail) - room
 
-    tail = made_to_fit(cut, over, max(room - rest, 0))
+    tail = make_fitting(cut, over, max(room - rest, 0))
     changed = [new.seq for new, old in zip(tail, whole, strict=True) if new is not old]
     return replace(draft, tail=tail).warned(*(f"message_elided:{seq}" for seq in changed))
 
@@ -91,14 +91,14 @@ def _elided_message(material: Material, message: Message, tokens: int) -> Messag
     sizes = [estimate_text(text) for text in texts]
 
     def cut(room: int) -> Message:
-        rooms, locale = shares(sizes, room), material.conversation.locale
+        rooms, locale = size_shares(sizes, room), material.conversation.locale
         shown = iter([_elided_if_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
         content = next(shown)
         parts = tuple({**part, key: next(shown)} if (key := _text_key(part)) else part for part in own)
         weight = weigh(message.role, with_name_for_model(message.role, content, message.metadata), parts)
         return replace(message, content=content, parts=parts, token_count=weight.tokens, byte_length=weight.bytes)
 
-    shorter = made_to_fit(cut, lambda one: weight_of(material, one) - tokens, max(tokens, 0))
+    shorter = make_fitting(cut, lambda one: weight_of(material, one) - tokens, max(tokens, 0))
     return shorter if weight_of(material, shorter) < weight_of(material, message) else message
 
 

@@ -51,7 +51,7 @@ from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
 from app.core.state.shrinking import shrunk, telling_most
-from app.core.text.budget import first_fitting, made_to_fit
+from app.core.text.budget import first_fitting, make_fitting
 
 TRUNCATION_STEP: Final = 0.05  # a share of the budget; so coarse that the cut stays in place for many messages
 DIGEST_SHARE: Final = 0.10  # the share of the room for the digest of the messages that are left out
@@ -383,7 +383,7 @@ def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:
 
     _, present, _ = block_sizes(material, draft)
     left = max(present - over(draft), LEAST_TOKEN_LIMIT)
-    return made_to_fit(lambda left: with_anchors(material, draft, room=left), over, left, LEAST_TOKEN_LIMIT)
+    return make_fitting(lambda left: with_anchors(material, draft, room=left), over, left, LEAST_TOKEN_LIMIT)
 
 
 def _without_tail(material: Material, draft: Draft, room: Room) -> Draft:

@@ -11,7 +11,7 @@ from app.core.continuity.statements import ContextStatement, StatementPool
 from app.core.model.anchors import FoundAnchor
 from app.core.model.continuity import ProbeKind
 from app.core.text.sentences import asks
-from app.core.text.values import NAMING, Value
+from app.core.text.values import NAMING_KINDS, Value
 from app.core.text.words import GENERIC_STEMS
 
 MOST_PROBES: Final[Mapping[ProbeKind, int]] = {"value": 24, "decision": 12, "open_point": 6, "who": 9, "when": 9}
@@ -49,7 +49,7 @@ class Probe:
     @property
     def names_one_thing(self) -> bool:
         """Whether the answer counts without any of the probe's words."""
-        return self.value is not None and self.value.kind in NAMING
+        return self.value is not None and self.value.kind in NAMING_KINDS
 
     @property
     def fewest_cues(self) -> int:
@@ -94,7 +94,7 @@ def _all_probes(
 def _value_probes(statement: ContextStatement, seq: int, pool: StatementPool) -> Iterator[Probe]:
     for value in statement.values:
         cues = _cues(statement.text, value.text, pool)
-        if cues or value.kind in NAMING:
+        if cues or value.kind in NAMING_KINDS:
             kind: ProbeKind = "when" if value.kind in _TIMES else "value"
             yield Probe(kind=kind, seq=seq, sentence=statement.text, cues=cues, value=value)
 

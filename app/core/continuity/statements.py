@@ -20,7 +20,7 @@ from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.speakers import labels_of, name_in
-from app.core.text.values import NAMING, Given, Value, values
+from app.core.text.values import NAMING_KINDS, Value, ValueIndex, values
 from app.core.validation.dates import dated
 
 MOST_CHARACTERS: Final = 40_000
@@ -61,13 +61,13 @@ class ContextStatement:
 
     def holds(self, value: Value) -> bool:
         """Whether it contains a value in any form; a path or a URL has to be there as a whole."""
-        if value.kind in NAMING:
+        if value.kind in NAMING_KINDS:
             return value.text.casefold() in self.text.casefold()
         return self._given_values.holds(value)
 
     @cached_property
-    def _given_values(self) -> Given:
-        given = Given()
+    def _given_values(self) -> ValueIndex:
+        given = ValueIndex()
         given.add(1, self.text, self.at)
         return given
 

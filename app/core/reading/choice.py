@@ -130,9 +130,9 @@ def choose(
         return per_token(worth * kept_texts.crowding(option, token_limit), option)
 
     for option in best_first(options, worth_by_now, lambda option: option.key):
-        if budget.left < _FEWEST_TOKENS_TO_TRY:
+        if budget.remaining < _FEWEST_TOKENS_TO_TRY:
             break
-        may_fit = _FEWEST_FRAME_TOKENS + least_tokens(option.size) <= budget.left
+        may_fit = _FEWEST_FRAME_TOKENS + least_tokens(option.size) <= budget.remaining
         if may_fit and not kept_texts.repeats(option.stems) and budget.takes(option.cost()):
             chosen.append(option)
             kept_texts.take(option)

@@ -11,7 +11,7 @@ from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Phrases as Phrases  # noqa: PLC0414 - its readers find it here
 from app.core.text.languages.sections_of_talk import Roles
 from app.core.text.localization.catalogue import CATALOGUES
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.patterns import compiled
 from app.core.text.speakers import name_in, with_speaker_name
 
@@ -47,7 +47,7 @@ def name_for_model(metadata: Mapping[str, object]) -> str:
     return _name_unless_role(name) if name else ""
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _name_unless_role(name: str) -> str:
     plain = " ".join(_COLONS.sub(" ", name).split())
     return "" if names_a_role(plain) or _plain_name(plain) in _PROVIDERS_ROLES else plain

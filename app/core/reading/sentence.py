@@ -13,7 +13,7 @@ from app.core.text.cued import CuePatterns
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import sources_of
 from app.core.text.memo import memoized
-from app.core.text.relative import is_relative
+from app.core.text.relative import has_relative_time
 from app.core.text.sentences import asks
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
@@ -71,7 +71,7 @@ def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
             math.sqrt(len(content)),
             float(any(one.text.lower() not in values for one in found)),
             float(bool(values)),
-            float(is_relative(text)),
+            float(has_relative_time(text)),
             float(_ADDRESSED.is_in(text)),
             float(begins_unresolved(text)),
             float(len(word_stems) < FEWEST_WORDS),

@@ -167,7 +167,7 @@ class _Picker:
     def take_best(self) -> None:
         """Pick the sentences that tell most per token, as long as they are worth a place."""
         options = [option for index, option in self._options.items() if index not in self._picked]
-        chosen = choose(options, token_limit=self._budget.left, kept_texts=self._told, at_least_one=True)
+        chosen = choose(options, token_limit=self._budget.remaining, kept_texts=self._told, at_least_one=True)
         self._picked.update(option.key for option in chosen if self._budget.takes(option.cost()))
 
     def take_questions(self) -> None:

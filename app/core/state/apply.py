@@ -32,7 +32,7 @@ from app.core.state.thinning import left_out
 from app.core.summarizer.candidate import without_giving_up
 from app.core.summarizer.offline.retold import is_told
 from app.core.text.budget import Budget
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import dated
@@ -524,7 +524,7 @@ def _served_anchors(context: ApplyContext, found: Sequence[FoundAnchor], room: i
 
 def _tokens_without_days(entries: Sequence[StateEntry], context: ApplyContext) -> int:
     return _tokens_without_anchors(
-        state_of(context.schema, [replace(one, text=undated(one.text)) for one in entries]), context
+        state_of(context.schema, [replace(one, text=without_added_days(one.text)) for one in entries]), context
     )
 
 

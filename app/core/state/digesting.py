@@ -11,7 +11,7 @@ from app.core.model.segments import Level, ServableSegment, ShownSegment
 from app.core.segments.digests import WAY_BACK, ServedDigests, serve_digests
 from app.core.segments.markers import find
 from app.core.segments.redundant import Said, with_own_values, without_said
-from app.core.text.budget import made_to_fit
+from app.core.text.budget import make_fitting
 from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.token_counts import Estimator, estimate_text
 
@@ -88,7 +88,7 @@ class Digestible:
                 locale=self.locale,
             )
 
-        served = made_to_fit(serve, lambda served: added(served.element) - room if served.element else 0, room)
+        served = make_fitting(serve, lambda served: added(served.element) - room if served.element else 0, room)
         places = {segment.id: segment for segment in self.segments}
         return Digests(
             element=served.element,

@@ -24,7 +24,7 @@ from app.core.state.outdated import Outdated
 from app.core.state.pruning import age
 from app.core.state.supersession import supersede
 from app.core.summarizer.candidate import DROP_REASONS
-from app.core.text.sameness import canonical, covers, length, runs
+from app.core.text.sameness import canonical, covers, word_count, word_runs
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from app.core.validation.dates import with_days
@@ -290,12 +290,12 @@ def _place_items(
     for stays in staying:
         fields[stays.field].add(stays)
         exact.setdefault((stays.field, stays.key), stays)
-    for order, item in sorted(enumerate(items), key=lambda pair: -length(pair[1].text)):
+    for order, item in sorted(enumerate(items), key=lambda pair: -word_count(pair[1].text)):
         place = exact.get((item.field, canonical(item.text))) or fields[item.field].near(item.text)
         if place is None:
             place = _Place(field=item.field, text=item.text, order=order, from_seqs=set(), superseded=[])
             fields[item.field].add(place)
-        elif length(item.text) > length(place.text):
+        elif word_count(item.text) > word_count(place.text):
             place.superseded.append(place.text)
             place.text = item.text
             fields[item.field].changed(place)
@@ -322,7 +322,7 @@ class _Places:
 
     def changed(self, place: _Place) -> None:
         """Note that the text of a place has changed."""
-        number, held = self._numbers[id(place)], runs(place.text)
+        number, held = self._numbers[id(place)], word_runs(place.text)
         for run in held:
             self._holding[run].add(number)
         if held:
@@ -330,7 +330,7 @@ class _Places:
 
     def near(self, text: str) -> _Place | None:
         """The first place that already says all of the text, or else one whose text is a part of it."""
-        held = runs(text)
+        held = word_runs(text)
         holding = self._places_at(self._holding.get(run, set()) for run in held[:1])
         begun = self._places_at(self._beginning.get(run, set()) for run in held)
         saying = (place for place in holding if covers(place.text, text))

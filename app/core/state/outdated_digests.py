@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.model.segments import ServableSegment
-from app.core.text.memo import FIGURE, memoized
-from app.core.text.repeating import plain_of
+from app.core.text.memo import FIGURE_GROWTH, memoized
+from app.core.text.repeating import normalized_text
 from app.core.text.sentences import sentences_read_once
 
 _LEAST: Final = 12  # characters; a shorter text says nothing that could be taken back
@@ -28,7 +28,7 @@ def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str])
 
 @memoized()
 def _gone_statements(quotes: tuple[str, ...]) -> _Gone | None:
-    statements = [plain for quote in quotes if len(plain := plain_of(quote)) >= _LEAST]
+    statements = [plain for quote in quotes if len(plain := normalized_text(quote)) >= _LEAST]
     return _Gone(statements) if statements else None
 
 
@@ -39,7 +39,7 @@ def _without_outdated(segment: ServableSegment, gone: _Gone) -> ServableSegment:
     return replace(segment, texts={**segment.texts, **left}) if left else segment
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _text_without_outdated(text: str, gone: _Gone) -> str | None:
     told = [_sentence(one) for one in sentences_read_once(text)]
     kept = [one.text for one in told if not gone.repeated_by(one)]
@@ -58,7 +58,7 @@ class _Sentence:
 
 
 def _sentence(text: str) -> _Sentence:
-    plain = plain_of(text)
+    plain = normalized_text(text)
     words = plain.split(" ")
     return _Sentence(text, plain, frozenset(words), frozenset(words[1:-1]))
 

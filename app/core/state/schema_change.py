@@ -12,8 +12,8 @@ from app.core.model.policies.policy import Budgets
 from app.core.model.state import ID_LETTERS, Origin, StateEntry, StateField, StateSchema
 from app.core.reading.quoting import as_quotation
 from app.core.summarizer.offline.retold import is_told, pieces
-from app.core.text.relative import said_on
-from app.core.text.repeating import plain_of
+from app.core.text.relative import date_note
+from app.core.text.repeating import normalized_text
 from app.core.text.sentences import closed
 from app.core.text.speakers import short_name, with_speaker_name
 from app.core.text.token_counts import estimate_text
@@ -82,14 +82,16 @@ def without_shown_anchors(
     entries: Sequence[StateEntry], anchors: Sequence[FoundAnchor], language: str | None
 ) -> tuple[StateEntry, ...]:
     """The entries without those that ``from_anchors`` made of these anchors, which are served themselves again."""
-    told = {(anchor.seq, plain_of(_told_by_speaker(anchor, language))) for anchor in anchors}
-    return tuple(entry for entry in entries if not any((seq, plain_of(entry.text)) in told for seq in entry.from_seqs))
+    told = {(anchor.seq, normalized_text(_told_by_speaker(anchor, language))) for anchor in anchors}
+    return tuple(
+        entry for entry in entries if not any((seq, normalized_text(entry.text)) in told for seq in entry.from_seqs)
+    )
 
 
 def _told_by_speaker(anchor: FoundAnchor, language: str | None) -> str:
     said, name = " ".join(anchor.content.split()), short_name(anchor.said_by)
     if anchor.said_at:
-        said = inserted_before_end(said, said_on(anchor.said_at.date(), said))
+        said = inserted_before_end(said, date_note(anchor.said_at.date(), said))
     return (
         with_speaker_name(name, said)
         if name and not anchor.pasted

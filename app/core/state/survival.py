@@ -23,10 +23,10 @@ from app.core.state.outdated import Outdated
 from app.core.summarizer.offline.items import parted
 from app.core.summarizer.offline.retold import is_about, is_told, statements, unframed
 from app.core.text.budget import first_fitting
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import Estimator, estimate_text
-from app.core.text.values import NAMING
+from app.core.text.values import NAMING_KINDS
 from app.core.text.words import stems
 from app.core.validation.survival import Told, critical_values
 from app.core.validation.verified_state import VerifiedState
@@ -118,7 +118,7 @@ def _lost_texts(told: Sequence[str], present: Told, bags: Sequence[frozenset[str
     for text in told:
         kinds = {value.kind for value in critical_values(text) if not present.holds(value)}
         # a changed statement seldom has the old words; if no value is a name, all words of the new text count together
-        if kinds and not _is_told_otherwise(text, now if kinds.isdisjoint(NAMING) else bags):
+        if kinds and not _is_told_otherwise(text, now if kinds.isdisjoint(NAMING_KINDS) else bags):
             yield text
 
 
@@ -137,7 +137,7 @@ def with_replaced_sentences(
     there is room below ``cap``, in tokens.
     """
     judged = [one for one in verified.repairs if one.reason == "contradicted"]
-    contradicted, false = {one.entry_id for one in judged}, {undated(one.before) for one in judged}
+    contradicted, false = {one.entry_id for one in judged}, {without_added_days(one.before) for one in judged}
     before = [
         replace(entry, text=text, in_doubt=False, superseded=())
         for entry in verified.entries
@@ -147,7 +147,9 @@ def with_replaced_sentences(
     present = [entry for entry in verified.entries if not entry.pruned]
     room = cap - sum(estimate_text(entry.text, estimator) for entry in present)
     lost = forgotten(schema, before, present, room=room, estimator=estimator)
-    back = [text for _, text in lost if undated(text) not in false]  # the earlier text may have had false ones too
+    back = [
+        text for _, text in lost if without_added_days(text) not in false
+    ]  # the earlier text may have had false ones too
     if not back:
         return verified
     added = _entry_of_lost_texts(schema, back, version, next_entry, ())

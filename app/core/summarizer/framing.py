@@ -17,9 +17,9 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.in_doubt import marked
 from app.core.model.state import StateEntry
-from app.core.text.elision import elide, shares
+from app.core.text.elision import elide, size_shares
 from app.core.text.escaping import clean, escape, place_in_escaped
-from app.core.text.parts import OF_TOOLS, Part, as_short_text, own_content, own_parts
+from app.core.text.parts import TOOL_PART_TYPES, Part, as_short_text, own_content, own_parts
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
@@ -128,7 +128,7 @@ def told_beside_text(message: Message) -> Iterator[str]:
     """
     yield name_in(message.metadata)
     for part in message.parts:
-        if part.get("type") not in OF_TOOLS and not isinstance(part.get("text"), str):
+        if part.get("type") not in TOOL_PART_TYPES and not isinstance(part.get("text"), str):
             yield _element_of_part(part).text
 
 
@@ -193,7 +193,7 @@ def _bodies_within(messages: Sequence[Message], max_tokens: int | None) -> list[
     if max_tokens is None:
         return bodies
     sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for content, parts in bodies]
-    return [_elided_body(*body, room) for body, room in zip(bodies, shares(sizes, max_tokens), strict=True)]
+    return [_elided_body(*body, room) for body, room in zip(bodies, size_shares(sizes, max_tokens), strict=True)]
 
 
 def _content_and_elements(message: Message) -> tuple[str, list[_Element]]:
@@ -229,7 +229,7 @@ def _media_name_or_address(part: Part) -> str:
 
 def _elided_body(content: str, parts: Sequence[_Element], room: int) -> tuple[str, list[_Element]]:
     texts = [content, *(part.text for part in parts)]
-    rooms = shares([estimate_text(text) for text in texts], room)
+    rooms = size_shares([estimate_text(text) for text in texts], room)
     first, *rest = (elide(text, share) for text, share in zip(texts, rooms, strict=True))
     return first, [
         _Element(kind=part.kind, attributes=part.attributes, text=text) for part, text in zip(parts, rest, strict=True)

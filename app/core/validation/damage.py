@@ -16,7 +16,7 @@ from app.core.model.state import StateEntry
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import estimate_text
-from app.core.text.values import Given, values
+from app.core.text.values import ValueIndex, values
 
 DamageKind = Literal["quote", "fragment", "stale_narrative", "cut_narrative"]
 """``quote``: a sentence of a message stands in an item's place. ``fragment``: something that is not a statement stands
@@ -196,7 +196,7 @@ def mended(entries: Sequence[StateEntry], found: Iterable[Damage], *, version: i
     """
     kinds = {damage.entry.id: damage.kind for damage in found}
     kept = [entry for entry in entries if not entry.pruned and kinds.get(entry.id) != "fragment"]
-    given = Given()
+    given = ValueIndex()
     for entry in kept if "fragment" in kinds.values() else ():
         given.add(1, entry.text)
     line = _newest_items([entry for entry in kept if entry.id not in kinds])
@@ -210,7 +210,7 @@ def mended(entries: Sequence[StateEntry], found: Iterable[Damage], *, version: i
     return Mended(entries=tuple(made), repairs=tuple(repairs))
 
 
-def _mended(entry: StateEntry, kind: DamageKind | None, given: Given, line: str) -> StateEntry:
+def _mended(entry: StateEntry, kind: DamageKind | None, given: ValueIndex, line: str) -> StateEntry:
     if kind == "quote" or (kind == "fragment" and not all(map(given.holds, values(entry.text)))):
         return replace(entry, in_doubt=True)
     if kind == "fragment":

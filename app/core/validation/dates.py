@@ -18,8 +18,8 @@ from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
 from app.core.text.budget import Budget
-from app.core.text.memo import FIGURE, memoized
-from app.core.text.relative import NearDay, in_brackets, is_relative, near_days, other_times, said_on
+from app.core.text.memo import FIGURE_GROWTH, memoized
+from app.core.text.relative import NearDay, date_note, day_in_brackets, has_relative_time, near_days, other_times
 from app.core.text.sentences import ENDS, sentence_spans
 from app.core.text.values import Value, values
 from app.core.text.words import stems
@@ -84,14 +84,14 @@ def dated(text: str, sources: Sequence[Message], *, beside: bool = True) -> str:
     pieces, end = list[str](), 0
     for one, day in sorted(_without_date_beside(known, absolute), key=lambda told: told[0].end):
         if text[one.end : one.end + 2].lstrip()[:1] not in {"(", "（"}:
-            pieces += [text[end : one.end], in_brackets(day, one.language)]
+            pieces += [text[end : one.end], day_in_brackets(day, one.language)]
             end = one.end
     added = "".join([*pieces, text[end:]])
     if not beside or added != text or absolute or len(known) == len(near) + len(others):
         return added
     words = [other.text for other in others] or [text[one.start : one.end] for one in near]
     said = _day_when_said(words, sources)
-    return inserted_before_end(added, said_on(said, text)) if said else added
+    return inserted_before_end(added, date_note(said, text)) if said else added
 
 
 def _is_day(value: Value, text: str) -> bool:
@@ -105,7 +105,7 @@ def _dated_by_sentence(text: str, span: Sequence[Message], *, is_told: bool) -> 
     end, looked_through = 0, Budget(_MOST_SENTENCES)
     for start, stop in sentence_spans(text):
         sentence = text[start:stop]
-        told = is_relative(sentence) and looked_through.takes(1)
+        told = has_relative_time(sentence) and looked_through.takes(1)
         pieces += [text[end:start], dated(sentence, _sources(sentence, span), beside=is_told) if told else sentence]
         end = stop
     return "".join([*pieces, text[end:]])
@@ -138,7 +138,7 @@ def _day_meant(one: NearDay, sources: Sequence[Message]) -> date | None:
         return None
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _distances_in_days(text: str) -> frozenset[tuple[str, int]]:
     return frozenset((one.language, one.distance) for one in near_days(text))
 

@@ -19,9 +19,9 @@ from app.core.model.repairs import Cut, Repair, RepairReason
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.budget import Budget
-from app.core.text.numerals import plain
+from app.core.text.numerals import plain_number
 from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Value, ValueIndex, values
 from app.core.validation.calculations import follows
 from app.core.validation.cutting import before_orders, without_values
 from app.core.validation.differences import differs_as_told
@@ -83,7 +83,7 @@ class Examined:
     failures: tuple[Failure, ...] = ()
     borrowed: tuple[Repair, ...] = ()
     """Texts with a value that is elsewhere than in their sources: that is not a failure, but is recorded."""
-    calculated: Given = dataclass_field(default_factory=Given)
+    calculated: ValueIndex = dataclass_field(default_factory=ValueIndex)
     """The values that items calculated from their sources: texts without sources may state them too."""
 
 
@@ -109,7 +109,7 @@ def unsupported_values(
     shown: Shown,
     seqs: Sequence[int] = (),
     beside: Sequence[int] = (),
-    calculated: Given | None = None,
+    calculated: ValueIndex | None = None,
     left: Budget | None = None,
     now: date | None = None,
 ) -> list[Value]:
@@ -156,15 +156,15 @@ def unsupported_values(
 
 def _check_of_told_numbers(shown: Shown, found: Sequence[Value], novel: Sequence[Value]) -> Callable[[float], bool]:
     starts = {one.start for one in novel}
-    here = {plain(abs(one.amount)) for one in found if one.amount is not None and one.start not in starts}
-    return lambda number: plain(number) in here or shown.holds_number(number)
+    here = {plain_number(abs(one.amount)) for one in found if one.amount is not None and one.start not in starts}
+    return lambda number: plain_number(number) in here or shown.holds_number(number)
 
 
 class _Examination:
-    def __init__(self, shown: Shown, calculated: Given | None = None) -> None:
+    def __init__(self, shown: Shown, calculated: ValueIndex | None = None) -> None:
         self._shown = shown
         self._left, self._orders = Budget(_MOST_CALCULATED), Budget(_MOST_ORDERS)
-        self._calculated = calculated or Given()
+        self._calculated = calculated or ValueIndex()
         self._failures: list[Failure] = []
         self._borrowed: list[Repair] = []
 

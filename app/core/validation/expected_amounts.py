@@ -8,9 +8,16 @@ from datetime import date
 from itertools import chain, combinations, islice, pairwise, product
 from typing import Final
 
-from app.core.text.numerals import DEGREES, of_celsius, of_fahrenheit, plain, resolution, resolution_as_written
+from app.core.text.numerals import (
+    DEGREES,
+    celsius_from_fahrenheit,
+    fahrenheit_from_celsius,
+    plain_number,
+    resolution,
+    resolution_as_written,
+)
 from app.core.text.operands import Operands, Quantity
-from app.core.text.values import MONEY, ROUGHLY, ROUNDED, Value
+from app.core.text.values import MONEY, MOST_APPROXIMATION, MOST_ROUNDING, Value
 from app.core.validation.expected import (
     DAY_SECONDS,
     YEAR_MONTHS,
@@ -53,7 +60,7 @@ _Placed = tuple[Quantity, int]
 def expected_amount(value: Value) -> _Amount | None:
     """The amount in the row of numbers of its size and precision; ``None`` for 0."""
     amount, is_money = abs(value.amount or 0.0), value.kind == "money"
-    step = resolution(plain(amount))
+    step = resolution(plain_number(amount))
     step = min(step, 1.0) if value.base == "%" else step  # 10 % is as exact as 11 %
     at = round(amount / step)
     around = _AROUND_PRICE if is_money else _LEAST_AROUND
@@ -76,7 +83,7 @@ class _Amount(Expected):
     def place(self, result: float) -> int | None:
         place = round(result / self.step)
         target, off = place * self.step, abs(result - place * self.step)
-        least, most = (self.step, ROUGHLY) if self.is_about else (self.written, ROUNDED)
+        least, most = (self.step, MOST_APPROXIMATION) if self.is_about else (self.written, MOST_ROUNDING)
         tolerance = min(least / 2, target * most)
         return place if off <= max(tolerance, _EXACT * target) else None
 
@@ -223,8 +230,8 @@ class _Amount(Expected):
     def _in_other_units(self, quantities: Sequence[Quantity]) -> Results:
         for one in quantities:
             if one.unit == self.unit == DEGREES:
-                yield of_celsius(one.amount)
-                yield of_fahrenheit(one.amount)
+                yield fahrenheit_from_celsius(one.amount)
+                yield celsius_from_fahrenheit(one.amount)
             elif one.unit == self.unit and one.factor != self.factor:
                 yield self._own(one)
 

@@ -15,7 +15,7 @@ from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
 from app.core.model.repairs import Repair, RepairReason
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.validation.evidence import content
@@ -89,7 +89,7 @@ class _Made:
 
     def tells(self, claim: Claim) -> bool:
         """Whether a served entry states the text of a claim again."""
-        return any(claim.text in undated(self.entries[place].text) for place in self._served(claim.field))
+        return any(claim.text in without_added_days(self.entries[place].text) for place in self._served(claim.field))
 
     def put_back(self, claim: Claim, into: Restoring, said: Mapping[GivenUp, str]) -> None:
         """Put a text back into the entry that has the rest of it, else add it as a new entry."""
@@ -138,7 +138,7 @@ class _Made:
 def _is_rest_of_cut(entry: StateEntry, claim: Claim) -> bool:
     if entry.role == "narrative":
         return entry.id == claim.target and claim.left in entry.text
-    return bool(claim.left) and undated(entry.text) == undated(claim.left)
+    return bool(claim.left) and without_added_days(entry.text) == without_added_days(claim.left)
 
 
 def _with_statement_back(text: str, claim: Claim, restored_before: int) -> str:

@@ -17,10 +17,10 @@ from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
 from app.core.summarizer.framing import told_beside_text
 from app.core.text.operands import Operands, operands
-from app.core.text.parts import tells_of_tools
+from app.core.text.parts import has_tool_parts
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.patterns import compiled
-from app.core.text.values import MONEY, Given, Value
+from app.core.text.values import MONEY, Value, ValueIndex
 from app.core.text.words import stems
 from app.core.validation.expected import AmountsBetween, Basis, Source
 from app.core.validation.hints import Told, meant, told_in
@@ -70,7 +70,7 @@ class Shown:
         self._seqs: Final = [message.seq for message in messages]
         self._places: Final = {seq: place for place, seq in enumerate(self._seqs)}
         self._told: Final[dict[int, tuple[Told, ...]]] = {}
-        self._given: Final = Given()
+        self._given: Final = ValueIndex()
         self._texts: Final = {message.seq: message_text(message) for message in messages}
         self._texts.update((number, entry.text) for number, entry in self._entries.items())
         self._operands: Final[dict[int, Operands]] = {}
@@ -102,11 +102,11 @@ class Shown:
 
     def shows(self, value: Value, seqs: Sequence[int]) -> bool:
         """Whether a value was shown anywhere, or may be meant in or near these messages."""
-        return bool(self._given.plainly(value) or self._unscaled(value)) or self._tells_day(value, seqs)
+        return bool(self._given.plain_sources(value) or self._unscaled(value)) or self._tells_day(value, seqs)
 
     def _tells_day(self, value: Value, seqs: Sequence[int]) -> bool:
         near = self.near(seqs)
-        named = self._given.by_weekday(value)
+        named = self._given.weekday_sources(value)
         # A statement that names no messages may rest on any.
         if named and (not near or not named.isdisjoint(near)):
             return True
@@ -123,7 +123,7 @@ class Shown:
         numbers = (value.amount / scale for scale in _SCALES)
         bare = [one for one in numbers if one >= _LEAST_UNSCALED or one != int(one)]
         held = frozenset[int]().union(*map(self._given.holding, bare))
-        sized = self._given.holding_about(value.amount, _LIKE_SIZE) if held else frozenset()
+        sized = self._given.sources_of_similar_amount(value.amount, _LIKE_SIZE) if held else frozenset()
         return frozenset(seq for seq in held if not sized.isdisjoint(self.near([seq])))
 
     def holds_number(self, number: float) -> bool:
@@ -299,7 +299,7 @@ class Shown:
 
 def _listed_numbers(message: Message, text: str) -> str:
     # In data a comma without a space may separate two numbers: "[1200,3450]", "@@ -141,7", "sed -n 210,222p".
-    lists = _LIST.findall(text) if tells_of_tools(message.role, message.parts) else ()
+    lists = _LIST.findall(text) if has_tool_parts(message.role, message.parts) else ()
     return "\n".join(lists).replace(",", "\n")
 
 

@@ -19,7 +19,7 @@ from app.core.text.clauses import begins_unresolved, clause_starts
 from app.core.text.patterns import any_literal
 from app.core.text.sentences import is_code, sentences
 from app.core.text.token_counts import least_tokens
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Value, ValueIndex, values
 
 _LONGEST_SENTENCE: Final = 300
 """The most characters of a sentence that is kept whole. Of a longer one the clauses with its values are kept, of longer
@@ -97,7 +97,11 @@ def _lost(
         for lead, sentence in _with_sentences_before(message.content, _sentences_of(message, anchored)):
             before, usable = lead if lead == usable else "", ""
             text = _without_stale(sentence, stale(sentence, message.seq)) if stale else sentence
-            if room is not None and len(text) <= _LONGEST_SENTENCE and _FRAME + least_tokens(len(text)) > room.left:
+            if (
+                room is not None
+                and len(text) <= _LONGEST_SENTENCE
+                and _FRAME + least_tokens(len(text)) > room.remaining
+            ):
                 continue
             stated = critical_values(text, message.created_at)
             looked_at += len(stated)
@@ -115,7 +119,7 @@ class Told:
     """What is served. A value counts as told in any of its forms, a path or a URL only as a whole."""
 
     def __init__(self) -> None:
-        self._given: Final = Given()
+        self._given: Final = ValueIndex()
         self._texts: Final[list[str]] = []
 
     def add(self, text: str, at: datetime | None = None) -> None:

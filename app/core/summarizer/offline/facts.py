@@ -19,7 +19,7 @@ from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.items import LONGEST, Item, cost, together
 from app.core.summarizer.offline.keeping import Keeping
 from app.core.summarizer.offline.phrasing import SHORT, Phrasing
-from app.core.text.relative import is_relative
+from app.core.text.relative import has_relative_time
 
 _CORRECTS: Final = 2.5  # added worth for a passage that replaces something, and so must not be missing
 _RESTATES: Final = 1.0  # added worth for a statement repeated with another value, which will be asked for
@@ -107,7 +107,7 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
 def _added_cost(passage: Passage, phrasing: Phrasing) -> int:
     text = phrasing.text(passage)
     is_simple = text == passage.core_with_speaker and not passage.traits[_RELATIVE]
-    whole = cost(text) + (0 if is_simple else _DAY * is_relative(text))
+    whole = cost(text) + (0 if is_simple else _DAY * has_relative_time(text))
     if passage.line is None or is_call(passage.text):
         return whole
     # The records of one list share one speaker and one name, and the cost of both.

@@ -24,7 +24,7 @@ from app.core.reading.sentence import sentence_of
 from app.core.reading.tool_data_lines import parse_line
 from app.core.summarizer.offline.items import ANSWERED, cost, parted
 from app.core.text.budget import each_fitting, without_last
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.words import stems
 
 _OPENED: Final = 12  # the number of messages that open a talk
@@ -111,7 +111,7 @@ def option_of(entry: StateEntry, key: int) -> Option:
 
 def worth_of(entry: StateEntry) -> Worth:
     """The worth of an entry of a state by its words alone: that of all its clauses together."""
-    label, clauses = parted(undated(entry.text))
+    label, clauses = parted(without_added_days(entry.text))
     role = role_of(label)
     if role == "tool":
         return worth_of_data(parse_line("; ".join(clauses)), ()).times(_STEADY)
