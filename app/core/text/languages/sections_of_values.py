@@ -197,7 +197,7 @@ class Relative(Section):
     not_after: Pattern = ""
     not_before: Pattern = ""
     """Patterns of a fixed length of what may not stand directly before or after such a word."""
-    weekday_sources: Patterns = ()
+    by_weekday: Patterns = ()
     by_day: Patterns = ()
     by_month: Patterns = ()
     """Other times that depend on the day, by how much of its date is needed; ``{number}`` stands for a number."""
