@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.anchors.detect import detect as anchors_of
-from app.core.model.in_doubt import marked
+from app.core.model.in_doubt import with_doubt_marks
 from app.core.model.model_io import SummaryRequest
 from app.core.model.policies.goals import states_goal
 from app.core.model.schemas import SESSION
@@ -63,7 +63,7 @@ def heard() -> dict[str, Any]:
         "database": "poŝtgreso" in RIVALS["database"],
         "quoted": as_quotation(DECISION, "user", "eo"),
         "role": role_label("user", "eo"),
-        "in doubt": marked([replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)])[0],
+        "in doubt": with_doubt_marks([replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)])[0],
         "rule": [language_rule("eo"), size_of(100, "eo")],
         "state": json.loads(compress(SummaryRequest(schema=SESSION, messages=spoken))),
     }

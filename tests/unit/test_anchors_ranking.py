@@ -12,7 +12,7 @@ from app.core.anchors.prompt_ids import prompt_ids_of
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
 from app.core.anchors.serving import serve
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
-from app.core.model.candidate import KeptWord
+from app.core.model.candidate import AnchorAnswer
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import parse_candidate
 from app.core.validation.claims import claims_of
@@ -61,9 +61,9 @@ def test_an_answer_names_passages_by_id_or_by_their_words() -> None:
     }
     candidate = parse_candidate(json.dumps(answer), SESSION)
     assert candidate.kept == (
-        KeptWord(id="P1-1", claims=None),
-        KeptWord(id="P1-2", claims=None),
-        KeptWord(id="P2-1", claims="resolved", by_seq=4),
+        AnchorAnswer(id="P1-1", claims=None),
+        AnchorAnswer(id="P1-2", claims=None),
+        AnchorAnswer(id="P2-1", claims="resolved", by_seq=4),
     )
     assert [one.entry for one in candidate.dropped] == ["F3"], "a passage is no entry"
     assert [one.quote for one in candidate.anchors] == ["P1-1 or so"]

@@ -9,7 +9,7 @@ from uuid import UUID
 from app.core.anchors.prompt_ids import anchors_by_prompt_id
 from app.core.anchors.proposals import quoted_anchors
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
-from app.core.model.candidate import Candidate, KeptWord
+from app.core.model.candidate import AnchorAnswer, Candidate
 from app.core.model.claims import ANCHOR_FIELD
 from app.core.model.conversation import Message
 from app.core.model.repairs import Repair, RepairReason
@@ -94,7 +94,7 @@ def _ids_in_order(ids: Collection[UUID], anchors: Iterable[Anchor]) -> tuple[UUI
     return tuple(anchor.id for anchor in anchors if anchor.id in ids)
 
 
-def _provable_claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> AnchorClaim | None:
+def _provable_claim(anchor: Anchor, word: AnchorAnswer, span: Sequence[Message]) -> AnchorClaim | None:
     if word.claims is None:
         return None
     shown_by = word.by_seq if any(one.seq == word.by_seq for one in span) else None

@@ -40,7 +40,7 @@ from app.core.context.eliding import with_giants_elided, with_tail_elided
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Outline
 from app.core.model.errors import BudgetTooSmallError
-from app.core.model.in_doubt import told_and_earlier, unmarked
+from app.core.model.in_doubt import own_and_earlier_text, without_doubt_mark
 from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, StateSchema
@@ -369,9 +369,9 @@ def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry,
 
 def _texts_with_doubt(field: StateField, served: Any) -> Iterator[tuple[str, bool]]:
     if field.is_list:
-        yield from map(unmarked, served)
+        yield from map(without_doubt_mark, served)
     else:
-        yield from zip(told_and_earlier(served), (False, True), strict=True)
+        yield from zip(own_and_earlier_text(served), (False, True), strict=True)
 
 
 def _with_fewer_anchors(material: Material, draft: Draft, room: Room) -> Draft:

@@ -67,8 +67,8 @@ def text_with_parts(content: str, parts: Sequence[Part]) -> str:
 
 def _part_text(part: Part) -> str:
     is_tool = part.get("type") in TOOL_PART_TYPES
-    told = part.get("text") or part.get("content") or part.get("arguments") or ""
-    if not isinstance(told, str):
-        told = json.dumps(told, ensure_ascii=False, default=str) if is_tool else ""
+    text = part.get("text") or part.get("content") or part.get("arguments") or ""
+    if not isinstance(text, str):
+        text = json.dumps(text, ensure_ascii=False, default=str) if is_tool else ""
     name = part.get("name")
-    return f"{name} {told}" if is_tool and isinstance(name, str) else told
+    return f"{name} {text}" if is_tool and isinstance(name, str) else text

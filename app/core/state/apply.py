@@ -14,7 +14,7 @@ from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServedAnchors, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
-from app.core.model.in_doubt import marked
+from app.core.model.in_doubt import with_doubt_marks
 from app.core.model.overlap import Overlap
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.provenance import origin_of
@@ -301,7 +301,7 @@ def _lost_by_merge(
     shown = _served_anchors(context, found).shown
     span = {message.seq for message in context.span}
     told = [
-        *marked([entry for entry in merged.entries if not entry.pruned]),
+        *with_doubt_marks([entry for entry in merged.entries if not entry.pruned]),
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]

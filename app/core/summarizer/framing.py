@@ -15,7 +15,7 @@ from typing import Final
 from app.core.anchors.prompt_ids import prompt_ids_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.model.in_doubt import marked
+from app.core.model.in_doubt import with_doubt_marks
 from app.core.model.state import StateEntry
 from app.core.text.elision import elide, size_shares
 from app.core.text.escaping import clean, escape, place_in_escaped
@@ -84,7 +84,7 @@ def frame_entries(entries: Sequence[StateEntry]) -> str:
     return "\n".join(
         f'<entry id="{entry.id}" field="{entry.field}" from="{" ".join(map(str, entry.from_seqs))}">'
         f"{escape(text)}</entry>"
-        for entry, text in zip(entries, marked(entries), strict=True)
+        for entry, text in zip(entries, with_doubt_marks(entries), strict=True)
     )
 
 

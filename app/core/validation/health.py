@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from app.core.model.in_doubt import unmarked
+from app.core.model.in_doubt import without_doubt_mark
 from app.core.model.state import StateSchema
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
@@ -78,7 +78,7 @@ def findings(
     found = [
         Finding(sickness=sickness, field=field, text=text)
         for field, text in texts
-        if (sickness := _sickness(text, is_told=unmarked(text)[0] in told)) is not None
+        if (sickness := _sickness(text, is_told=without_doubt_mark(text)[0] in told)) is not None
     ]
     missing = _missing_fields(schema, state, before or {})
     return [*found, *(one for one in missing if one.field not in given_up)]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.core.context.newest import newest_within
 from app.core.context.tools import tools_tokens
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions, refuse_unfit
-from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, told_reason
+from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, full_reason
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
 from app.core.reading.labels import name_for_model
 from app.core.text.token_counts import weigh
@@ -242,7 +242,7 @@ def _failure_of_unstored_request(error: ModelFailedError) -> DomainError:
     if reason == TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")
     return ModelFailedError(
-        _TOLD.get(str(reason)) or f"the model did not answer ({told_reason(reason)})",
+        _TOLD.get(str(reason)) or f"the model did not answer ({full_reason(reason)})",
         code=error.stable_code,
         retry_after=error.retry_after,
         extra={"reason": reason},
