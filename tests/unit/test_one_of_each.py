@@ -182,13 +182,13 @@ def test_control_a_second_pattern_is_found_and_that_of_another_idea_is_not(idea:
 
 
 DECIDING: Final = re.compile(
-    r"_?(?:replaces|contradicts|supersedes|outdates|makes_untrue|names_what_goes|answers_otherwise|other_values?"
-    r"|says_otherwise|tells_of_another|is_of_another|restates|takes_place(?:_of)?|gives_up)"
+    r"_?(?:replaces|contradicts|supersedes|outdates|makes_untrue|names_what_goes|names_alternative|differs_in_one_class"
+    r"|updates_one_value|is_about_another_thing|is_of_another|restates_with_new_value|replaces_anchor|gives_up)"
 )
 """Names of functions that decide whether the later one of two texts replaces the earlier one."""
 
 ASKING_THE_ENGINE: Final = {
-    "anchors/transitions.py": "_takes_place_of",
+    "anchors/transitions.py": "_replaces_anchor",
     "state/supersession.py": "_outdates",
 }
 NO_PAIR_OF_TEXTS: Final = {("model/claims.py", "gives_up"): "whether a claim is of that kind"}
