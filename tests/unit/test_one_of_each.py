@@ -300,7 +300,7 @@ def scores_words(source: str) -> bool:
 
 
 SPENDING: Final = {
-    "continuity/statements.py": {"of_block": "characters: the line that crosses the bound is cut"},
+    "continuity/statements.py": {"block_statements": "characters: the line that crosses the bound is cut"},
     "planning/cuts.py": {"_before_tokens": "the fewest messages that weigh at least so much, not at most"},
     "retrieval/used.py": {"_bounded_passages": "characters: the passage that crosses the bound is cut"},
     "segments/digests.py": {
