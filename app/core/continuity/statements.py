@@ -97,16 +97,14 @@ def message_statements(messages: Sequence[Message]) -> tuple[ContextStatement, .
 def block_statements(state: Mapping[str, Any], layout: Layout) -> tuple[ContextStatement, ...]:
     """The statements of a state block: of its entries, anchors and digests."""
     lines = [*texts_of(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
-    remaining_characters, found = MOST_CHARACTERS, []
+    left, found = MOST_CHARACTERS, []
     for line in lines:
-        if remaining_characters <= 0:
+        if left <= 0:
             break
         found += [
-            ContextStatement(text[:_LONGEST_SENTENCE])
-            for text in sentences(line[:remaining_characters])
-            if not text.startswith("<")
+            ContextStatement(text[:_LONGEST_SENTENCE]) for text in sentences(line[:left]) if not text.startswith("<")
         ]
-        remaining_characters -= len(line)
+        left -= len(line)
     return tuple(found)
 
 
