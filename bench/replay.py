@@ -262,8 +262,8 @@ class Replay:
         shown = serve(
             self._active(self.boundary),
             through_seq=self.boundary,
-            held=held,
-            room=self.budgets.anchor_tokens,
+            held_seqs=held,
+            token_limit=self.budgets.anchor_tokens,
             estimator=self.policy.estimator,
         )
         self.layout = layout_of(

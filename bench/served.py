@@ -26,7 +26,7 @@ from app.core.segments.redundant import StateWords
 from app.core.state.digesting import DigestSource
 from app.core.state.layout import with_digests
 from app.core.state.pruning import state_token_limit
-from app.core.text.relative import is_relative
+from app.core.text.relative import has_relative_time
 from app.core.text.values import values
 from bench.measurements import write
 from bench.replay import EVERYTHING, Replay, segments_of
@@ -135,7 +135,7 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
     whole = with_digests(layout, source, max_tokens=room, room_to_keep=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
     texts = [(level, one.texts[level]) for one in segments if (level := shown.get(one.id)) is not None]
-    relative = [text for text in entries if is_relative(text)]
+    relative = [text for text in entries if has_relative_time(text)]
     return Row(
         preset=preset,
         summarizer=summarizer,

@@ -155,7 +155,7 @@ def _span(messages: Sequence[Message], passages: Sequence[Passage], asked: Count
     return Span(
         passages=passages,
         features=np.array(list(importance.features(passages))),
-        costs=np.array([float(estimate_text(passage.spoken) + _LINE) for passage in passages]),
+        costs=np.array([float(estimate_text(passage.text_with_speaker) + _LINE) for passage in passages]),
         asked=np.array([float(asked[passage.index]) for passage in passages]),
         tokens=sum(estimate_text(message.content) + _LINE for message in messages),
     )
@@ -193,7 +193,7 @@ def _column(span: Span, value: int) -> Array:
 
 def worth(span: Span, weights: Weights) -> Array:
     """The worth of each sentence for the offline summarizer, with these weights."""
-    with patch.object(importance, "WEIGHTS", weights):
+    with patch.object(importance, "LIKELIHOOD_WEIGHTS", weights):
         return np.array([max(one.total, _LEAST) for one in score_all(span.passages)])
 
 
@@ -316,7 +316,7 @@ def _worths(spans: Sequence[Span], weights: Weights) -> list[list[Array]]:
 def _of_state(one: Material, weights: Weights) -> list[float]:
     kinds = []
     for used in (weights, _WITHOUT):
-        with patch.object(importance, "WEIGHTS", used):
+        with patch.object(importance, "LIKELIHOOD_WEIGHTS", used):
             kinds.append(_shares(one))
     return [kind[what] for what in range(3) for kind in kinds]
 

@@ -13,7 +13,7 @@ from fastapi import Body, Header, Request, Response
 
 from app.bootstrap import Container
 from app.core.model.errors import DependencyUnavailableError
-from app.core.model.notifications import TOLD_OF, Notification
+from app.core.model.notifications import NOTIFIED_EVENT_TYPES, Notification
 from app.core.text.patterns import compiled
 from app.http import schemas
 from app.http.chat_requests import ChatRequest
@@ -145,6 +145,6 @@ def _frame(told: Told, request: Request) -> bytes:
         return frame(event.type, present_chat(event.result), event.id)
     if event.error is not None:
         return frame(event.type, problem_of(event.error, request_id_of(request), wish_of(request)), event.id)
-    if event.type in TOLD_OF:
+    if event.type in NOTIFIED_EVENT_TYPES:
         return frame(event.type, {**event.data, "notification": present_notification(told.notification)}, event.id)
     return frame(event.type, event.data, event.id)

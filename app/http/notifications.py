@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.bootstrap import Container
 from app.core.model.errors import NotFoundError
-from app.core.model.notifications import TOLD_OF, Notification, notify
+from app.core.model.notifications import NOTIFIED_EVENT_TYPES, Notification, notify
 from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.history.conversations import ConversationView
 
@@ -32,7 +32,7 @@ class Notifier:
 
     async def notification(self, type_: str, data: Mapping[str, Any]) -> Notification | None:
         """The notification of an event of this type with these numbers, if there is one."""
-        if type_ not in TOLD_OF:
+        if type_ not in NOTIFIED_EVENT_TYPES:
             return None
         try:
             view = await self._conversation_view()

@@ -25,9 +25,9 @@ from typing import Any, Final
 import numpy as np
 
 from app.core.anchors import likelihood
-from app.core.anchors.likelihood import TYPES, features, of_speakers
+from app.core.anchors.likelihood import TYPES, features, weights_by_speaker
 from app.core.anchors.recognition import type_of
-from app.core.anchors.statements import Statement, statements
+from app.core.anchors.statements import Statement, statements_of
 from app.core.model.anchors import Speaker
 from bench.anchors.corpus import NONE, PLAIN, Labelled, Sentence, conversations, labelled, messages
 from bench.anchors.measures import Judged, Score, judged, score
@@ -76,7 +76,7 @@ class Fitted:
 def examples_of(sentences: Iterable[Sentence]) -> Iterator[Example]:
     """The statements that the app sees in these sentences, each with the label of the sentences that it holds."""
     for found in messages(sentences):
-        said = statements(found.message)
+        said = statements_of(found.message)
         speaker: Speaker = "user" if found.message.role == "user" else "assistant"
         for number, statement in enumerate(said):
             label = _label(found, statement)
@@ -116,7 +116,7 @@ def left_out(sentences: Sequence[Sentence]) -> list[Judged]:
     found: list[Judged] = []
     for held in range(_PARTS):
         fitted = fit(plain + [one for one in examples if _part(one.conversation) != held])
-        found += judged([one for one in sentences if _part(one.conversation) == held], of_speakers(kept(fitted)))
+        found += judged([one for one in sentences if _part(one.conversation) == held], weights_by_speaker(kept(fitted)))
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.core.anchors.detect import detect
-from app.core.anchors.likelihood import WEIGHTS, BySpeaker
+from app.core.anchors.likelihood import WEIGHTS, WeightsBySpeaker
 from app.core.model.anchors import FoundAnchor
 from bench.anchors.corpus import NONE, Labelled, Sentence, messages
 
@@ -39,7 +39,7 @@ class Score:
         return self.hits / self.there if self.there else None
 
 
-def judged(sentences: Iterable[Sentence], weights: BySpeaker = WEIGHTS) -> list[Judged]:
+def judged(sentences: Iterable[Sentence], weights: WeightsBySpeaker = WEIGHTS) -> list[Judged]:
     """Every sentence with the rules' judgement, including those on which the readers differ."""
     return [one for labelled in messages(sentences) for one in _of_message(labelled, weights)]
 
@@ -67,7 +67,7 @@ def kappa(sentences: Sequence[Sentence]) -> float:
     return (observed - chance) / (1 - chance) if chance < 1 else 1.0
 
 
-def _of_message(labelled: Labelled, weights: BySpeaker) -> list[Judged]:
+def _of_message(labelled: Labelled, weights: WeightsBySpeaker) -> list[Judged]:
     types = [NONE] * len(labelled.sentences)
     for anchor in detect(labelled.message, weights=weights):
         types[_place(anchor, labelled)] = anchor.type

@@ -18,14 +18,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from app.core.anchors.prompt_ids import by_name
+from app.core.anchors.prompt_ids import anchors_by_prompt_id
 from app.core.anchors.ranking import ranking_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import Candidate
 from app.core.model.state import StateEntry
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.token_counts import estimate_text
-from app.core.text.values import Given, values
+from app.core.text.values import ValueIndex, values
 from bench.prompt_words import WRITTEN, recorded
 from bench.report import print_table, write_json
 from bench.trust.ordinary import answers
@@ -138,7 +138,7 @@ def _claimed(version: str, judged: Mapping[Key, Judged]) -> list[str]:
         messages = {message.seq: message for message in request.messages}
         said = ranking_of(candidate, request.anchors, request.messages, messages)
         over = {claim.anchor_id for claim in said.claims if claim.seq}
-        known = by_name(request.anchors)
+        known = anchors_by_prompt_id(request.anchors)
         for word in candidate.kept:
             if word.claims == "withdrawn" and (anchor := known.get(word.id)):
                 label = judged.get((case.id, anchor.seq, anchor.content))
@@ -171,8 +171,8 @@ def _given_up(candidate: Candidate) -> frozenset[str]:
     return frozenset(replaced | {drop.entry for drop in candidate.dropped})
 
 
-def _given(texts: Sequence[str]) -> Given:
-    given = Given()
+def _given(texts: Sequence[str]) -> ValueIndex:
+    given = ValueIndex()
     given.add(1, "\n".join(texts))
     return given
 

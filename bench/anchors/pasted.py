@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from app.core.anchors.detect import detect
-from app.core.anchors.pasting import OwnWords, quoted
-from app.core.anchors.statements import statements
+from app.core.anchors.pasting import OwnWords, long_quotations
+from app.core.anchors.statements import statements_of
 from bench.anchors.pairs import of_labelled, of_others
 from bench.report import print_table, write_json
 from bench.trust.values import message
@@ -101,7 +101,7 @@ def texts() -> list[Text]:
 def said(text: Text) -> Iterator[Said]:
     """The statements of a text, and the anchors among them."""
     whole = message(1, "user", AT, text.content)
-    found = statements(whole)
+    found = statements_of(whole)
     own = OwnWords(whole, found)
     for one in found:
         whose = text.whose(one.offset, one.text)
@@ -123,8 +123,8 @@ def _print_quotations() -> None:
 
 def _quotation(content: str) -> str:
     """The first words that are taken for somebody else's because of quotation marks, with the words before them."""
-    found = statements(message(1, "user", AT, content))
-    start = next((start for start, _ in quoted(content, found)), None)
+    found = statements_of(message(1, "user", AT, content))
+    start = next((start for start, _ in long_quotations(content, found)), None)
     return "" if start is None else " ".join(f"{content[max(0, start - 60) : start]} | {content[start:][:100]}".split())
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.core.text.token_counts import NAMES
+from app.core.text.token_counts import PRICE_NAMES
 from bench.tokens import corpus, error, prices
 from bench.tokens.vocabulary import counter
 
@@ -24,7 +24,7 @@ def main() -> int:
     asked.cache.mkdir(parents=True, exist_ok=True)
     pages = _counted([*corpus.pages(asked.cache), *error.talks(asked.data)], asked.cache)
     if asked.command == "fit":
-        print(prices.as_module(*prices.fitted(pages), NAMES), end="")
+        print(prices.as_module(*prices.fitted(pages), PRICE_NAMES), end="")
         return 0
     return 0 if error.report(pages) else 1
 

@@ -16,7 +16,7 @@ from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.framing import frame_messages
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.validation.evidence import evidence_messages
 from bench.trust.lies import Lie, honest_sentences, is_served
 from bench.trust.playing import Played
@@ -98,9 +98,9 @@ def effects_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
             judged, answered = with_parts(asked, verdicts, [lie])
             after = verified(judged, answered)
             for claim in judged.claims[len(asked.claims) :]:
-                is_true = undated(claim.text) in honest_sentences(play.case, lie)
+                is_true = without_added_days(claim.text) in honest_sentences(play.case, lie)
                 name = TRUE_PARTS if is_true else FALSE_PARTS
-                counts[name].append((undated(claim.text) in after.items.get(claim.target, "")) is is_true)
+                counts[name].append((without_added_days(claim.text) in after.items.get(claim.target, "")) is is_true)
             if lie["kind"] in GIVES_UP_VALID:
                 named = lie.get("replaces", [lie.get("entry")])
                 counts[VALID_BACK].append(all(id_ in after.items and id_ not in doubted(after) for id_ in named))

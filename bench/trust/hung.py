@@ -18,7 +18,7 @@ from typing import Final
 
 from app.core.model.claims import Claim
 from app.core.summarizer.candidate import parse_candidate
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentences
 from app.core.text.values import values
 from app.core.validation.verdicts import Verdict, VerdictWord
@@ -69,7 +69,7 @@ class Hung:
 
     def is_true(self, part: Claim) -> bool:
         """Whether the honest item says the same."""
-        return undated(part.text) in honest_sentences(self.case, self.lie)
+        return without_added_days(part.text) in honest_sentences(self.case, self.lie)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def outcome_of(found: Iterable[Hung], verifier: Verifier) -> Outcome:
         after = one.after(verifier(one, dice))
         in_doubt = doubted(after)
         for part in one.parts:
-            at = next((id_ for id_, text in after.items.items() if undated(part.text) in text), None)
+            at = next((id_ for id_, text in after.items.items() if without_added_days(part.text) in text), None)
             if one.is_true(part):
                 counts.true += 1
                 counts.true_in_doubt += at in in_doubt

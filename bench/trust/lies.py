@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from app.core.model.claims import Claim
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentences
 from bench.trust.playing import Played
 from bench.trust.rounds import ANSWERS, SEALED, Case
@@ -81,7 +81,7 @@ def is_claim_of(claim: Claim, case: Case, lie: Lie) -> bool:
     """Whether a claim makes the lie's statement, or gives up the lie's entry."""
     if claim.gives_up:
         return claim.target in {*lie.get("replaces", ()), lie.get("entry")}
-    false, text = false_texts(case, lie), undated(" ".join(claim.text.split()))
+    false, text = false_texts(case, lie), without_added_days(" ".join(claim.text.split()))
     if claim.kind == "digest":
         return lie.get("field") == "segments" and any(text.endswith(one) for one in false)
     return claim.field == lie.get("field") and text in false

@@ -9,7 +9,7 @@ from typing import Any
 from app.core.model.candidate import Candidate
 from app.core.model.segments import SegmentDigest
 from app.core.summarizer.candidate import parse_candidate
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentences
 from bench.trust.lies import is_served, kind_of
 from bench.trust.playing import Played
@@ -123,7 +123,9 @@ def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
 def _sources(case: Case, told: Played) -> Iterator[tuple[set[int], set[int]]]:
     """For each item as written: the sources that it lost, and those that only code added."""
     known = {entry.id: set(entry.from_seqs) for entry in case.request.previous}
-    made = {undated(entry.text): set(entry.from_seqs) for entry in told.applied.entries} if told.applied else {}
+    made = (
+        {without_added_days(entry.text): set(entry.from_seqs) for entry in told.applied.entries} if told.applied else {}
+    )
     for item in parse_candidate(case.answer, case.request.schema).items:
         named, has = set(item.from_seqs), made.get(item.text)
         if has is not None:

@@ -36,7 +36,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import attribute_sources, parse_candidate
 from app.core.text.sentences import sentences
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Value, ValueIndex, values
 from app.core.validation.exact_checks import SEGMENTS_FIELD, Failure, examine_candidate, without_failures
 from app.core.validation.source_texts import SourceTexts
 from bench.report import print_table, write_json
@@ -140,7 +140,7 @@ def _kind(failure: Failure) -> str:
 
 def _names(hint: str, value: Value) -> bool:
     """Whether the hint that the writer would get when asked again names this value."""
-    given = Given()
+    given = ValueIndex()
     for source, one in enumerate(hint.split("; ")):
         given.add(source, one.partition(": ")[2])
     return bool(given.sources(value))

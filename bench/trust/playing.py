@@ -14,7 +14,7 @@ from app.core.planning.compaction import CompactionPlan
 from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate, served
 from app.core.state.schema_change import next_entry_number
 from app.core.summarizer.candidate import parse_candidate
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentences
 from app.core.validation.asking import doubts_of
 from app.core.validation.gate import judge, judge_again
@@ -42,7 +42,7 @@ class Played:
     def items(self) -> dict[str, str]:
         """Served texts of lists, by entry id, without days that code added, since these replace nothing."""
         entries = served(self.applied.entries) if self.applied else ()
-        return {entry.id: undated(entry.text) for entry in entries if entry.role != "narrative"}
+        return {entry.id: without_added_days(entry.text) for entry in entries if entry.role != "narrative"}
 
     @property
     def texts(self) -> dict[str, str]:
@@ -50,7 +50,7 @@ class Played:
         entries = served(self.applied.entries) if self.applied else ()
         told = [entry for entry in entries if entry.role == "narrative"]
         return {
-            name: PARAGRAPH.join(undated(entry.text) for entry in told if entry.field == name)
+            name: PARAGRAPH.join(without_added_days(entry.text) for entry in told if entry.field == name)
             for name in dict.fromkeys(entry.field for entry in told)
         }
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from app.core.model.overlap import Overlap
 from app.core.text.sentences import sentences
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Value, ValueIndex, values
 from bench.checkouts import script_for
 from bench.trust.rounds import HERE, WINDOW, Case, Talk
 
@@ -83,7 +83,7 @@ def kept_in(talk: Talk, served: Mapping[str, Any], other: str = "") -> Kept:
 
 
 def _standing(facts: Iterable[Sequence[Value]], text: str) -> int:
-    given = Given()
+    given = ValueIndex()
     for number, line in enumerate(text.splitlines(), start=1):
         given.add(number, line)
     return sum(all(given.sources(value) for value in fact) for fact in facts)

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.model.claims import Claim
 from app.core.model.model_io import VerificationRequest
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.validation.claims import part_claims
 from app.core.validation.quotes import LONGEST_QUOTE, QuoteSearch, ShownTexts
 from app.core.validation.restoring import Restoration, is_proof
@@ -102,7 +102,7 @@ def stands(claim: Claim, told: Played) -> bool:
     """Whether the claim's statement is served; if it gives up an entry, whether that is not served any more."""
     if claim.gives_up:
         return claim.target not in told.items
-    text = undated(claim.text)  # without the days that code adds, as other texts are compared
+    text = without_added_days(claim.text)  # without the days that code adds, as other texts are compared
     if claim.kind == "item":
         return told.items.get(claim.target) == text
     if claim.kind == "cut":
@@ -136,7 +136,7 @@ def with_parts(asked: Asked, verdicts: Sequence[Verdict], lies: Iterable[Lie]) -
     """The questions with those about sentences of contradicted items, and the verdicts of a verifier without errors."""
     parts = part_claims(doubtful_items(asked.claims, verdicts, asked.shown), last_number=len(asked.claims))
     honest = {text for lie in lies for text in honest_sentences(asked.case, lie)}
-    said = (Verdict(n=one.n, verdict="supported") for one in parts if undated(one.text) in honest)
+    said = (Verdict(n=one.n, verdict="supported") for one in parts if without_added_days(one.text) in honest)
     return replace(asked, claims=(*asked.claims, *parts)), (*verdicts, *said)
 
 

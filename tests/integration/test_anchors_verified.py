@@ -85,11 +85,11 @@ async def test_what_is_said_to_be_over_is_first_to_go_behind_the_marker(begin: U
     service, conversation_id = await made(begin, tenant)
     found = list((await anchors(service, conversation_id)).values())
     room = sum(one.token_count for one in found)
-    chosen = serve(found, through_seq=len(TALK), held=(), room=room)
+    chosen = serve(found, through_seq=len(TALK), held_seqs=(), token_limit=room)
     assert PROMISE not in [one.content for one in chosen.shown]
     async with begin(tenant) as uow:
         shown, _ = await uow.anchors.showable(conversation_id, covered_seq=len(TALK), held=[], room=room, limit=100)
-    read = serve(shown, through_seq=len(TALK), held=(), room=room).shown
+    read = serve(shown, through_seq=len(TALK), held_seqs=(), token_limit=room).shown
     assert [one.content for one in read] == [one.content for one in chosen.shown]
 
 

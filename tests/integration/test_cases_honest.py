@@ -17,7 +17,7 @@ from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import candidate_json_schema, parse_candidate
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
@@ -328,7 +328,7 @@ async def played(begin: UnitOfWorkFactory, tenant: UUID, talk: Retold) -> tuple[
 def check_applied_as_it_is(talk: Retold, row: Compaction, state: Mapping[str, Any]) -> None:
     assert row.status == "applied"
     assert [attempt.outcome for attempt in row.attempts] == ["accepted"], "at the first attempt"
-    told = [undated(text) for text in state["logos"]]
+    told = [without_added_days(text) for text in state["logos"]]
     missing = [text for text, _ in talk.facts if text not in told]
     assert missing == [], "nothing reworded is taken for an invention"
     assert state["conversation_summary"] == talk.told
@@ -362,6 +362,6 @@ async def test_an_honest_paraphrase_is_applied_as_it_is_at_the_first_attempt(
 async def test_control_a_gate_that_wants_values_word_for_word(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, talk: Retold
 ) -> None:
-    monkeypatch.setattr("app.core.text.values.Given.plainly", lambda *_: frozenset())
+    monkeypatch.setattr("app.core.text.values.ValueIndex.plain_sources", lambda *_: frozenset())
     with pytest.raises((AssertionError, SummarizerFailedError)):
         check_applied_as_it_is(talk, *await played(begin, tenant, talk))

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from app.core.anchors.transitions import LOOKS_BACK
+from app.core.anchors.transitions import MOST_POSITIONS_BACK
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.model_io import ToolCall
@@ -165,10 +165,10 @@ async def test_a_few_words_read_the_anchors_that_they_could_change(
     await append(service, conversation_id, "Correction: we use GitLab for the builds instead of Jenkins.")
     monkeypatch.undo()
 
-    assert (few <= LOOKS_BACK and sum(read.values()) <= 2 * (LOOKS_BACK + 1)) is narrow, read
+    assert (few <= MOST_POSITIONS_BACK and sum(read.values()) <= 2 * (MOST_POSITIONS_BACK + 1)) is narrow, read
     there = [anchor.content for anchor in await active(service, conversation_id)]
     assert "We decided to use Jenkins for the builds." not in there
-    assert len(there) > LOOKS_BACK * 2
+    assert len(there) > MOST_POSITIONS_BACK * 2
 
 
 def _counting(method: Callable[..., Awaitable[list[Anchor]]], read: dict[str, int]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.anchors.serving import Servable
+from app.core.anchors.serving import ServableAnchors
 from app.core.model.anchors import Anchor, AnchorType, FoundAnchor, Proposer, Speaker, Transition
 from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError
@@ -161,12 +161,16 @@ class TestAnchors:
         async with begin(tenant) as unit:
             every = await unit.anchors.servable(row.id, limit=limit)
             assert sorted(await unit.anchors.active_seqs(row.id, limit=limit)) == [one.seq for one in every]
-            ranked = [Servable(every, through_seq=last, held=kept, estimator="script") for last, kept in drafts]
+            ranked = [
+                ServableAnchors(every, through_seq=last, held_seqs=kept, estimator="script") for last, kept in drafts
+            ]
             for most in (0, 60, 150, 400, 900, 10_000):
                 found, unread = await unit.anchors.showable(row.id, covered_seq=100, held=held, room=most, limit=limit)
                 assert unread > 0 if most < 200 else most < 10_000 or not unread
                 for of_all, (last, kept) in zip(ranked, drafts, strict=True):
-                    of_found = Servable(found, through_seq=last, held=kept, estimator="script", not_read=unread)
+                    of_found = ServableAnchors(
+                        found, through_seq=last, held_seqs=kept, estimator="script", unread_count=unread
+                    )
                     for room in {*range(0, most, most // 40 + 1), *range(max(most - 20, 0), most + 1)}:
                         assert of_found.within(room) == of_all.within(room)
 

@@ -86,7 +86,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def before(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Restore the time before Snowball's stems, in no language, until the patch is undone."""
-    monkeypatch.setattr(term_keys, "guess", lambda _: None)
+    monkeypatch.setattr(term_keys, "guessed_language", lambda _: None)
     monkeypatch.setattr(stemming, "ALGORITHMS", NONE)
     return monkeypatch
 

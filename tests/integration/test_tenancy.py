@@ -42,7 +42,7 @@ from app.core.model.records import (
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
 from app.core.model.statistics import Measured
-from app.core.text.contents import taken_apart
+from app.core.text.contents import detached_contents
 from app.storage import tenancy
 from app.storage.compiled import compiled_for
 from app.storage.database import make_engine
@@ -84,7 +84,7 @@ ALL = Page(limit=100)
 HOUR = timedelta(hours=1)
 
 MEDIA = {"type": "media", "media_type": "image/png", "data": "iVBORw0KGgo="}
-STORED, CONTENTS = taken_apart([MEDIA])
+STORED, CONTENTS = detached_contents([MEDIA])
 (IMAGE,) = CONTENTS
 SHOWN = message(CONVERSATION, 1, id=MESSAGE, parts=STORED)
 ANSWER = message(CONVERSATION, 9, role="tool", parts=({"type": "tool_result", "tool_call_id": "call", "content": ""},))

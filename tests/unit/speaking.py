@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.anchors.detect import detect as anchors_of
-from app.core.model.in_doubt import marked
+from app.core.model.in_doubt import with_doubt_marks
 from app.core.model.model_io import SummaryRequest
 from app.core.model.policies.goals import states_goal
 from app.core.model.schemas import SESSION
 from app.core.reading.cues import ACCEPTANCE, cues_of
 from app.core.reading.labels import role_label
-from app.core.reading.quoting import quoted
+from app.core.reading.quoting import as_quotation
 from app.core.retrieval.question import question_of
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.prompt_rules import language_rule, size_of
@@ -21,7 +21,7 @@ from app.core.text.clauses import clause_starts
 from app.core.text.identifiers import identifiers
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
-from app.core.text.relative import said_on
+from app.core.text.relative import date_note
 from app.core.text.rivals import RIVALS
 from app.core.text.sentences import sentences
 from app.core.text.supposing import is_supposed
@@ -49,7 +49,7 @@ def heard() -> dict[str, Any]:
         "language": detect(" ".join(one.content for one in spoken)),
         "anchors": [[one.type, one.content] for one in anchors_of(message(1, DECISION))],
         "values": [[value.kind, value.text, value.amount] for value in values(APPOINTMENT)],
-        "day": said_on(START.date(), YESTERDAY),
+        "day": date_note(START.date(), YESTERDAY),
         "cues": sorted(cues_of(DECISION)),
         "accepts": ACCEPTANCE.search("Konsentite.") is not None,
         "goal": states_goal("Mia celo estas lerni kuiri."),
@@ -61,9 +61,9 @@ def heard() -> dict[str, Any]:
         "refusal": is_excuse("Mi ne povas helpi pri tio."),
         "exact": identifiers("ni havas 12 horojn, do Lundo sufiĉas"),
         "database": "poŝtgreso" in RIVALS["database"],
-        "quoted": quoted(DECISION, "user", "eo"),
+        "quoted": as_quotation(DECISION, "user", "eo"),
         "role": role_label("user", "eo"),
-        "in doubt": marked([replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)])[0],
+        "in doubt": with_doubt_marks([replace(entry("F1", f"{DECISION} {APPOINTMENT}"), in_doubt=True)])[0],
         "rule": [language_rule("eo"), size_of(100, "eo")],
         "state": json.loads(compress(SummaryRequest(schema=SESSION, messages=spoken))),
     }

@@ -86,7 +86,7 @@ def test_control_without_the_point_the_reasons_hide_it(monkeypatch: pytest.Monke
     text = "no, MySQL: our cheap host only offers MySQL 8.0.36 there."
     assert statuses(DECIDED, *BETWEEN, text)[DECIDED] != "active"
 
-    monkeypatch.setattr(module, "_right_part", lambda text: text)
+    monkeypatch.setattr(module, "_replacement_part", lambda text: text)
     assert statuses(DECIDED, *BETWEEN, text)[DECIDED] == "active"
 
 

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from app.core.anchors import detect as module
 from app.core.anchors.detect import detect
 from app.core.anchors.likelihood import (
-    LEAST,
-    LEAST_ALONE,
-    RULED,
-    RULED_CORRECTION,
+    LEAST_LIKELIHOOD,
+    LEAST_LIKELIHOOD_ALONE,
+    LEAST_LIKELIHOOD_BY_RULE,
+    LEAST_LIKELIHOOD_OF_CORRECTION,
     TYPES,
     WEIGHTS,
     features,
-    likeliest,
+    likeliest_type,
     likelihoods,
-    of_speakers,
-    packed,
-    unpacked,
+    packed_weights,
+    unpacked_weights,
+    weights_by_speaker,
 )
-from app.core.anchors.statements import statements
+from app.core.anchors.statements import statements_of
 from app.core.model.anchors import AnchorType
 from bench.anchors.corpus import HERE, conversations
 from tests.builders import message
@@ -50,61 +50,67 @@ def test_what_is_told_plainly_is_found() -> None:
 
 
 def test_control_by_rules_alone_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "likeliest", lambda _found, rule, _statements: rule)
+    monkeypatch.setattr(module, "likeliest_type", lambda _found, rule, _statements: rule)
     assert found(" ".join(PLAIN)) == []
 
 
 @pytest.mark.parametrize(
     ("rule", "statements_", "given_likelihood", "expected"),
     [
-        (None, 3, LEAST, "decision"),
-        (None, 3, LEAST - 0.01, None),
-        (None, 1, LEAST_ALONE, "decision"),
-        (None, 1, LEAST_ALONE - 0.01, None),
+        (None, 3, LEAST_LIKELIHOOD, "decision"),
+        (None, 3, LEAST_LIKELIHOOD - 0.01, None),
+        (None, 1, LEAST_LIKELIHOOD_ALONE, "decision"),
+        (None, 1, LEAST_LIKELIHOOD_ALONE - 0.01, None),
         ("commitment", 1, 1.0, "commitment"),
-        ("commitment", 2, LEAST - 0.01, None),
+        ("commitment", 2, LEAST_LIKELIHOOD - 0.01, None),
         ("commitment", 2, 1.0, "decision"),
     ],
 )
 def test_a_rule_decides_on_a_message_of_one_statement_and_likelihood_on_all_others(
     rule: AnchorType | None, statements_: int, given_likelihood: float, expected: str | None
 ) -> None:
-    assert likeliest(likely(decision=given_likelihood), rule, statements_) == expected
+    assert likeliest_type(likely(decision=given_likelihood), rule, statements_) == expected
 
 
-@pytest.mark.parametrize(("type_", "least"), [("commitment", RULED), ("correction", RULED_CORRECTION)])
+@pytest.mark.parametrize(
+    ("type_", "least"), [("commitment", LEAST_LIKELIHOOD_BY_RULE), ("correction", LEAST_LIKELIHOOD_OF_CORRECTION)]
+)
 def test_what_a_rule_finds_needs_less(type_: AnchorType, least: float) -> None:
-    assert likeliest(likely(decision=LEAST - 0.01, **{type_: least}), type_, 5) == type_
-    assert likeliest(likely(decision=LEAST - 0.01, **{type_: least - 0.01}), type_, 5) is None
+    assert likeliest_type(likely(decision=LEAST_LIKELIHOOD - 0.01, **{type_: least}), type_, 5) == type_
+    assert likeliest_type(likely(decision=LEAST_LIKELIHOOD - 0.01, **{type_: least - 0.01}), type_, 5) is None
 
 
 def test_lines_of_a_message_are_statements_unless_it_was_wrapped_by_hand() -> None:
     first = "the boiler in the small flat above the shop is from 2014 and leaks again now"
     second = "my sister comes by with the keys on thursday evening at nine for all of us"
     third = "the landlord says that nobody can have a look at it before the end of march"
-    assert [one.text for one in statements(message(1, f"{first}\n{second}"))] == [first, second]
+    assert [one.text for one in statements_of(message(1, f"{first}\n{second}"))] == [first, second]
     wrapped = f"{first}\n{second}\n{third}"
-    assert [one.text for one in statements(message(1, wrapped))] == [wrapped]
+    assert [one.text for one in statements_of(message(1, wrapped))] == [wrapped]
     indented = f"{first}\n  {second}"
-    assert [one.text for one in statements(message(1, indented))] == [indented]
+    assert [one.text for one in statements_of(message(1, indented))] == [indented]
 
 
 def test_weights_of_one_speaker_are_added_to_those_of_both() -> None:
-    weights = of_speakers({"s cat": [1, 2, 3, 4, 5], "user s cat": [10, 0, 0, 0, 0], "assistant q": [7, 7, 7, 7, 7]})
-    rows = {who: {name: unpacked(one) for name, one in own.items()} for who, own in weights.items()}
+    weights = weights_by_speaker(
+        {"s cat": [1, 2, 3, 4, 5], "user s cat": [10, 0, 0, 0, 0], "assistant q": [7, 7, 7, 7, 7]}
+    )
+    rows = {who: {name: unpacked_weights(one) for name, one in own.items()} for who, own in weights.items()}
     assert rows["user"] == {"s cat": [11, 2, 3, 4, 5]}
     assert rows["assistant"] == {"s cat": [1, 2, 3, 4, 5], "q": [7, 7, 7, 7, 7]}
 
 
 @given(st.lists(st.lists(st.integers(-999, 999), min_size=len(TYPES), max_size=len(TYPES)), max_size=40))
 def test_packed_weights_add_up_like_those_they_are_made_of(rows: list[list[int]]) -> None:
-    assert unpacked(sum(map(packed, rows))) == [sum(column) for column in zip(*rows, [0] * len(TYPES), strict=True)]
+    assert unpacked_weights(sum(map(packed_weights, rows))) == [
+        sum(column) for column in zip(*rows, [0] * len(TYPES), strict=True)
+    ]
     assert len(WEIGHTS["user"]) > 1_000
 
 
 @given(st.text(max_size=400), st.sampled_from(("user", "assistant")))
 def test_any_text_has_likelihoods_that_add_up_to_one_at_most(text: str, role: str) -> None:
-    said = statements(message(1, text, "user"))
+    said = statements_of(message(1, text, "user"))
     for number in range(len(said)):
         shares = likelihoods(features(said, number, 1, None), WEIGHTS["user" if role == "user" else "assistant"])
         assert set(shares) == set(TYPES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from app.core.anchors.prompt_ids import names_of, without_names
+from app.core.anchors.prompt_ids import prompt_ids_of, without_prompt_ids
 from app.core.model.anchors import FoundAnchor
 from app.core.validation.asking import doubts_of
 from app.core.validation.gate import judge, judge_again
@@ -23,14 +23,14 @@ ASKED: Final = request(TALK, anchors=(KEPT,))
 
 
 def test_a_known_name_becomes_the_number_of_its_message() -> None:
-    known = {name for name, _ in names_of([KEPT])}
+    known = {name for name, _ in prompt_ids_of([KEPT])}
     assert known == {"P1-1"}
-    assert without_names("Gift limits: P1-1. Cake: Ilse.", known) == "Gift limits: #1. Cake: Ilse."
+    assert without_prompt_ids("Gift limits: P1-1. Cake: Ilse.", known) == "Gift limits: #1. Cake: Ilse."
 
 
 def test_what_only_looks_like_a_name_stays() -> None:
     text = "Part XP1-1 fits the P1-12 and the P2-1."
-    assert without_names(text, {"P1-1"}) == text
+    assert without_prompt_ids(text, {"P1-1"}) == text
 
 
 def test_an_item_that_names_a_passage_by_its_id_is_kept_and_readable() -> None:

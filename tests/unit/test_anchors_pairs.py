@@ -347,21 +347,21 @@ def test_what_is_said_of_another_thing_leaves_the_first(first: str, then: str) -
 
 @pytest.mark.parametrize(("first", "then"), HOLDING_MORE)
 def test_what_holds_other_values_stays(first: str, then: str) -> None:
-    assert not replacement.replaces(then, first, as_="correction")
-    assert not replacement.replaces(then, first, as_="critical_fact")
+    assert not replacement.replaces(then, first, new_type="correction")
+    assert not replacement.replaces(then, first, new_type="critical_fact")
 
 
 @pytest.mark.parametrize(("first", "then"), HOLDING_MORE[:6])
 def test_control_else_its_other_values_would_go_with_it(first: str, then: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replacement, "_lost_values", lambda *_: set())
-    assert replacement.replaces(then, first, as_="correction")
+    assert replacement.replaces(then, first, new_type="correction")
 
 
 @pytest.mark.case("24")
 @pytest.mark.parametrize(("first", "then"), MOVED)
 def test_what_is_moved_from_an_earlier_value_takes_its_place(first: str, then: str) -> None:
-    assert replacement.replaces(then, first, as_="critical_fact")
-    assert replacement.replaces(then, first, as_="correction")
+    assert replacement.replaces(then, first, new_type="critical_fact")
+    assert replacement.replaces(then, first, new_type="correction")
 
 
 @pytest.mark.case("24")
@@ -389,12 +389,12 @@ def test_control_without_telling_things_apart_it_would_go(
     monkeypatch: pytest.MonkeyPatch, first: str, then: str
 ) -> None:
     for module in (antecedents, replacement):
-        monkeypatch.setattr(module, "tells_of_another", lambda *_, **__: False)
+        monkeypatch.setattr(module, "is_about_another_thing", lambda *_, **__: False)
 
     assert statuses(first, "A: Good.", then)[first].startswith("superseded")
 
 
 def test_control_what_happens_again_would_be_taken_for_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacement, "_tells_of_change", lambda *_: True)
+    monkeypatch.setattr(replacement, "_states_change", lambda *_: True)
 
     assert any(statuses(first, "A: Good.", then)[first].startswith("superseded") for first, then in AGAIN)

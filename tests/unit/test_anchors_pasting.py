@@ -7,7 +7,7 @@ import pytest
 from app.core.anchors import pasting
 from app.core.anchors.detect import detect
 from app.core.anchors.pasting import is_pasted
-from app.core.anchors.proposals import accept
+from app.core.anchors.proposals import accepted_anchors
 from app.core.anchors.rendering import anchors_element
 from app.core.model.candidate import AnchorProposal
 from app.core.text.pasted import pasted_spans, quotations
@@ -148,7 +148,7 @@ def test_an_assistant_is_named_as_the_speaker() -> None:
 )
 def test_what_a_model_quotes_is_labelled_too(content: str, *, expected: bool) -> None:
     span = [message(1, content)]
-    (found,) = accept([AnchorProposal(type="critical_fact", quote=ORDER, seq=1)], span, ())
+    (found,) = accepted_anchors([AnchorProposal(type="critical_fact", quote=ORDER, seq=1)], span, ())
     assert found.pasted is expected
     assert is_pasted(span[0], content.index(ORDER)) is expected
     assert not is_pasted(message(1, content, "assistant"), content.index(ORDER))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.anchors import proposals as module
 from app.core.anchors.detect import detect
-from app.core.anchors.proposals import MOST_PROPOSALS, accept
+from app.core.anchors.proposals import MOST_PROPOSALS, accepted_anchors
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import AnchorProposal
 from app.core.model.conversation import Message
@@ -32,7 +32,7 @@ def proposed(quote: str, seq: int = 1, type_: Any = "critical_fact") -> AnchorPr
 
 
 def accepted(*proposals: AnchorProposal, known: tuple[FoundAnchor, ...] = ()) -> tuple[FoundAnchor, ...]:
-    return accept(proposals, SPAN, known)
+    return accepted_anchors(proposals, SPAN, known)
 
 
 def test_a_verbatim_quote_is_the_messages_own_text() -> None:
@@ -68,7 +68,7 @@ def test_what_is_no_quote_is_refused(quote: str) -> None:
 
 
 def test_control_a_check_without_the_text_would_let_an_invention_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module._Text, "find", lambda *_: (0, 10))
+    monkeypatch.setattr(module._SearchableText, "find", lambda *_: (0, 10))
 
     assert accepted(proposed(INVENTED[0])) != ()
 
@@ -94,7 +94,7 @@ def test_a_double_of_a_rule_is_refused() -> None:
     span = talk("My name is Priya Raman.")
     known = tuple(detect(span[0]))
 
-    assert accept([proposed("My name is Priya Raman.")], span, known) == ()
+    assert accepted_anchors([proposed("My name is Priya Raman.")], span, known) == ()
 
 
 def test_types_and_numbers_are_bounded() -> None:
@@ -102,20 +102,20 @@ def test_types_and_numbers_are_bounded() -> None:
     proposals = [proposed(f"value{number}") for number in range(200)]
 
     assert accepted(proposed("bring 40 chairs", type_="order")) == ()
-    assert len(accept(proposals, [long], ())) == MOST_PROPOSALS
-    assert accept([proposed(long.content)], [long], ()) == ()
+    assert len(accepted_anchors(proposals, [long], ())) == MOST_PROPOSALS
+    assert accepted_anchors([proposed(long.content)], [long], ()) == ()
 
 
 def test_tools_the_system_and_erased_messages_are_not_quoted() -> None:
     quote = "The door code is kept by Marta"
     silent: list[Message] = [message(1, quote, "tool"), message(2, quote, "system")]
 
-    assert accept([proposed(quote)], silent, ()) == ()
+    assert accepted_anchors([proposed(quote)], silent, ()) == ()
 
 
 def test_a_secret_is_redacted() -> None:
     span = [message(1, "The server takes password=hunter2hunter2 at the gate.")]
-    (anchor,) = accept([proposed("The server takes password=hunter2hunter2 at the gate.")], span, ())
+    (anchor,) = accepted_anchors([proposed("The server takes password=hunter2hunter2 at the gate.")], span, ())
 
     assert "hunter2" not in anchor.content
 
@@ -123,6 +123,6 @@ def test_a_secret_is_redacted() -> None:
 @given(st.text(max_size=60), st.integers(0, 60), st.integers(0, 60))
 def test_a_stretch_of_a_message_is_accepted_in_its_own_words_or_refused(text: str, start: int, length: int) -> None:
     span = [message(1, text)]
-    for anchor in accept([proposed(text[start : start + length])], span, ()):
+    for anchor in accepted_anchors([proposed(text[start : start + length])], span, ()):
         same = text[anchor.offset : anchor.offset + len(anchor.content)] == anchor.content
         assert same or "[REDACTED:" in anchor.content

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.core.anchors.prompt_ids import names_of
+from app.core.anchors.prompt_ids import prompt_ids_of
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
 from app.core.anchors.serving import serve
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
-from app.core.model.candidate import KeptWord
+from app.core.model.candidate import AnchorAnswer
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import parse_candidate
 from app.core.validation.claims import claims_of
@@ -29,7 +29,7 @@ SPAN = said(
     "A: We'll use MySQL for the sessions.",
 )
 ANCHORS = anchors_of(SPAN)
-NAMES = {anchor.content: name for name, anchor in names_of(ANCHORS)}
+NAMES = {anchor.content: name for name, anchor in prompt_ids_of(ANCHORS)}
 POSTGRES, BUDGET, MIGRATE, SHIP, BANK, SESSIONS = ANCHORS
 
 
@@ -48,8 +48,8 @@ def drop(anchor: Anchor, reason: str, seq: int = 5) -> dict[str, Any]:
 
 
 def test_names_are_places_and_stay_whatever_is_left_out() -> None:
-    assert [name for name, _ in names_of(ANCHORS)] == ["P1-1", "P1-2", "P2-1", "P3-1", "P4-1", "P5-1"]
-    assert [name for name, _ in names_of(ANCHORS[2:])] == ["P2-1", "P3-1", "P4-1", "P5-1"]
+    assert [name for name, _ in prompt_ids_of(ANCHORS)] == ["P1-1", "P1-2", "P2-1", "P3-1", "P4-1", "P5-1"]
+    assert [name for name, _ in prompt_ids_of(ANCHORS[2:])] == ["P2-1", "P3-1", "P4-1", "P5-1"]
 
 
 def test_an_answer_names_passages_by_id_or_by_their_words() -> None:
@@ -61,9 +61,9 @@ def test_an_answer_names_passages_by_id_or_by_their_words() -> None:
     }
     candidate = parse_candidate(json.dumps(answer), SESSION)
     assert candidate.kept == (
-        KeptWord(id="P1-1", claims=None),
-        KeptWord(id="P1-2", claims=None),
-        KeptWord(id="P2-1", claims="resolved", by_seq=4),
+        AnchorAnswer(id="P1-1", claims=None),
+        AnchorAnswer(id="P1-2", claims=None),
+        AnchorAnswer(id="P2-1", claims="resolved", by_seq=4),
     )
     assert [one.entry for one in candidate.dropped] == ["F3"], "a passage is no entry"
     assert [one.quote for one in candidate.anchors] == ["P1-1 or so"]
@@ -129,12 +129,12 @@ def test_of_what_a_user_set_nothing_is_claimed() -> None:
 def test_what_was_passed_over_goes_behind_the_marker_first() -> None:
     anchors = [replace(one, importance=0.9 if one is SHIP else 0.2, passed_over=False) for one in ANCHORS]
     room = sum(one.token_count for one in anchors)
-    before = serve(anchors, through_seq=9, held=(), room=room)
-    after = serve(ranked(anchors, Ranking(passed_over=(SHIP.id,))), through_seq=9, held=(), room=room)
+    before = serve(anchors, through_seq=9, held_seqs=(), token_limit=room)
+    after = serve(ranked(anchors, Ranking(passed_over=(SHIP.id,))), through_seq=9, held_seqs=(), token_limit=room)
     assert SHIP.content in [one.content for one in before.shown]
     assert SHIP.content not in [one.content for one in after.shown]
     assert before.behind_marker
-    again = serve(ranked(anchors, Ranking(passed_over=(SHIP.id,))), through_seq=9, held=(), room=None)
+    again = serve(ranked(anchors, Ranking(passed_over=(SHIP.id,))), through_seq=9, held_seqs=(), token_limit=None)
     assert SHIP.content in [one.content for one in again.shown], "while there is room it stays"
 
 
@@ -143,12 +143,12 @@ def test_what_is_said_to_be_over_goes_first_of_all_until_it_is_named_again() -> 
     after = ranked(known, ranking(dropped=[drop(SHIP, "resolved")]))
     assert [one.content for one in after if one.claimed_status] == [SHIP.content]
     room = sum(one.token_count for one in after)
-    shown = [one.content for one in serve(after, through_seq=9, held=(), room=room).shown]
+    shown = [one.content for one in serve(after, through_seq=9, held_seqs=(), token_limit=room).shown]
     assert SHIP.content not in shown
     assert shown, "though it weighs most, and all others were passed over"
     again = ranked(after, ranking(anchors=[keep(NAMES[SHIP.content])]))
     assert [one.claimed_status for one in again] == [None] * len(again)
-    assert SHIP.content in [one.content for one in serve(again, through_seq=9, held=(), room=room).shown]
+    assert SHIP.content in [one.content for one in serve(again, through_seq=9, held_seqs=(), token_limit=room).shown]
 
 
 def test_what_may_not_be_claimed_is_passed_over_also_when_it_is_of_an_earlier_message() -> None:

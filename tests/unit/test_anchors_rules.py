@@ -156,7 +156,7 @@ def test_a_rule_weighs_more_than_a_fact(monkeypatch: pytest.MonkeyPatch) -> None
     (rule,), (fact,) = found("Never disclose the vault code."), found("Our backend is written in Kotlin.")
     assert rule.importance > fact.importance
 
-    monkeypatch.setattr(module, "is_standing", lambda *_: False)  # control
+    monkeypatch.setattr(module, "is_standing_rule", lambda *_: False)  # control
     assert found("Never disclose the vault code.")[0].importance == fact.importance
 
 

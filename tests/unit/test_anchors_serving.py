@@ -19,7 +19,7 @@ from app.core.anchors.rendering import (
     line_tokens,
     seqs_in,
 )
-from app.core.anchors.serving import LEAST_ROOM, NOTHING_SERVED, Servable, Served, serve
+from app.core.anchors.serving import LEAST_TOKEN_LIMIT, NO_SERVED_ANCHORS, ServableAnchors, ServedAnchors, serve
 from app.core.model.anchors import FoundAnchor, Proposer
 from app.core.text.token_counts import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said
@@ -40,19 +40,19 @@ def anchor(seq: int, content: str = "", importance: float = 0.5, by: Proposer = 
     )
 
 
-def seqs(served: Served) -> list[int]:
+def seqs(served: ServedAnchors) -> list[int]:
     return [one.seq for one in served.shown]
 
 
 def test_without_a_limit_all_are_shown_in_order_of_position() -> None:
-    served = serve([anchor(9), anchor(2), anchor(2, offset=40)], through_seq=20, held=(), room=None)
+    served = serve([anchor(9), anchor(2), anchor(2, offset=40)], through_seq=20, held_seqs=(), token_limit=None)
 
     assert [(one.seq, one.offset) for one in served.shown] == [(2, 0), (2, 40), (9, 0)]
     assert served.behind_marker == 0
 
 
 def test_those_whose_message_is_served_are_not() -> None:
-    served = serve([anchor(seq) for seq in range(1, 8)], through_seq=5, held={2, 4}, room=None)
+    served = serve([anchor(seq) for seq in range(1, 8)], through_seq=5, held_seqs={2, 4}, token_limit=None)
 
     assert seqs(served) == [1, 3, 5]
 
@@ -61,7 +61,7 @@ def test_resolved_and_superseded_ones_are_not() -> None:
     stored = anchors_of(said("Use Postgres", "A: ok", "Our budget is $500."))
     stored = [replace(stored[0], status="superseded"), *stored[1:]]
 
-    assert seqs(serve(stored, through_seq=9, held=(), room=None)) == [3]
+    assert seqs(serve(stored, through_seq=9, held_seqs=(), token_limit=None)) == [3]
 
 
 def test_the_least_important_go_first_and_of_these_the_newest() -> None:
@@ -72,16 +72,18 @@ def test_the_least_important_go_first_and_of_these_the_newest() -> None:
         anchor(4, importance=0.5),
     ]
     size = anchors[0].token_count
-    orders = [seqs(serve(anchors, through_seq=9, held=(), room=24 + size * count)) for count in range(4, -1, -1)]
+    orders = [
+        seqs(serve(anchors, through_seq=9, held_seqs=(), token_limit=24 + size * count)) for count in range(4, -1, -1)
+    ]
 
     assert orders == [[1, 2, 3, 4], [1, 2, 4], [1, 4], [1], []]
-    assert serve(anchors, through_seq=9, held=(), room=24 + size).behind_marker == 3
+    assert serve(anchors, through_seq=9, held_seqs=(), token_limit=24 + size).behind_marker == 3
 
 
 def test_what_was_shown_stays_when_more_of_the_same_weight_come() -> None:
     size = anchor(1).token_count
-    before = serve([anchor(1), anchor(2)], through_seq=2, held=(), room=24 + 2 * size)
-    after = serve([anchor(seq) for seq in range(1, 6)], through_seq=5, held=(), room=24 + 2 * size)
+    before = serve([anchor(1), anchor(2)], through_seq=2, held_seqs=(), token_limit=24 + 2 * size)
+    after = serve([anchor(seq) for seq in range(1, 6)], through_seq=5, held_seqs=(), token_limit=24 + 2 * size)
 
     assert seqs(before) == seqs(after) == [1, 2]
     assert (before.behind_marker, after.behind_marker) == (0, 3)
@@ -89,7 +91,7 @@ def test_what_was_shown_stays_when_more_of_the_same_weight_come() -> None:
 
 def test_what_a_user_set_never_goes() -> None:
     anchors = [anchor(1, by="user", importance=0.0), anchor(2, by="model"), anchor(3, importance=1.0)]
-    served = serve(anchors, through_seq=9, held=(), room=LEAST_ROOM)
+    served = serve(anchors, through_seq=9, held_seqs=(), token_limit=LEAST_TOKEN_LIMIT)
 
     assert seqs(served) == [1]
     assert served.behind_marker == 2
@@ -97,20 +99,22 @@ def test_what_a_user_set_never_goes() -> None:
 
 def test_without_a_share_there_is_not_even_a_marker() -> None:
     anchors = [anchor(1, by="user"), anchor(2, by="model"), anchor(3)]
-    assert serve(anchors, through_seq=9, held=(), room=0) == NOTHING_SERVED
-    assert serve(anchors, through_seq=9, held=(), room=LEAST_ROOM).behind_marker == 2
+    assert serve(anchors, through_seq=9, held_seqs=(), token_limit=0) == NO_SERVED_ANCHORS
+    assert serve(anchors, through_seq=9, held_seqs=(), token_limit=LEAST_TOKEN_LIMIT).behind_marker == 2
 
 
 def test_the_same_words_are_shown_once_where_they_stood_last() -> None:
     same = [anchor(1, "Use Postgres"), anchor(4, "Use Postgres"), anchor(7, "Use Postgres")]
-    assert seqs(serve([*same, anchor(5)], through_seq=9, held=(), room=None)) == [5, 7]
-    assert seqs(serve(same, through_seq=6, held=(), room=None)) == [4], "the last that is not in the tail"
-    assert seqs(serve(same, through_seq=9, held={7}, room=None)) == [4]
-    assert serve(same, through_seq=9, held=(), room=LEAST_ROOM).behind_marker == 1
+    assert seqs(serve([*same, anchor(5)], through_seq=9, held_seqs=(), token_limit=None)) == [5, 7]
+    assert seqs(serve(same, through_seq=6, held_seqs=(), token_limit=None)) == [4], "the last that is not in the tail"
+    assert seqs(serve(same, through_seq=9, held_seqs={7}, token_limit=None)) == [4]
+    assert serve(same, through_seq=9, held_seqs=(), token_limit=LEAST_TOKEN_LIMIT).behind_marker == 1
     set_by_user = [anchor(1, "Use Postgres", by="user"), *same[1:]]
-    assert seqs(serve(set_by_user, through_seq=9, held=(), room=None)) == [1], "one that a user set never goes"
+    assert seqs(serve(set_by_user, through_seq=9, held_seqs=(), token_limit=None)) == [1], (
+        "one that a user set never goes"
+    )
     other = replace(anchor(8, "Use Postgres"), type="critical_fact")
-    assert seqs(serve([*same, other], through_seq=9, held=(), room=None)) == [7, 8]
+    assert seqs(serve([*same, other], through_seq=9, held_seqs=(), token_limit=None)) == [7, 8]
 
 
 @pytest.mark.parametrize(
@@ -145,8 +149,8 @@ def test_control_the_marker_itself_is_what_escaping_takes_apart() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    assert anchors_element(NOTHING_SERVED.shown, behind_marker=0) == ""
-    assert serve([], through_seq=9, held=(), room=0) == NOTHING_SERVED
+    assert anchors_element(NO_SERVED_ANCHORS.shown, behind_marker=0) == ""
+    assert serve([], through_seq=9, held_seqs=(), token_limit=0) == NO_SERVED_ANCHORS
 
 
 ANCHORS = st.lists(
@@ -166,14 +170,17 @@ ANCHORS = st.lists(
 def test_within_its_room_deterministic_and_complete(
     anchors: Sequence[FoundAnchor], through: int, room: int, estimator: Estimator
 ) -> None:
-    served = serve(anchors, through_seq=through, held={3}, room=room, estimator=estimator)
+    served = serve(anchors, through_seq=through, held_seqs={3}, token_limit=room, estimator=estimator)
     eligible = [one for one in anchors if one.seq <= through and one.seq != 3]
     element = anchors_element(served.shown, behind_marker=served.behind_marker)
     weight = estimate_text(element) if estimator == "script" else -(-len(element.encode()) // 4)
 
     assert len(served.shown) + served.behind_marker == len({one.content for one in eligible})
     assert {one.content for one in served.shown} <= {one.content for one in eligible}
-    assert serve(list(reversed(anchors)), through_seq=through, held={3}, room=room, estimator=estimator) == served
+    assert (
+        serve(list(reversed(anchors)), through_seq=through, held_seqs={3}, token_limit=room, estimator=estimator)
+        == served
+    )
     if any(one.proposed_by != "user" for one in served.shown):
         assert weight <= room
     said = {one.content for one in served.shown}
@@ -227,8 +234,8 @@ def test_a_name_counts_also_where_the_line_was_weighed_without_it() -> None:
     named = [replace(one, said_by="Anna Wolkenstein-Trautmannsdorff") for one in before]
     room = sum(one.token_count for one in before) + 24
 
-    assert len(serve(before, through_seq=20, held=(), room=room).shown) == 8
-    served = serve(named, through_seq=20, held=(), room=room)
+    assert len(serve(before, through_seq=20, held_seqs=(), token_limit=room).shown) == 8
+    served = serve(named, through_seq=20, held_seqs=(), token_limit=room)
     assert 0 < len(served.shown) < 8
     assert estimate_text(anchors_element(served.shown, behind_marker=served.behind_marker)) <= room
 
@@ -265,21 +272,21 @@ HOLIDAY = (
 )
 def test_of_anchors_on_the_same_thing_the_newest_stays(hidden: set[int], instead: set[int]) -> None:
     anchors = [anchor(seq, said) for seq, said in enumerate(HOLIDAY, start=1)]
-    servable = Servable(anchors, through_seq=9, held=(), estimator="script")
+    servable = ServableAnchors(anchors, through_seq=9, held_seqs=(), estimator="script")
 
-    assert servable.with_newest(hidden) == instead
+    assert servable.with_newest_shown(hidden) == instead
 
 
 def test_what_a_user_set_never_goes_for_a_newer_one() -> None:
     anchors = [anchor(seq, said, by="user" if seq == 1 else "rule") for seq, said in enumerate(HOLIDAY[:4], start=1)]
 
-    assert Servable(anchors, through_seq=9, held=(), estimator="script").with_newest({3}) == {3}
+    assert ServableAnchors(anchors, through_seq=9, held_seqs=(), estimator="script").with_newest_shown({3}) == {3}
 
 
 def test_many_anchors_on_one_thing_take_linear_time() -> None:
     def looking(size: int) -> Callable[[], object]:
         anchors = [anchor(seq, f"The holiday house costs {seq} euros a week.") for seq in range(1, size + 1)]
-        servable = Servable(anchors, through_seq=size, held=(), estimator="script")
-        return lambda: servable.with_newest({size - 1})
+        servable = ServableAnchors(anchors, through_seq=size, held_seqs=(), estimator="script")
+        return lambda: servable.with_newest_shown({size - 1})
 
     assert_linear_in(looking, 2_000)

@@ -9,9 +9,9 @@ from inspect import unwrap
 import pytest
 
 from app.core.anchors.detect import detect
-from app.core.anchors.statements import statements
+from app.core.anchors.statements import statements_of
 from app.core.model.conversation import Message, Role
-from app.core.text.cued import SAID
+from app.core.text.cued import CUE_INDEX
 from app.core.text.words import words
 from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS
@@ -64,7 +64,7 @@ def test_detecting_takes_a_few_times_as_long_as_tokenising() -> None:
 @pytest.mark.long
 def test_control_patterns_that_are_all_tried_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """All patterns are tried, as before each pattern's required words were looked up."""
-    monkeypatch.setattr(SAID, "may_match_text", lambda _: -1)
+    monkeypatch.setattr(CUE_INDEX, "may_match_text", lambda _: -1)
     messages = spoken(200)
     assert fastest(detect, messages) > MOST * fastest(lambda one: words(one.content), messages)
 
@@ -73,13 +73,13 @@ def test_looking_up_what_a_pattern_needs_changes_nothing(monkeypatch: pytest.Mon
     texts = (text for text, _ in (*SAID_BY_USERS, *((one, "") for one in TALK)))
     messages = [message(n, text, role=role) for n, text in enumerate(texts, start=1) for role in ROLES]
     looked_up = [detect(one) for one in messages]
-    monkeypatch.setattr(SAID, "may_match_text", lambda _: -1)
+    monkeypatch.setattr(CUE_INDEX, "may_match_text", lambda _: -1)
     assert [detect(one) for one in messages] == looked_up
-    monkeypatch.setattr(SAID, "may_match_text", lambda _: 0)  # control: nothing is tried
+    monkeypatch.setattr(CUE_INDEX, "may_match_text", lambda _: 0)  # control: nothing is tried
     assert [detect(one) for one in messages] != looked_up
 
 
 @pytest.mark.parametrize("line", ["@\n", "Go.\n", "- a\n", "a: b\n", "„"])
 def test_taking_apart_what_is_read_of_a_message_takes_linear_time(line: str) -> None:
     """The texts are shorter than the most that is read; beyond that, longer texts would all take as long."""
-    assert_linear(lambda text: statements(message(1, text)), line * (20_000 // len(line)))
+    assert_linear(lambda text: statements_of(message(1, text)), line * (20_000 // len(line)))

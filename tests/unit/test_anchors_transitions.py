@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from app.core.anchors import transitions as module
 from app.core.anchors.detect import detect
-from app.core.anchors.pool import places_sharing
-from app.core.anchors.transitions import LOOKS_BACK, subjects, transitions
+from app.core.anchors.pool import places_with_stems
+from app.core.anchors.transitions import MOST_POSITIONS_BACK, subject_stems, transitions
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import Message
 from tests.unit.talk import message
@@ -225,8 +225,8 @@ def test_a_status_changes_once_and_never_back(spoken: list[tuple[str, bool]]) ->
 def within_reach(before: Sequence[Anchor], new: Sequence[Anchor], first_seq: int) -> list[Anchor]:
     """The anchors that the database would return for messages from this position on."""
     texts = [anchor.content for anchor in before]
-    places = {*places_sharing(texts, subjects(new))}
-    near = first_seq - LOOKS_BACK
+    places = {*places_with_stems(texts, subject_stems(new))}
+    near = first_seq - MOST_POSITIONS_BACK
     return [anchor for place, anchor in enumerate(before) if place in places or anchor.seq >= near]
 
 
@@ -263,6 +263,6 @@ def test_of_a_word_that_all_have_the_newest_are_reached() -> None:
     before, new, messages = changed_by_last([*lines, "We chose Redis, not Postgres."])
     reached = within_reach(before, new, messages[0].seq)
 
-    assert len(before) > len(reached) > LOOKS_BACK
+    assert len(before) > len(reached) > MOST_POSITIONS_BACK
     assert reached == before[-len(reached) :]
     assert transitions(reached, new, messages) == transitions(before, new, messages)

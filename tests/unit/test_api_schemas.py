@@ -334,8 +334,8 @@ def test_what_ends_alike_until_something_is_changed_is_not_retryable(kind: type[
 
 
 def test_a_reason_is_told_with_what_has_to_change() -> None:
-    assert "policy.anchor_share" in errors.told_reason("anchors_over_budget")
-    assert errors.told_reason("server_error") == "server_error"
+    assert "policy.anchor_share" in errors.full_reason("anchors_over_budget")
+    assert errors.full_reason("server_error") == "server_error"
 
 
 def test_what_a_provider_refuses_for_good_is_told_so() -> None:

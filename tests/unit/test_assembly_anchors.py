@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
-from app.core.anchors.serving import LEAST_ROOM, Servable, serve
+from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServableAnchors, serve
 from app.core.context import fitting
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble, available_anchor_tokens, exceeds_budget
 from app.core.context.drafts import Draft, first_draft, with_anchors
@@ -53,7 +53,7 @@ def made_of(
     source = material(messages, policy=policy, state=STATE if boundary else None, boundary=boundary)
     if boundary:
         held = [one.seq for one in source.held]
-        served = serve(found, through_seq=boundary, held=held, room=source.budgets.anchor_tokens)
+        served = serve(found, through_seq=boundary, held_seqs=held, token_limit=source.budgets.anchor_tokens)
         layout = layout_of(
             source.schema,
             STATE,
@@ -312,7 +312,7 @@ def test_of_anchors_on_the_same_thing_the_older_gives_way_first(monkeypatch: pyt
 
     assert (True, False) not in shown()
     assert (False, True) in shown()
-    monkeypatch.setattr(Servable, "with_newest", lambda _self, hidden: frozenset(hidden))
+    monkeypatch.setattr(ServableAnchors, "with_newest_shown", lambda _self, hidden: frozenset(hidden))
     assert (True, False) in shown(), "the control: by what they tell alone the old one would stay"
 
 
@@ -640,7 +640,7 @@ def test_no_step_gives_anchors_more_room_than_is_read_for(
 
     def seen(material: ContextInputs, draft: Draft, *, room: int | None) -> Draft:
         assert room is not None
-        staying = sum(one.token_count for one in material.servable(draft).within(LEAST_ROOM).shown)
+        staying = sum(one.token_count for one in material.servable(draft).within(LEAST_TOKEN_LIMIT).shown)
         given.append(room - staying)
         return with_anchors(material, draft, room=room)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text import token_counts as tokens
-from app.core.text.token_counts import NAMES, class_of, counts, estimate_text
+from app.core.text.token_counts import PRICE_NAMES, class_of, counts, estimate_text
 from app.core.text.token_prices import LETTERS, PRICES
 from bench.growth import exponent, talk
 from bench.tokens import error, readers
@@ -70,7 +70,7 @@ def test_the_published_table_has_every_kind_within_what_is_claimed() -> None:
 
 
 def test_every_name_has_a_price_and_no_price_is_negative() -> None:
-    assert set(PRICES) == NAMES
+    assert set(PRICES) == PRICE_NAMES
     assert min(*PRICES.values(), *LETTERS) >= 0
     assert {name: PRICES[name] for name in FIXED} == dict(FIXED)
 

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text.budget import MOST_LOOKS, Budget, best_first, each_fitting, first_fitting, made_to_fit, without_last
+from app.core.text.budget import MOST_LOOKS, Budget, best_first, each_fitting, first_fitting, make_fitting, without_last
 
 COSTS = st.lists(st.integers(min_value=0, max_value=30), max_size=20)
 ROOM = st.integers(min_value=-5, max_value=120)
@@ -16,7 +16,7 @@ ROOM = st.integers(min_value=-5, max_value=120)
 def test_a_budget_takes_what_it_holds_and_no_more() -> None:
     budget = Budget(10)
     assert [budget.takes(cost) for cost in (6, 5, 4, 0, 1)] == [True, False, True, True, False]
-    assert budget.left == 0
+    assert budget.remaining == 0
     assert not Budget(-1).takes(0), "what is overspent takes nothing"
 
 
@@ -97,7 +97,7 @@ def test_what_weighs_too_much_is_made_again_with_so_much_less_room() -> None:
         rooms.append(room)
         return room + 7  # the weight of the text around it
 
-    assert made_to_fit(make, lambda weight: weight - 100, 100) == 100
+    assert make_fitting(make, lambda weight: weight - 100, 100) == 100
     assert rooms == [100, 93]
 
 
@@ -108,5 +108,5 @@ def test_with_the_least_room_it_is_made_for_the_last_time() -> None:
         rooms.append(room)
         return 500
 
-    assert made_to_fit(make, lambda weight: weight - 100, 600, least=1) == 500
+    assert make_fitting(make, lambda weight: weight - 100, 600, least_limit=1) == 500
     assert rooms == [600, 200, 1]

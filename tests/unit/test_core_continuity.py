@@ -13,7 +13,7 @@ import pytest
 
 from app.core.anchors.detect import detect
 from app.core.continuity.comparing import Comparison, Exam, tone_kept
-from app.core.continuity.probes import MOST
+from app.core.continuity.probes import MOST_PROBES
 from app.core.continuity.statements import MOST_CHARACTERS
 from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Layout, Message, Role
@@ -132,7 +132,7 @@ def test_yesterday_is_a_day() -> None:
 def test_probes_are_capped_by_kind_and_spread_over_the_stretch() -> None:
     many = said(*(f"The crate of {name} number {seq} weighs {seq + 1000} kg." for seq, name in enumerate(names(300))))
     probes = exam_of(many).probes
-    for kind, most in MOST.items():
+    for kind, most in MOST_PROBES.items():
         assert sum(one.kind == kind for one in probes) <= most
     seqs = [one.seq for one in probes if one.kind == "value"]
     assert len(seqs) > 12

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text.language import detect
-from app.core.text.relative import is_relative
-from app.core.text.values import Given, values
+from app.core.text.relative import has_relative_time
+from app.core.text.values import ValueIndex, values
 from tests.unit.timing import assert_linear
 
 AT: Final = datetime(2026, 5, 11, 17, tzinfo=UTC)
@@ -51,7 +51,7 @@ def dutch(number: int) -> str:
 
 
 def shows(said: str, told: str) -> bool:
-    shown = Given()
+    shown = ValueIndex()
     shown.add(3, said, AT)
     found = values(told)
     return bool(found) and all(shown.sources(value) for value in found)
@@ -160,8 +160,8 @@ def test_a_language_is_known_by_how_it_counts(language: str, text: str) -> None:
 
 
 def test_ukrainian_is_not_read_by_russian_words_for_times() -> None:
-    assert is_relative("завтра идём смотреть квартиру, это недалеко")
-    assert not is_relative("завтра йдемо дивитися квартиру, це недалеко від її роботи")
+    assert has_relative_time("завтра идём смотреть квартиру, это недалеко")
+    assert not has_relative_time("завтра йдемо дивитися квартиру, це недалеко від її роботи")
 
 
 @pytest.mark.parametrize("unit", ["zweiund", "settecent", "vijfen", "yüzbin", "삼백오십", "오월", "onun", "dos e "])

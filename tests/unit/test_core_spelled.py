@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text.values import Given, values
+from app.core.text.values import ValueIndex, values
 from tests.unit.timing import assert_linear
 
 ES_SMALL: Final = (
@@ -63,7 +63,7 @@ def french(number: int) -> str:
 
 
 def held(told: str, said: str) -> bool:
-    shown = Given()
+    shown = ValueIndex()
     shown.add(1, said)
     claimed = values(told)
     assert claimed, "the statement claims no value"

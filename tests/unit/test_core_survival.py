@@ -558,5 +558,5 @@ def test_each_is_looked_for_when_it_is_asked_for() -> None:
         token_budget=room,
     )
     assert next(found).text == INVOICE
-    room.left = 0
+    room.remaining = 0
     assert next(found, None) is None

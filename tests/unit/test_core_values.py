@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from app.core.text import scanner
 from app.core.text.plain_text import plain_text_of
-from app.core.text.values import Given, _Searched, values
+from app.core.text.values import ValueIndex, _SearchableText, values
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, often
 
 
-def shown(*texts: str, at: datetime | None = None) -> Given:
-    given_texts = Given()
+def shown(*texts: str, at: datetime | None = None) -> ValueIndex:
+    given_texts = ValueIndex()
     for number, text in enumerate(texts, start=1):
         given_texts.add(number, text, at)
     return given_texts
@@ -53,7 +53,7 @@ def test_the_sources_of_a_value() -> None:
 
 
 def test_several_texts_of_one_source() -> None:
-    texts = Given()
+    texts = ValueIndex()
     texts.add(7, "order AB-1234")
     texts.add(7, "for 42 euros")
     assert all(texts.sources(value) == {7} for value in values("AB-1234 costs €42"))
@@ -404,7 +404,7 @@ def test_a_value_stands_where_no_sign_that_it_would_join_is_beside_it(
         and not (joins(needle[-1]) and joins(text[place + len(needle) :][:1]))
         for place in places
     ]
-    assert _Searched(0, text, joins).holds(needle) == any(free)
+    assert _SearchableText(0, text, joins).holds(needle) == any(free)
 
 
 MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
@@ -539,7 +539,7 @@ def test_a_half_belongs_to_the_scale_before_or_behind_it(text: str, number: str)
     ("as said in #101", True), ("as said in #102", False),
 ])  # fmt: skip
 def test_a_number_that_names_something_is_looked_up(told: str, is_held: bool) -> None:  # noqa: FBT001
-    given_ = Given()
+    given_ = ValueIndex()
     given_.add(101, "PR 218 closes ticket #12345; the policy is XXX 0412987756")
     [value] = values(told)
     assert value.kind == "identifier"
@@ -587,7 +587,7 @@ def test_control_a_bare_number_a_shared_sign_or_another_unit_shows_it(told: str,
 def test_a_day_that_a_weekday_may_mean_is_told_apart() -> None:
     texts = shown("dinner on Thursday", "dinner on 3 September", at=datetime(2026, 8, 28, tzinfo=UTC))
     [thursday] = values("3 September 2026")
-    assert [set(texts.plainly(thursday)), set(texts.by_weekday(thursday))] == [{2}, {1}]
+    assert [set(texts.plain_sources(thursday)), set(texts.weekday_sources(thursday))] == [{2}, {1}]
     assert texts.sources(thursday) == {1, 2}
 
 
@@ -653,7 +653,7 @@ def test_control_an_ordinal_that_is_a_day_shows_no_other_number() -> None:
 
 
 def test_an_identifier_that_ends_like_a_scale_is_no_rounding() -> None:
-    shown = Given()
+    shown = ValueIndex()
     shown.add(1, "The file is 8841207K, for 8,841,207 people.")
     (right,), (wrong,) = values("file 8841207K"), values("file 8841270K")
     assert shown.holds(right)

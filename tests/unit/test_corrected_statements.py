@@ -6,7 +6,7 @@ import pytest
 
 from app.core.anchors.detect import detect
 from app.core.reading.passages import passages_of
-from app.core.text.clauses import tight
+from app.core.text.clauses import clauses_with_values
 from app.core.text.corrected import with_corrections
 from app.core.text.identifiers import find_identifiers
 from app.core.text.sentences import sentence_spans
@@ -44,7 +44,7 @@ def test_neither_half_is_told_alone(text: str) -> None:
 
     assert [passage.text for passage in passages_of([said], "en")] == [text]
     assert {anchor.content for anchor in detect(said)} <= {text}
-    assert tight(text, find_identifiers(text)) == text
+    assert clauses_with_values(text, find_identifiers(text)) == text
 
 
 @pytest.mark.parametrize("text", APART)

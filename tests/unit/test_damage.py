@@ -9,7 +9,7 @@ import pytest
 
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry
-from app.core.text.values import Given, values
+from app.core.text.values import ValueIndex, values
 from app.core.validation.damage import RecordedVersion, find_damage, mended_entries, sound_version
 from bench.fixture.damaged import Chain, chains, figures
 
@@ -80,7 +80,7 @@ def test_mending_keeps_every_intact_text_to_the_byte_and_loses_no_value(stored: 
         damaged = {one.entry.id for one in found}
         pairs = list(zip(last.entries, done.entries, strict=True))
         assert all(now == before for before, now in pairs if before.id not in damaged)
-        served = Given()
+        served = ValueIndex()
         for one in done.entries:
             if not one.pruned:
                 served.add(1, one.text)

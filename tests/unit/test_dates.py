@@ -16,7 +16,7 @@ from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.text.languages.dialect import Language
 from app.core.text.languages.loading import languages
-from app.core.text.relative import is_relative, near_days, said_on, undated
+from app.core.text.relative import date_note, has_relative_time, near_days, without_added_days
 from app.core.text.sameness import canonical
 from app.core.validation import dates
 from app.core.validation.dates import text_with_dates
@@ -61,7 +61,7 @@ def test_the_day_stands_beside_its_word_or_beside_the_entry(text: str, expected:
     found = text_with_dates(text, said(text))
     assert found == expected
     assert text_with_dates(found, said(text)) == found, "once"
-    assert undated(found) == text
+    assert without_added_days(found) == text
     assert canonical(found) == canonical(text), "it is the same entry"
 
 
@@ -163,6 +163,6 @@ def test_every_word_of_a_language_is_found_in_a_text_of_its_own_signs(language: 
 
 def test_japanese_is_not_read_by_chinese_words_for_times() -> None:
     japanese, chinese = "家は築46年で、今年の夏に耐震工事をする予定です。", "今年夏天要装修房子，请记下来。"
-    assert said_on(AT.date(), japanese) == ""
-    assert not is_relative(japanese)
-    assert said_on(AT.date(), chinese) == "（说于2025年5月）", "control: Chinese is"
+    assert date_note(AT.date(), japanese) == ""
+    assert not has_relative_time(japanese)
+    assert date_note(AT.date(), chinese) == "（说于2025年5月）", "control: Chinese is"

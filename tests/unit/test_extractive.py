@@ -25,7 +25,7 @@ from app.core.retrieval.answers import respond
 from app.core.retrieval.serving import Passage, passages_element, with_elements_before
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.offline.extractive import compress, digest
-from app.core.text.clauses import begins_unresolved, is_fragment, tight
+from app.core.text.clauses import begins_unresolved, clauses_with_values, is_fragment
 from app.core.text.identifiers import find_identifiers
 from app.core.text.language import detect
 from app.core.text.token_counts import estimate_text, weigh
@@ -321,13 +321,13 @@ def test_the_language_of_the_talk_is_kept() -> None:
 
 
 def test_a_sentence_is_cut_to_the_clause_that_holds_its_values_and_not_to_less() -> None:
-    assert_values(corpus("clauses"), lambda sentence: tight(sentence, find_identifiers(sentence)))
+    assert_values(corpus("clauses"), lambda sentence: clauses_with_values(sentence, find_identifiers(sentence)))
 
 
 @given(st.text(max_size=400) | st.lists(st.sampled_from(PROJECT.split()), max_size=60).map(" ".join))
 def test_a_cut_keeps_every_value_and_adds_no_word(text: str) -> None:
     found = [item for item in find_identifiers(text) if item.kind != "symbol"]
-    cut = tight(text, find_identifiers(text))
+    cut = clauses_with_values(text, find_identifiers(text))
     assert cut.casefold() in text.casefold()
     assert all(item.text in cut or item.text.casefold() in cut.casefold() for item in found)
 

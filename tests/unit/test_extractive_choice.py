@@ -12,7 +12,7 @@ from app.core.anchors.replacement import form_of
 from app.core.model.anchors import Anchor
 from app.core.model.model_io import SummaryRequest
 from app.core.model.schemas import RESEARCH
-from app.core.reading.choice import Option, Told, choose
+from app.core.reading.choice import KeptTexts, Option, choose
 from app.core.reading.cues import cues_of
 from app.core.reading.scoring import Worth, values_worth
 from app.core.summarizer.offline.extractive import compress
@@ -105,7 +105,7 @@ def test_what_an_anchor_tells_is_not_told_again_unless_it_stands_behind_the_mark
 
 def option(key: int, text: str, about: str = "fact", rest: float = 2.0) -> Option:
     values = values_worth(text, find_identifiers(text))
-    worth = Worth(rest=rest, values=values, about=about)
+    worth = Worth(words_worth=rest, values=values, about=about)
     return Option(key=key, worth=worth, stems=frozenset(text.lower().split()), size=len(text), cost=lambda: 10)
 
 
@@ -115,14 +115,14 @@ def test_each_value_counts_once() -> None:
         option(2, "yesterday Dora Kuhn sent $40 for Bela Orosz"),
         option(3, "crate QX-7 goes over to pier 12"),
     ]
-    assert [one.key for one in choose(options, room=20, told=Told())] == [1, 3]
+    assert [one.key for one in choose(options, token_limit=20, kept_texts=KeptTexts())] == [1, 3]
 
 
 def test_kinds_are_balanced() -> None:
     things = ("lamp rope", "door hinge", "oak table", "red boat", "tin bucket", "glass bowl")
     options = [option(n, f"{thing} goes for $4{n}") for n, thing in enumerate(things)]
     options.append(option(9, "answers in plain words please now", about="wish", rest=3.0))
-    assert 9 in [one.key for one in choose(options, room=40, told=Told())]
+    assert 9 in [one.key for one in choose(options, token_limit=40, kept_texts=KeptTexts())]
 
 
 def test_names_in_small_letters_count_as_codes() -> None:
@@ -140,6 +140,6 @@ def test_what_is_surely_too_long_is_not_priced() -> None:
 
     longer = replace(option(1, "Dora Kuhn paid $40 to Bela Orosz for the " + "harbour " * 30), cost=price)
     shorter = option(2, "crate QX-7 goes over to pier 12")
-    assert [one.key for one in choose([longer, shorter], room=30, told=Told())] == [2]
+    assert [one.key for one in choose([longer, shorter], token_limit=30, kept_texts=KeptTexts())] == [2]
     with pytest.raises(AssertionError, match="priced"):
-        choose([longer, shorter], room=300, told=Told())
+        choose([longer, shorter], token_limit=300, kept_texts=KeptTexts())

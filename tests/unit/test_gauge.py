@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from app.core.anchors.serving import Served
+from app.core.anchors.serving import ServedAnchors
 from app.core.context.assembly import ContextInputs
 from app.core.model.calibration import counted
 from app.core.model.gauge import Breakdown, Gauge, GaugeStatus, breakdown_of, gauge_of
@@ -26,7 +26,7 @@ POLICY = policy_of(context_window=4_000)
 
 
 def test_state_and_anchors_are_told_apart_from_the_stored_layout_alone() -> None:
-    served = Served(shown=(anchor(2), anchor(4)), behind_marker=3)
+    served = ServedAnchors(shown=(anchor(2), anchor(4)), behind_marker=3)
     layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=served)
     messages = [message(seq, f"message {seq}", policy=POLICY) for seq in range(1, 9)]
     source = material(messages, policy=POLICY, state=STATE, boundary=6)
@@ -44,7 +44,7 @@ def test_state_and_anchors_are_told_apart_from_the_stored_layout_alone() -> None
 
 @pytest.mark.parametrize("factor", [0.7, 1.0, 1.27])
 def test_a_context_and_its_sections_count_what_the_provider_taught(factor: float) -> None:
-    layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=Served(shown=(anchor(2),)))
+    layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=ServedAnchors(shown=(anchor(2),)))
     messages = [message(seq, f"message {seq}", policy=POLICY) for seq in range(1, 9)]
     source = material(messages, policy=POLICY, state=STATE, boundary=6)
     source = replace(source, conversation=replace(source.conversation, layout=layout, token_factor=factor))

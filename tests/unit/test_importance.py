@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.reading import importance
-from app.core.reading.importance import FEATURES, STANDING, WEIGHTS, features, likelihood_of_entry, rated
+from app.core.reading.importance import (
+    FEATURES,
+    LIKELIHOOD_WEIGHTS,
+    STANDALONE_WEIGHTS,
+    features,
+    likelihood_of_entry,
+    ratings_of,
+)
 from app.core.reading.passages import Passage, passages_of
-from app.core.reading.scoring import KEPT, score_all, worth_told
+from app.core.reading.scoring import MOST_WORTH_OF_WORDS, score_all, worth_of_statement
 from app.core.reading.sentence import sentence_of
 from tests.unit.test_extractive import message, talk
 
@@ -23,7 +30,7 @@ def passages(text: str) -> Sequence[Passage]:
 def test_every_feature_has_a_weight() -> None:
     (only,) = features(passages("U We meet."))
     assert len(only) == len(FEATURES)
-    assert set(FEATURES) == set(WEIGHTS) >= set(STANDING)
+    assert set(FEATURES) == set(LIKELIHOOD_WEIGHTS) >= set(STANDALONE_WEIGHTS)
 
 
 def test_what_says_something_is_likelier_worth_remembering_than_small_talk() -> None:
@@ -33,46 +40,46 @@ def test_what_says_something_is_likelier_worth_remembering_than_small_talk() -> 
         "zh": "A 你们现在住在哪里？\nU 我们上周五和孩子们一起搬到了巴塞尔的新房子。\nA 听起来很棒！",
     }
     for text in spans.values():
-        _, told, small_talk = rated(passages(text)).likely
+        _, told, small_talk = ratings_of(passages(text)).likely
         assert told > 2 * small_talk
 
 
 def test_an_answer_is_likelier_than_the_same_words_behind_no_question() -> None:
-    asked = rated(passages("A Who looks after the dog?\nU My brother Tom does on weekdays.")).likely
-    said = rated(passages("A I look after the dog.\nU My brother Tom does on weekdays.")).likely
+    asked = ratings_of(passages("A Who looks after the dog?\nU My brother Tom does on weekdays.")).likely
+    said = ratings_of(passages("A I look after the dog.\nU My brother Tom does on weekdays.")).likely
     assert asked[1] > said[1]
 
 
 def test_encouragement_of_the_other_side_is_less_likely_than_the_same_of_oneself() -> None:
-    own, others = rated(
+    own, others = ratings_of(
         passages("U Our family keeps a small garden in Basel.\nU Your family keeps a small garden in Bern.")
     ).likely
     assert own > 1.5 * others
 
 
 def test_what_points_back_hardly_stands_alone() -> None:
-    back, alone = rated(passages("U They moved to the harbour.\nU Petra opened a bakery in Cork.")).standing
+    back, alone = ratings_of(passages("U They moved to the harbour.\nU Petra opened a bakery in Cork.")).standalone
     assert back < 0.25
     assert alone > 0.5
 
 
 def test_other_weights_are_other_likelihoods() -> None:
     found = passages("U We moved to Basel.\nA That sounds great!")
-    with patch.object(importance, "WEIGHTS", {}):
-        assert rated(found).likely == [0.5, 0.5]
-    assert rated(found).likely != [0.5, 0.5]
+    with patch.object(importance, "LIKELIHOOD_WEIGHTS", {}):
+        assert ratings_of(found).likely == [0.5, 0.5]
+    assert ratings_of(found).likely != [0.5, 0.5]
 
 
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=8))
 def test_likelihoods_have_bounds(contents: list[str]) -> None:
     found = passages_of([message(seq, "user", text) for seq, text in enumerate(contents, 1)], "en")
-    assert all(0 <= likelihood <= 1 for likelihood in [*rated(found).likely, *rated(found).standing])
+    assert all(0 <= likelihood <= 1 for likelihood in [*ratings_of(found).likely, *ratings_of(found).standalone])
 
 
 def test_a_sentence_of_a_million_words_has_a_likelihood_too() -> None:
     (found,) = passages("U We meet.")
     with patch.object(importance, "features", lambda _: [(1.0, 1e6)]):
-        assert rated([found]).likely[0] > 0.99
+        assert ratings_of([found]).likely[0] > 0.99
 
 
 def test_an_entry_is_as_likely_as_its_words_were() -> None:
@@ -85,20 +92,20 @@ def test_an_entry_is_as_likely_as_its_words_were() -> None:
 
 
 def test_a_doubtful_sentence_takes_its_values_along() -> None:
-    doubtful, sure = worth_told(0.03, {"42": 1.5}, "fact"), worth_told(0.5, {"42": 1.5}, "fact")
+    doubtful, sure = worth_of_statement(0.03, {"42": 1.5}, "fact"), worth_of_statement(0.5, {"42": 1.5}, "fact")
     assert doubtful.values["42"] < 0.2
     assert sure.values == {"42": 1.5}
-    assert sure.rest == 0.5 * KEPT
+    assert sure.words_worth == 0.5 * MOST_WORTH_OF_WORDS
 
 
 def test_what_binds_keeps_its_worth_however_unlikely_it_is() -> None:
     rule, fact, friend = "U Never deploy on a Friday.", "U The tortoise sleeps.", "U Ann: Never deploy on a Friday."
-    with patch.object(importance, "WEIGHTS", {"constant": -9.0}):
-        assert score_all(passages(f"A Hi.\nU Hello.\n{rule}"))[-1].rest > 2
-        assert score_all(passages(f"A Hi.\nU Hello.\n{fact}"))[-1].rest < 0.1
-        assert score_all(passages(f"A Bea: Hi.\nU Ann: Hello.\n{friend}"))[-1].rest < 0.1
+    with patch.object(importance, "LIKELIHOOD_WEIGHTS", {"constant": -9.0}):
+        assert score_all(passages(f"A Hi.\nU Hello.\n{rule}"))[-1].words_worth > 2
+        assert score_all(passages(f"A Hi.\nU Hello.\n{fact}"))[-1].words_worth < 0.1
+        assert score_all(passages(f"A Bea: Hi.\nU Ann: Hello.\n{friend}"))[-1].words_worth < 0.1
 
 
 def test_what_was_asked_to_be_kept_is_worth_more() -> None:
     found = passages("U The tortoise sleeps.\nA Noted.")
-    assert score_all(found, "where does the tortoise sleep")[0].rest > score_all(found)[0].rest + 1
+    assert score_all(found, "where does the tortoise sleep")[0].words_worth > score_all(found)[0].words_worth + 1

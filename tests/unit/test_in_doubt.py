@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import Candidate
-from app.core.model.in_doubt import marked
+from app.core.model.in_doubt import with_doubt_marks
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.state import merge as merge_module
@@ -263,8 +263,8 @@ def test_it_is_served_last_and_marked() -> None:
 )
 def test_the_mark_is_in_its_own_language(text: str, mark: str) -> None:
     one = entry("F1", text)
-    assert marked([replace(one, in_doubt=True)]) == [f"{text} {mark}"]
-    assert marked([one]) == [text], "control"
+    assert with_doubt_marks([replace(one, in_doubt=True)]) == [f"{text} {mark}"]
+    assert with_doubt_marks([one]) == [text], "control"
 
 
 @pytest.mark.parametrize("text", ["900 €", "BK-2291", "Ines Varga"])
@@ -286,7 +286,7 @@ def test_where_a_text_is_too_short_the_mark_is_in_the_language_of_what_stands_be
 def test_beside_others_a_text_that_tells_its_language_keeps_its_own_mark() -> None:
     russian = [entry(f"F{number}", f"Бюджет на {number} поездку утверждён, и больше нет") for number in range(2, 6)]
     doubted = replace(entry("F1", "The budget for the whole journey is 900 euros"), in_doubt=True)
-    assert marked([*russian, doubted])[-1] == f"{doubted.text} (in doubt)"
+    assert with_doubt_marks([*russian, doubted])[-1] == f"{doubted.text} (in doubt)"
 
 
 def fitting(most: int) -> Any:

@@ -15,11 +15,11 @@ from app.core.context.media import parts_within_bytes
 from app.core.model.model_io import ContextMessage
 from app.core.text.contents import (
     data_bytes,
+    detached_contents,
     from_data_url,
     inline_base64,
     named_address,
     shown_address,
-    taken_apart,
 )
 from app.core.text.parts import Part
 from app.core.text.token_counts import estimate_text, weigh
@@ -109,7 +109,7 @@ def test_data_in_the_place_of_an_address_count_towards_the_room_for_media() -> N
 @pytest.mark.parametrize("data", [PLAIN * 1_000, f"data:application/pdf;base64,{PLAIN * 1_000}", "x y" * 90_000])
 def test_a_document_weighs_the_same_with_its_data_and_with_a_reference(data: str) -> None:
     whole: Part = {"type": "media", "media_type": "application/pdf", "data": data}
-    (stored,), _ = taken_apart((whole,))
+    (stored,), _ = detached_contents((whole,))
 
     assert isinstance(stored["data"], dict)
     assert weigh("user", "", (stored,)) == weigh("user", "", (whole,))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.anchors.rendering import ANCHORS_MARKER
-from app.core.anchors.serving import Served
+from app.core.anchors.serving import ServedAnchors
 from app.core.model.schemas import SESSION
 from app.core.model.segments import LEVELS, Marker
 from app.core.segments.markers import find_markers, render_marker
@@ -37,7 +37,7 @@ def test_state_then_anchors_then_what_was_left_out() -> None:
         served_as="pair",
         estimator="script",
         held=talk("The boat sails on Friday."),
-        anchors=Served(shown=(anchor(3, "Use Postgres"), anchor(5, "Ship on 12 March")), behind_marker=2),
+        anchors=ServedAnchors(shown=(anchor(3, "Use Postgres"), anchor(5, "Ship on 12 March")), behind_marker=2),
     )
     left_out = LeftOut(from_seq=6, to_seq=9, digest="small talk")
     block, acknowledgement = block_messages(layout.text, served_as="pair", anchors=layout.anchors, left_out=left_out)
@@ -63,7 +63,7 @@ def test_state_then_anchors_then_what_was_left_out() -> None:
 @pytest.mark.parametrize("estimator", ["script", "bytes"])
 def test_a_layout_says_what_its_anchors_weigh(estimator: str) -> None:
     with_anchors, without = (
-        layout_of(SESSION, STATE, served_as="pair", estimator=estimator, anchors=Served(shown=shown))  # type: ignore[arg-type]
+        layout_of(SESSION, STATE, served_as="pair", estimator=estimator, anchors=ServedAnchors(shown=shown))  # type: ignore[arg-type]
         for shown in ((anchor(3), anchor(4)), ())
     )
 
@@ -89,7 +89,7 @@ def test_a_state_that_quotes_a_marker_or_our_tags_stays_the_same_json() -> None:
 
 
 def test_without_markers_what_has_no_room_is_only_counted() -> None:
-    served = Served(shown=(anchor(3),), behind_marker=2)
+    served = ServedAnchors(shown=(anchor(3),), behind_marker=2)
     layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=served, markers=False)
 
     assert "→" not in layout.anchors
@@ -97,7 +97,7 @@ def test_without_markers_what_has_no_room_is_only_counted() -> None:
 
 
 def test_the_marker_of_the_anchors_is_one() -> None:
-    layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=Served(behind_marker=2))
+    layout = layout_of(SESSION, STATE, served_as="pair", estimator="script", anchors=ServedAnchors(behind_marker=2))
 
     assert find_markers(layout.anchors) == [Marker(text="anchors", level="L3", segment_id="anchors")]
     assert render_marker(find_markers(layout.anchors)[0]) == ANCHORS_MARKER
@@ -108,7 +108,9 @@ def test_the_marker_of_the_anchors_is_one() -> None:
 def test_a_layout_says_what_its_digests_weigh(served_as: ServedAs, estimator: Estimator) -> None:
     segments = [segment(number, number, number) for number in range(1, 4)]
     source = DigestSource(segments=segments, total=9, levels=LEVELS, estimator=estimator)
-    bare = layout_of(SESSION, STATE, served_as=served_as, estimator=estimator, anchors=Served(shown=(anchor(3),)))
+    bare = layout_of(
+        SESSION, STATE, served_as=served_as, estimator=estimator, anchors=ServedAnchors(shown=(anchor(3),))
+    )
     layout = with_digests(bare, source, max_tokens=400, room_to_keep=450, served_as=served_as)
     block = block_messages(layout.text, served_as=served_as, anchors=layout.anchors, digests=layout.digests)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.reading.logs import is_log, log_lines, values_in
-from app.core.reading.tool_data_lines import Line
+from app.core.reading.tool_data_lines import DataLine
 
 FAILING = """shop/cart/service.py:24: in total_rows
     assert total_rows([]) == 0
@@ -22,7 +22,7 @@ def test_a_listing_is_a_log_and_prose_or_one_line_is_not() -> None:
 
 def test_exact_values_are_kept_once_and_prose_between_them() -> None:
     told = list(log_lines(FAILING))
-    values = [value for one in told if isinstance(one, Line) for value in one.codes]
+    values = [value for one in told if isinstance(one, DataLine) for value in one.codes]
 
     assert "The rates are read from the settings once a day." in told
     assert {"shop/cart/service.py:24", "tests/cart/test_service.py", "ed0e9da", "total_rows"} <= set(values)
@@ -41,7 +41,7 @@ def test_items_of_a_list_are_records_with_their_words() -> None:
         "- [evt_8c7f] 2025-03-21T10:00-11:00 Sync: Offsite (Cedar) with a.b@norvik.example\n"
         "- nothing else\n"
     )
-    told = [one.text for one in log_lines(listing) if isinstance(one, Line)]
+    told = [one.text for one in log_lines(listing) if isinstance(one, DataLine)]
 
     assert [text.partition(",")[0] for text in told] == ["evt_3c62", "evt_8c7f"]
     assert "Hiring plan, Maple" in told[0]
@@ -53,7 +53,7 @@ def test_what_is_defined_in_a_listed_source_stands_with_its_line() -> None:
     source = (
         "  12      def round_rows(self, rows):\n  13          if not rows:\n  14              return read_rates(rows)\n"
     )
-    told = [value for one in log_lines(source) if isinstance(one, Line) for value in one.codes]
+    told = [value for one in log_lines(source) if isinstance(one, DataLine) for value in one.codes]
 
     assert "round_rows:12" in told
     assert "read_rates" in told
@@ -61,7 +61,7 @@ def test_what_is_defined_in_a_listed_source_stands_with_its_line() -> None:
 
 def test_words_that_only_open_a_line_or_hold_it_together_are_no_values() -> None:
     log = "ed0e9da Sum rates\n1f22bc7 Move it to Lyon\nstrict=None\n- [evt_1] (Maple) with a.b@norvik.example\n"
-    told = [line.text for line in log_lines(log) if isinstance(line, Line)]
+    told = [line.text for line in log_lines(log) if isinstance(line, DataLine)]
 
     assert told == ["ed0e9da, 1f22bc7, Lyon", "evt_1, Maple, a.b@norvik.example"]
 
@@ -71,5 +71,5 @@ def test_words_that_only_open_a_line_or_hold_it_together_are_no_values() -> None
 )
 def test_no_word_of_a_tool_is_read_for_ever(value: str) -> None:
     """Reading must end: when a run was tried in every division, each underscore doubled the time."""
-    told = [line.text for line in log_lines(f"total 3\n{value}\nfile src/two.py\n") if isinstance(line, Line)]
+    told = [line.text for line in log_lines(f"total 3\n{value}\nfile src/two.py\n") if isinstance(line, DataLine)]
     assert told == ["src/two.py"]

@@ -182,13 +182,13 @@ def test_control_a_second_pattern_is_found_and_that_of_another_idea_is_not(idea:
 
 
 DECIDING: Final = re.compile(
-    r"_?(?:replaces|contradicts|supersedes|outdates|makes_untrue|names_what_goes|answers_otherwise|other_values?"
-    r"|says_otherwise|tells_of_another|is_of_another|restates|takes_place(?:_of)?|gives_up)"
+    r"_?(?:replaces|contradicts|supersedes|outdates|makes_untrue|names_what_goes|names_alternative|differs_in_one_class"
+    r"|updates_one_value|is_about_another_thing|is_of_another|restates_with_new_value|replaces_anchor|gives_up)"
 )
 """Names of functions that decide whether the later one of two texts replaces the earlier one."""
 
 ASKING_THE_ENGINE: Final = {
-    "anchors/transitions.py": "_takes_place_of",
+    "anchors/transitions.py": "_replaces_anchor",
     "state/supersession.py": "_outdates",
 }
 NO_PAIR_OF_TEXTS: Final = {("model/claims.py", "gives_up"): "whether a claim is of that kind"}
@@ -300,7 +300,7 @@ def scores_words(source: str) -> bool:
 
 
 SPENDING: Final = {
-    "continuity/statements.py": {"of_block": "characters: the line that crosses the bound is cut"},
+    "continuity/statements.py": {"block_statements": "characters: the line that crosses the bound is cut"},
     "planning/cuts.py": {"_index_before_last_tokens": "the fewest messages that weigh at least so much, not at most"},
     "retrieval/used.py": {"_bounded_passages": "characters: the passage that crosses the bound is cut"},
     "segments/digests.py": {

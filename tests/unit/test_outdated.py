@@ -11,7 +11,7 @@ from app.core.model.anchors import Anchor
 from app.core.model.schemas import SESSION
 from app.core.state.outdated import OutdatedAnchors
 from app.core.state.supersession import supersede
-from app.core.text.repeating import is_only, repeats
+from app.core.text.repeating import contain_each_other, is_little_more_than
 from app.core.validation.lost_values import lost_sentences
 from tests.unit.talk import entry, message, talk
 
@@ -89,8 +89,8 @@ def test_the_last_of_a_chain_takes_the_place() -> None:
     ],
 )
 def test_a_text_that_says_more_does_not_go_with_what_it_repeats(text: str, is_all: bool) -> None:  # noqa: FBT001 - a table
-    assert repeats(text, BUDGET)
-    assert is_only(text, BUDGET) is is_all
+    assert contain_each_other(text, BUDGET)
+    assert is_little_more_than(text, BUDGET) is is_all
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.anchors import replacement
-from app.core.anchors.topics import kinds_in, topic_by, without_label
+from app.core.anchors.topics import technology_kinds_in, topic_of, without_label
 from app.core.reading import passages
 from app.core.retrieval import corpus
 from app.core.text import identifiers, language, pasted, sentences, token_counts, words
@@ -78,7 +78,7 @@ def test_plain_words_are_prose(text: str) -> None:
 
 @given(VALUES)
 def test_kinds_are_those_of_the_topic(text: str) -> None:
-    assert kinds_in(text) == topic_by(text).kinds
+    assert technology_kinds_in(text) == topic_of(text).kinds
 
 
 @given(st.lists(st.frozensets(PIECES, min_size=1, max_size=4), max_size=6), SAID)
@@ -136,7 +136,7 @@ def test_words_weigh_apart_unless_their_runs_depend_on_what_stands_beside_them()
         )
     ]
     assert together
-    assert all(map(token_counts._WEIGHS_TOGETHER.search, together))
+    assert all(map(token_counts._NOT_SUM_OF_WORDS.search, together))
 
 
 @given(WRITTEN)
@@ -160,4 +160,4 @@ def test_plain_text_has_no_markup(text: str) -> None:
 def test_statements_of_one_form_begin_alike(new: str, old: str) -> None:
     (form, values), (known, before) = (replacement._stated_form_and_values(without_label(text)) for text in (new, old))
     said = form is not None and form == known and sum(map(str.__ne__, values, before)) == 1
-    assert replacement.restates(new, old) == said
+    assert replacement.restates_with_new_value(new, old) == said

@@ -55,8 +55,8 @@ def _forgetful() -> None:
 
 
 def test_a_sentence_is_searched_for_cues_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = {name: Counted(cue) for name, cue in cues.PATTERNS.items()}
-    monkeypatch.setattr(cues, "PATTERNS", counted)
+    counted = {name: Counted(cue) for name, cue in cues.CUE_PATTERNS.items()}
+    monkeypatch.setattr(cues, "CUE_PATTERNS", counted)
     messages = talk(60, seed=11)
     first = [passage.cues for passage in passages_of(messages, "en")]
     asked = [one.asked for one in counted.values()]
@@ -104,14 +104,14 @@ async def test_a_stretch_is_searched_for_terms_once_for_its_topic_and_all_its_le
 def test_a_pattern_is_tried_only_where_a_piece_that_it_needs_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings are the same as those of all patterns."""
     said = [passage.text for passage in passages_of(talk(200, seed=13), "en")]
-    plain = [frozenset(name for name, cue in cues.PATTERNS.items() if cue.pattern.search(one)) for one in said]
+    plain = [frozenset(name for name, cue in cues.CUE_PATTERNS.items() if cue.pattern.search(one)) for one in said]
     counted: list[Counted] = []
-    for cue in cues.PATTERNS.values():
+    for cue in cues.CUE_PATTERNS.values():
         parts = {bit: Counted(pattern) for bit, pattern in cue._parts.items()}
         monkeypatch.setattr(cue, "_parts", parts)
         counted += parts.values()
     assert [cues.cues_of(one) for one in said] == plain
-    assert sum(one.asked for one in counted) < len(set(said)) * len(cues.PATTERNS) / 3
+    assert sum(one.asked for one in counted) < len(set(said)) * len(cues.CUE_PATTERNS) / 3
 
 
 def test_a_goal_is_looked_for_only_where_a_piece_of_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,8 +132,8 @@ def test_what_an_anchor_gives_up_is_read_once(monkeypatch: pytest.MonkeyPatch) -
             read_texts.append(text)
             return pattern.finditer(text)
 
-    pattern = about._GONE.pattern
-    monkeypatch.setattr(about._GONE, "pattern", Gone())
+    pattern = about._GIVEN_UP_CUE.pattern
+    monkeypatch.setattr(about._GIVEN_UP_CUE, "pattern", Gone())
     messages = talk(120, seed=15)
     found = anchors_of(messages)
     assert transitions.transitions((), found, messages) != []

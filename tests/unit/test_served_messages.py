@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from app.core.anchors import rendering
-from app.core.anchors.serving import Served
+from app.core.anchors.serving import ServedAnchors
 from app.core.context import joining
 from app.core.context import served as places
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble
@@ -180,7 +180,7 @@ def scene(hostile: str, messages: Sequence[Message] | None = None, *, passages: 
     source = material(messages, policy=POLICY, state=state, boundary=8)
     anchor = FoundAnchor(type="decision", content=f"We chose {hostile}", seq=2, offset=0, importance=0.5, token_count=9)
     layout = layout_of(
-        SESSION, state, served_as="pair", estimator="script", anchors=Served(shown=(anchor,), behind_marker=1)
+        SESSION, state, served_as="pair", estimator="script", anchors=ServedAnchors(shown=(anchor,), behind_marker=1)
     )
     digestible = DigestSource(segments=(segment_of(hostile),), total=2, levels=("L1", "L2", "L3"))
     layout = with_digests(layout, digestible, max_tokens=4_000, room_to_keep=None, served_as="pair")

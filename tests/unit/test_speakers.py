@@ -8,10 +8,18 @@ from dataclasses import replace
 import pytest
 
 from app.core.model.conversation import Role
-from app.core.reading.labels import told_name
+from app.core.reading.labels import name_for_model
 from app.core.reading.passages import passages_of
 from app.core.text.clauses import clause_starts
-from app.core.text.speakers import MOST_OF_NAME, label_of, labels_of, name_in, named, without_speaker, without_speakers
+from app.core.text.speakers import (
+    LONGEST_NAME,
+    label_of,
+    labels_of,
+    name_in,
+    with_speaker_name,
+    without_speaker,
+    without_speakers,
+)
 from app.core.text.token_counts import Weight, weigh
 from app.usecases.history.drafts import MessageDraft
 from tests.unit.talk import message
@@ -102,7 +110,7 @@ def test_clauses_begin_behind_a_mark_and_before_a_conjunction() -> None:
         ({"name": ["Anna"]}, ""),
         ({"name": "  Anna\nMaria\t(QA) "}, "Anna Maria QA"),
         ({"name": "）: no\x00\ud800"}, ": no\ufffd"),
-        ({"name": "a" * 9_000}, "a" * MOST_OF_NAME),
+        ({"name": "a" * 9_000}, "a" * LONGEST_NAME),
     ],
 )
 def test_a_name_beside_a_message_is_one_short_line_without_parentheses(metadata: dict[str, object], name: str) -> None:
@@ -146,7 +154,7 @@ def test_what_names_a_role_or_no_person_is_no_speaker(name: str) -> None:
     ],
 )
 def test_a_name_that_a_chat_model_is_told_ends_with_its_colon_and_is_no_role(given: object, told: str) -> None:
-    assert told_name({"name": given}) == told
+    assert name_for_model({"name": given}) == told
 
 
 @pytest.mark.parametrize(
@@ -163,7 +171,7 @@ def test_a_name_that_a_chat_model_is_told_ends_with_its_colon_and_is_no_role(giv
     ],
 )
 def test_a_name_stands_once_before_what_is_said(name: str, text: str, told: str) -> None:
-    assert named(name, text) == told
+    assert with_speaker_name(name, text) == told
 
 
 @pytest.mark.parametrize("text", ["it rains", "Anna: it rains", ""])
@@ -174,6 +182,6 @@ def test_a_user_s_message_weighs_what_a_chat_model_is_told_of_it(text: str) -> N
     def weight(role: Role, name: str) -> Weight:
         return MessageDraft(role=role, content=text, parts=parts, metadata={"name": name}).computed_weight()
 
-    assert weight("user", "Anna") == weigh("user", named("Anna", text), parts)
+    assert weight("user", "Anna") == weigh("user", with_speaker_name("Anna", text), parts)
     assert weight("user", "System") == weight("user", "") == weigh("user", text, parts)
     assert weight("assistant", "Anna") == weigh("assistant", text, parts)

@@ -13,7 +13,7 @@ from app.core.model.model_io import ContextMessage
 from app.core.retrieval.answers import respond
 from app.core.text import memo
 from app.core.text.plain_letters import in_plain_letters
-from app.core.text.stemming import ALGORITHMS, guess, language_of, stem_in, stems_in
+from app.core.text.stemming import ALGORITHMS, guessed_language, language_of, stem_in, stems_in
 from app.core.text.words import stem, stems, words
 
 INFLECTED = {
@@ -123,12 +123,12 @@ def test_stems_of_english_and_russian_stay() -> None:
 @pytest.mark.parametrize("language", SPOKEN)
 def test_the_language_of_a_text_and_of_a_talk(language: str) -> None:
     text = SPOKEN[language]
-    assert guess(text) == language_of([text, "Ok!", text, "920"]) == language
+    assert guessed_language(text) == language_of([text, "Ok!", text, "920"]) == language
 
 
 @pytest.mark.parametrize("text", SILENT)
 def test_what_has_stems_of_its_own_is_no_language_of_snowball(text: str) -> None:
-    assert guess(text) is None
+    assert guessed_language(text) is None
     assert language_of([text]) not in ALGORITHMS
 
 
@@ -137,7 +137,7 @@ def test_a_mixed_talk_is_in_doubt() -> None:
 
 
 def test_a_word_or_two_are_guessed_by_and_tell_no_talk() -> None:
-    assert guess("Und Miete?") == "de"
+    assert guessed_language("Und Miete?") == "de"
     assert language_of(["Und Miete?"]) is None
 
 
@@ -162,14 +162,14 @@ def test_any_text_has_a_stem_for_each_word_the_same_each_time(text: str, languag
     assert stems_in(text, language) == found
     if language is None:
         assert found == stems(text)
-    guess(text)
+    guessed_language(text)
     language_of([text, text])
 
 
 @given(st.sampled_from(["ab", "ieux", "ungen", "ßä", "łą", "an ", "l'", "ال", "ng"]), st.sampled_from([*ALGORITHMS]))
 def test_any_text_takes_linear_time(unit: str, language: str) -> None:
     def stemming(text: str) -> Callable[[], object]:
-        return lambda: (stems_in(text, language), guess(text), language_of([text]))
+        return lambda: (stems_in(text, language), guessed_language(text), language_of([text]))
 
     assert _least(stemming(unit * 40_000)) < 12 * _least(stemming(unit * 10_000)) + 0.01
 

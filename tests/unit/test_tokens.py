@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.core.text.contents import taken_apart
+from app.core.text.contents import detached_contents
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import (
     MESSAGE_OVERHEAD,
@@ -199,7 +199,7 @@ def test_a_text_among_media_weighs_by_its_length_since_a_model_reads_all_of_it()
     bare = weigh("user", "", ()).tokens
     table = {"type": "media", "media_type": "text/csv", "data": base64.b64encode(b"a,b\n" * 30_000).decode()}
     assert weigh("user", "", (table,)).tokens == bare + 30_000
-    (apart,), _ = taken_apart([table])
+    (apart,), _ = detached_contents([table])
     assert weigh("user", "", (apart,)).tokens == bare + 30_000, "also as it is stored"
     assert weigh("user", "", ({**table, "tokens": 9},)).tokens == bare + 9
     assert weigh("user", "", ({**table, "media_type": "image/png"},)).tokens == bare + 1_120, "control"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.model import in_doubt
-from app.core.model.in_doubt import marked, told_and_earlier, unmarked
+from app.core.model.in_doubt import own_and_earlier_text, with_doubt_marks, without_doubt_mark
 from app.core.model.schemas import SUMMARY
 from app.core.model.state import StateEntry
 from app.core.state.pruning import state_of
@@ -27,11 +27,11 @@ def test_what_was_told_earlier_is_found_in_a_served_text(code: str, monkeypatch:
     monkeypatch.setattr(in_doubt, "likeliest", lambda _: code)
     state = state_of(SUMMARY, [EARLIER, TOLD])
     assert state["summary"] == f"{TOLD.text}\n\n{in_doubt._EARLIER[code]}: {EARLIER.text}"
-    assert told_and_earlier(state["summary"]) == (TOLD.text, EARLIER.text)
-    assert told_and_earlier(marked([EARLIER])[0]) == ("", EARLIER.text), "alone"
+    assert own_and_earlier_text(state["summary"]) == (TOLD.text, EARLIER.text)
+    assert own_and_earlier_text(with_doubt_marks([EARLIER])[0]) == ("", EARLIER.text), "alone"
 
 
 @pytest.mark.parametrize("text", ["", "They bake.", "They bake.\n\nThey sell.", "Said earlier: it may have changed."])
 def test_control_a_text_without_the_mark_is_all_told_now(text: str) -> None:
-    assert told_and_earlier(text) == (text, "")
-    assert unmarked(text) == (text, False)
+    assert own_and_earlier_text(text) == (text, "")
+    assert without_doubt_mark(text) == (text, False)

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from app.core.reading.scoring import relevances
 from app.core.reading.tool_data_lines import (
-    Line,
-    as_records,
+    DataLine,
     group_key,
-    heads_of,
     is_call,
     is_code_like,
+    joined_records,
     lines_from_data,
     parse_line,
-    parsed,
+    parsed_dump,
+    record_heads,
     records_in,
-    terse,
+    terse_parts,
 )
 
 RESERVATION = {
@@ -87,11 +87,11 @@ def test_no_amount_stands_before_the_id_of_its_record() -> None:
     lines = texts({"cards": cards})
 
     assert lines == ["cards: visa_44, 1.5", "cards: voucher_77, 250"]
-    assert [terse(line, set())[1] for line in lines] == [["visa_44, 1.5"], ["voucher_77, 250"]]
+    assert [terse_parts(line, set())[1] for line in lines] == [["visa_44, 1.5"], ["voucher_77, 250"]]
 
 
 def test_records_of_one_list_stand_apart_behind_its_name() -> None:
-    told = list(as_records(["cards: card_11, visa", "cards: card_22", "id=7, x=LIS", "id=8"]))
+    told = list(joined_records(["cards: card_11, visa", "cards: card_22", "id=7, x=LIS", "id=8"]))
 
     assert told == ["cards: card_11, visa | card_22", "id=7, x=LIS", "id=8"]
     assert records_in(told[0]) == ["cards: card_11, visa", "cards: card_22"]
@@ -100,11 +100,11 @@ def test_records_of_one_list_stand_apart_behind_its_name() -> None:
 
 def test_an_id_in_a_mere_list_gives_way_to_the_record_that_it_heads() -> None:
     mention, record = "orders: #W100200, #W300400", "#W300400, sent, A1-77"
-    heads = heads_of([mention, record])
+    heads = record_heads([mention, record])
 
     assert heads == {"#w300400": record}
-    assert terse(mention, set(), heads=heads) == ("orders: ", ["#W100200"])
-    assert terse(record, set(), heads=heads)[1][0] == "#W300400"
+    assert terse_parts(mention, set(), heads=heads) == ("orders: ", ["#W100200"])
+    assert terse_parts(record, set(), heads=heads)[1][0] == "#W300400"
 
 
 def test_a_list_is_known_by_its_name_or_by_the_form_of_its_ids() -> None:
@@ -119,11 +119,11 @@ def test_russian_and_chinese_values_stay_as_they_are() -> None:
 
 
 def test_what_is_no_data_is_not_read() -> None:
-    assert parsed("plain words") is None
-    assert parsed("{broken") is None
-    assert parsed("[" * 100_000) is None
-    assert parsed('"a string"') is None
-    assert parsed('{"a": 1}') == {"a": 1}
+    assert parsed_dump("plain words") is None
+    assert parsed_dump("{broken") is None
+    assert parsed_dump("[" * 100_000) is None
+    assert parsed_dump('"a string"') is None
+    assert parsed_dump('{"a": 1}') == {"a": 1}
 
 
 def test_deep_and_wide_data_ends() -> None:
@@ -139,12 +139,12 @@ def test_deep_and_wide_data_ends() -> None:
 def test_terse_lines_tell_each_value_once_and_no_names() -> None:
     told: set[str] = set()
 
-    assert terse("flights: QF101 2024-06-02 LIS, QF202 2024-06-02 MAD", told) == (
+    assert terse_parts("flights: QF101 2024-06-02 LIS, QF202 2024-06-02 MAD", told) == (
         "flights: ",
         ["QF101 2024-06-02 LIS", "QF202 MAD"],
     )
-    assert terse("reservation_id=ZX81QK, origin=LIS, cabin=economy", told) == ("", ["ZX81QK", "economy"])
-    assert terse("origin=LIS", told) == ("", [])
+    assert terse_parts("reservation_id=ZX81QK, origin=LIS, cabin=economy", told) == ("", ["ZX81QK", "economy"])
+    assert terse_parts("origin=LIS", told) == ("", [])
 
 
 def test_a_line_is_read_back() -> None:
@@ -161,7 +161,7 @@ def test_a_value_of_several_words_stays_one_value() -> None:
 
     assert [line.codes for line in lines] == [("12 Birch Street", "10148", "USA")]
     assert lines[0].words == ("New York",)
-    assert terse(lines[0].text, told) == ("", ["12 Birch Street", "New York", "10148", "USA"])
+    assert terse_parts(lines[0].text, told) == ("", ["12 Birch Street", "New York", "10148", "USA"])
 
 
 def test_a_call_is_read_back_with_its_arguments_as_values() -> None:
@@ -171,13 +171,13 @@ def test_a_call_is_read_back_with_its_arguments_as_values() -> None:
     assert is_call(call)
     assert not is_call("plain words (and more)")
     assert parse_line(call).codes == ("pytest -q tests/a.py",)
-    assert terse(call, told) == ("run_command: ", ["pytest -q tests/a.py", "limit=3"])
+    assert terse_parts(call, told) == ("run_command: ", ["pytest -q tests/a.py", "limit=3"])
 
 
 def test_amounts_without_a_name_go_with_the_value_before_them_or_not_at_all() -> None:
-    assert terse("cards: card_11, 80", set())[1] == ["card_11, 80"]
-    assert terse("cards: card_11, 80", {"card_11"})[1] == []
-    assert terse("cards: card_11, 80", set(), amounts=False)[1] == ["card_11"]
+    assert terse_parts("cards: card_11, 80", set())[1] == ["card_11, 80"]
+    assert terse_parts("cards: card_11, 80", {"card_11"})[1] == []
+    assert terse_parts("cards: card_11, 80", set(), amounts=False)[1] == ["card_11"]
 
 
 _SCALAR = st.none() | st.booleans() | st.integers(-9_999, 9_999) | st.text(max_size=12)
@@ -206,7 +206,7 @@ def test_records_that_were_talked_of_alike_are_told_alike_whatever_their_words()
         for least in range(1, 7)
         for words in said.values()
     ]
-    records = [Line(" ".join(words), tuple(words), (), ()) for words in (*said.values(), *rare)]
+    records = [DataLine(" ".join(words), tuple(words), (), ()) for words in (*said.values(), *rare)]
     factors = relevances(records, frozenset(word for words in said.values() for word in words))
     assert len(set(factors[: len(names)])) == 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.reading.importance import rated
+from app.core.reading.importance import ratings_of
 from app.core.reading.passages import passages_of
 from app.core.summarizer.offline.understood_points import understood_items
 from tests.unit.test_extractive import CHATTER, state, talk
@@ -12,7 +12,7 @@ _ASKED = "U What is a tide table for?\nA A tide table lists the times of high wa
 
 def told(text: str) -> list[str]:
     passages = passages_of(talk(text), "en")
-    return [item.text for item in understood_items(passages, rated(passages).likely, [])]
+    return [item.text for item in understood_items(passages, ratings_of(passages).likely, [])]
 
 
 def test_a_bare_got_it_leaves_what_was_explained() -> None:

@@ -31,31 +31,31 @@ TYPES: Final[tuple[AnchorType, ...]] = (
     "correction",
 )
 """The types of anchors, in the order of the columns of the weights."""
-_FILE: Final = files(__package__).joinpath("weights.json")
+_WEIGHTS_FILE: Final = files(__package__).joinpath("weights.json")
 Weights = Mapping[str, int]
 """The weights of each feature for all types, packed as one number: in hundredths, relative to "no anchor"."""
-BySpeaker = Mapping[Speaker, Weights]
-_BITS: Final = 24  # bits of each weight, or sum of weights, in such a number
+WeightsBySpeaker = Mapping[Speaker, Weights]
+_BITS_PER_WEIGHT: Final = 24  # bits of each weight, or sum of weights, in such a number
 
 
-def packed(row: Sequence[int]) -> int:
+def packed_weights(row: Sequence[int]) -> int:
     """The weights of all types as one number. Adding such numbers adds all weights, in a third of the time."""
-    return sum(one << _BITS * place for place, one in enumerate(row))
+    return sum(one << _BITS_PER_WEIGHT * place for place, one in enumerate(row))
 
 
-def unpacked(number: int) -> list[int]:
+def unpacked_weights(number: int) -> list[int]:
     """The weights, or their sums, of each type."""
     found = []
     for _ in TYPES:
-        one = ((number + (1 << _BITS - 1)) & ((1 << _BITS) - 1)) - (1 << _BITS - 1)
+        one = ((number + (1 << _BITS_PER_WEIGHT - 1)) & ((1 << _BITS_PER_WEIGHT) - 1)) - (1 << _BITS_PER_WEIGHT - 1)
         found.append(one)
-        number = (number - one) >> _BITS
+        number = (number - one) >> _BITS_PER_WEIGHT
     return found
 
 
-def of_speakers(weights: Mapping[str, Sequence[int]]) -> BySpeaker:
+def weights_by_speaker(weights: Mapping[str, Sequence[int]]) -> WeightsBySpeaker:
     """The weights by speaker: weights of features for one speaker alone are added to those for both."""
-    numbers = {name: packed(row) for name, row in weights.items()}
+    numbers = {name: packed_weights(row) for name, row in weights.items()}
     return {"user": _weights_of_speaker("user", numbers), "assistant": _weights_of_speaker("assistant", numbers)}
 
 
@@ -65,47 +65,47 @@ def _weights_of_speaker(speaker: Speaker, numbers: Weights) -> Weights:
     return {name: both.get(name, 0) + own.get(name, 0) for name in both | own}
 
 
-WEIGHTS: Final[BySpeaker] = of_speakers(json.loads(_FILE.read_text(encoding="utf-8")))
-LEAST: Final = 0.5
+WEIGHTS: Final[WeightsBySpeaker] = weights_by_speaker(json.loads(_WEIGHTS_FILE.read_text(encoding="utf-8")))
+LEAST_LIKELIHOOD: Final = 0.5
 """The least likelihood for a statement that no rule finds."""
-LEAST_ALONE: Final = 0.75
+LEAST_LIKELIHOOD_ALONE: Final = 0.75
 """The same for a statement that is the whole message."""
-RULED: Final = 0.3
+LEAST_LIKELIHOOD_BY_RULE: Final = 0.3
 """The least likelihood for a statement that a rule finds. If it is the whole message, it needs none."""
-RULED_CORRECTION: Final = 0.05
+LEAST_LIKELIHOOD_OF_CORRECTION: Final = 0.05
 """The least likelihood for a correction that a rule finds. Corrections have few words, so they rarely look likely."""
 _DIGITS: Final = frozenset("0123456789")
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _MARKS: Final = {"-": "dash", "–": "dash", "—": "dash", ":": "colon", "(": "bracket"}
-_BEGINNINGS: Final = 4, 5  # letters of the beginning of a stem, and of a word
-_END: Final = 3  # letters of the end of a word
+_LETTERS_OF_BEGINNINGS: Final = 4, 5  # letters of the beginning of a stem, and of a word
+_LETTERS_OF_END: Final = 3  # letters of the end of a word
 _MOST_COUNTED: Final = 3
 """The exact number of capitals, commas and places counts up to this; larger numbers count alike."""
 _MOST_VALUES: Final = 4
-_MANY: Final = 6  # statements of a message
-_EARLY: Final = (1, 3)  # messages of a conversation
-_LARGEST: Final = 30.0  # the largest sum, so that its exponential stays a normal number
+_MOST_STATEMENTS_COUNTED: Final = 6  # statements of a message
+_EARLY_POSITIONS: Final = (1, 3)  # messages of a conversation
+_LARGEST_SUM: Final = 30.0  # the largest sum, so that its exponential stays a normal number
 
 
-def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType | None) -> list[str]:
+def features(statements: Sequence[Statement], number: int, seq: int, rule: AnchorType | None) -> list[str]:
     """The names of the features that a statement has.
 
     Args:
-        said: All statements of its message.
+        statements: All statements of its message.
         number: Its place among them.
         seq: The position of its message.
         rule: The type that the rules give it.
     """
-    statement = said[number]
+    statement = statements[number]
     words = [word if word.isalpha() or _DIGITS.isdisjoint(word) else "#" for word in tokens(statement.plain.lower())]
     found = [
         "",
         f"r {rule}",
         f"e {statement.text[-1]}",
         f"f {words[0]}" if words else "f",
-        *_place_features(said, number),
+        *_place_features(statements, number),
     ]
-    found += [f"seq {early}" for early in _EARLY if seq > early]
+    found += [f"seq {early}" for early in _EARLY_POSITIONS if seq > early]
     found += set[str]().union(*map(_word_features, words))
     found += [f"l {length}" for length in _LENGTHS if len(words) > length]
     found += [f"v {kind}" for kind in {one.kind for one in statement.identifiers}]
@@ -118,51 +118,61 @@ def features(said: Sequence[Statement], number: int, seq: int, rule: AnchorType 
 def _word_features(word: str) -> tuple[str, ...]:
     base = stem(word)
     found = [f"s {base}"]
-    if len(base) > _BEGINNINGS[0]:
-        found.append(f"c {base[: _BEGINNINGS[0]]}")
-    return (*found, f"y {word[: _BEGINNINGS[1]]}", f"x {word[-_END:]}") if word.isalpha() else tuple(found)
+    if len(base) > _LETTERS_OF_BEGINNINGS[0]:
+        found.append(f"c {base[: _LETTERS_OF_BEGINNINGS[0]]}")
+    return (
+        (*found, f"y {word[: _LETTERS_OF_BEGINNINGS[1]]}", f"x {word[-_LETTERS_OF_END:]}")
+        if word.isalpha()
+        else tuple(found)
+    )
 
 
-def likeliest(found: Mapping[AnchorType, float], rule: AnchorType | None, statements: int) -> AnchorType | None:
+def likeliest_type(
+    likelihood_by_type: Mapping[AnchorType, float], rule: AnchorType | None, statement_count: int
+) -> AnchorType | None:
     """The type of anchor that a statement becomes; ``None`` if it does not become one.
 
     Args:
-        found: The likelihood of each type.
+        likelihood_by_type: The likelihood of each type.
         rule: The type that the rules give it.
-        statements: The number of statements in its message.
+        statement_count: The number of statements in its message.
     """
-    if rule is not None and (statements == 1 or found[rule] >= _least_likelihood(rule)):
+    if rule is not None and (statement_count == 1 or likelihood_by_type[rule] >= _least_likelihood(rule)):
         return rule
-    type_ = max(TYPES, key=lambda one: found[one])
-    return type_ if found[type_] >= (LEAST_ALONE if statements == 1 else LEAST) else None
+    type_ = max(TYPES, key=lambda one: likelihood_by_type[one])
+    return (
+        type_
+        if likelihood_by_type[type_] >= (LEAST_LIKELIHOOD_ALONE if statement_count == 1 else LEAST_LIKELIHOOD)
+        else None
+    )
 
 
 def _least_likelihood(rule: AnchorType) -> float:
-    return RULED_CORRECTION if rule == "correction" else RULED
+    return LEAST_LIKELIHOOD_OF_CORRECTION if rule == "correction" else LEAST_LIKELIHOOD_BY_RULE
 
 
-def likelihoods(named: Iterable[str], weights: Weights) -> Mapping[AnchorType, float]:
+def likelihoods(feature_names: Iterable[str], weights: Weights) -> Mapping[AnchorType, float]:
     """How likely a statement with these features is an anchor of each type, from 0 to 1; the sum is at most 1."""
-    sums = unpacked(sum(filter(None, map(weights.get, named))))
-    odds = [math.exp(min(one / 100, _LARGEST)) for one in sums]
+    sums = unpacked_weights(sum(filter(None, map(weights.get, feature_names))))
+    odds = [math.exp(min(one / 100, _LARGEST_SUM)) for one in sums]
     whole = 1.0 + sum(odds)
     return {type_: one / whole for type_, one in zip(TYPES, odds, strict=True)}
 
 
-def _place_features(said: Sequence[Statement], number: int) -> Iterator[str]:
-    exact = sum(one.kind not in {"symbol", "quoted"} for one in said[number].identifiers)
+def _place_features(statements: Sequence[Statement], number: int) -> Iterator[str]:
+    exact = sum(one.kind not in {"symbol", "quoted"} for one in statements[number].identifiers)
     yield f"n {min(exact, _MOST_VALUES)}"
     yield f"p {min(number, _MOST_COUNTED)}"
-    yield f"of {min(len(said), _MANY)}"
-    if len(said) <= _MOST_COUNTED:
-        yield f"p {number} of {len(said)}"
-    if said[number].is_question:
+    yield f"of {min(len(statements), _MOST_STATEMENTS_COUNTED)}"
+    if len(statements) <= _MOST_COUNTED:
+        yield f"p {number} of {len(statements)}"
+    if statements[number].is_question:
         yield "q"
-    if number == len(said) - 1:
+    if number == len(statements) - 1:
         yield "p last"
-    elif said[number + 1].is_question:
+    elif statements[number + 1].is_question:
         yield "q next"
-    if number and said[number - 1].is_question:
+    if number and statements[number - 1].is_question:
         yield "q before"
 
 

@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from app.core.anchors.detect import found_anchor
 from app.core.anchors.pasting import is_pasted
-from app.core.anchors.tables import LONGEST
+from app.core.anchors.tables import LONGEST_STATEMENT
 from app.core.model.anchors import AnchorType, FoundAnchor
 from app.core.model.candidate import AnchorProposal
 from app.core.model.conversation import Message
@@ -20,11 +20,11 @@ from app.core.text.words import words
 MOST_PROPOSALS: Final = 24
 """The most proposals that are accepted from one candidate: a model that proposes everything has chosen nothing."""
 
-_SHORTEST: Final = 3  # characters, and at least one word with content
+_SHORTEST_QUOTE: Final = 3  # characters, and at least one word with content
 _TYPES: Final = frozenset(get_args(AnchorType))
 
 
-def accept(
+def accepted_anchors(
     proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
 ) -> tuple[FoundAnchor, ...]:
     """The accepted proposals as anchors, in order of position.
@@ -37,31 +37,31 @@ def accept(
         span: The folded messages.
         known: Anchors of the span that are already known: a quote that overlaps one of them is a double.
     """
-    texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
-    taken = [_span_in_message(anchor) for anchor in known]
+    texts = {message.seq: _SearchableText.of(message) for message in span if message.is_spoken}
+    taken_spans = [_span_in_message(anchor) for anchor in known]
     accepted: list[FoundAnchor] = []
     for proposal in proposals:
         found = _located_anchor(proposal, texts)
         if found is None or len(accepted) >= MOST_PROPOSALS:
             continue
-        place = _span_in_message(found)
-        if not any(_overlap(place, other) for other in taken):
-            taken.append(place)
+        found_span = _span_in_message(found)
+        if not any(_overlap(found_span, other) for other in taken_spans):
+            taken_spans.append(found_span)
             accepted.append(found)
     return tuple(sorted(accepted, key=lambda anchor: (anchor.seq, anchor.offset)))
 
 
-def quoted(
+def quoted_anchors(
     proposals: Sequence[AnchorProposal], span: Sequence[Message], known: Sequence[FoundAnchor]
 ) -> list[FoundAnchor]:
     """The known anchors that a proposal quotes, in whole or in part."""
-    texts = {message.seq: _Text.of(message) for message in span if message.is_spoken}
+    texts = {message.seq: _SearchableText.of(message) for message in span if message.is_spoken}
     places = [_span_in_message(found) for proposal in proposals if (found := _located_anchor(proposal, texts))]
     return [anchor for anchor in known if any(_overlap(_span_in_message(anchor), place) for place in places)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Text:
+class _SearchableText:
     """A message's text with single spaces, and a way from its places to places in the content."""
 
     message: Message
@@ -73,7 +73,7 @@ class _Text:
     """The places in the content where the same words begin."""
 
     @classmethod
-    def of(cls, message: Message) -> _Text:
+    def of(cls, message: Message) -> _SearchableText:
         content, runs, places, position, length = message.content, list[int](), list[int](), 0, 0
         pieces = content.split()
         for piece in pieces:
@@ -106,9 +106,9 @@ class _Text:
         return None
 
 
-def _located_anchor(proposal: AnchorProposal, texts: dict[int, _Text]) -> FoundAnchor | None:
+def _located_anchor(proposal: AnchorProposal, texts: dict[int, _SearchableText]) -> FoundAnchor | None:
     quote = " ".join(proposal.quote.split())
-    if proposal.type not in _TYPES or not _SHORTEST <= len(quote) <= LONGEST or not words(quote):
+    if proposal.type not in _TYPES or not _SHORTEST_QUOTE <= len(quote) <= LONGEST_STATEMENT or not words(quote):
         return None
     named = texts.get(proposal.seq)
     place = named.find(quote) if named else None
@@ -118,7 +118,7 @@ def _located_anchor(proposal: AnchorProposal, texts: dict[int, _Text]) -> FoundA
     return _anchor_at(proposal.type, *others[0]) if len(others) == 1 else None
 
 
-def _anchor_at(type_: AnchorType, text: _Text, place: tuple[int, int]) -> FoundAnchor | None:
+def _anchor_at(type_: AnchorType, text: _SearchableText, place: tuple[int, int]) -> FoundAnchor | None:
     start, end = place
     quote = text.message.content[start:end]
     content = quote if text.redacted == text.message.content else redact(quote)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from app.core.anchors.tables import TABLES
-from app.core.anchors.topics import EXCLUSIVE, Topic, stems_of
-from app.core.text.cued import SAID, all_in
+from app.core.anchors.topics import EXCLUSIVE_KINDS, Topic, stems_of
+from app.core.text.cued import CUE_INDEX, cue_matches
 from app.core.text.identifiers import NAME_KINDS, find_identifiers
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -19,7 +19,7 @@ from app.core.text.words import GENERIC_STEMS
 
 _NUMBERED: Final = compiled(r"[^\W\d_]\s+[#№]?(\d{1,6})(?![\w.,:%$€£₽-])")
 """A number after its noun, which says which one is meant (``room 8``). Before a noun a number says how many."""
-_TIMES: Final = frozenset({"date", "time"})
+_TIME_KINDS: Final = frozenset({"date", "time"})
 
 
 @memoized()
@@ -31,9 +31,9 @@ def has_cue(text: str, cue: str) -> bool:
 def cues_in(text: str, cue: str) -> Iterator[re.Match[str]]:
     """The places where a text has the cue of that name, in the languages whose letters it has."""
     plain = text.replace("’", "'")
-    possible = SAID.may_match_text(plain)
-    said = ((getattr(table, cue), table) for table in TABLES)
-    return all_in(plain, (one for one, table in said if one.mask & possible and table.letters.search(plain)))
+    possible_cues = CUE_INDEX.may_match_text(plain)
+    cues = ((getattr(table, cue), table) for table in TABLES)
+    return cue_matches(plain, (one for one, table in cues if one.mask & possible_cues and table.letters.search(plain)))
 
 
 @memoized()
@@ -46,10 +46,10 @@ def purpose(text: str) -> frozenset[str]:
         return stems
     found = [one for one in find_identifiers(plain) if one.kind not in NAME_KINDS]
     exact = frozenset[str]().union(*(stems_of(one.text) for one in found))
-    times = (day.group() for day in all_in(plain, (table.times for table in TABLES)))
-    dated = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind in _TIMES))
-    which = {number for group in named for number in _NUMBERED.findall(group)} - dated
-    return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | which
+    times = (day.group() for day in cue_matches(plain, (table.times for table in TABLES)))
+    dated = frozenset[str]().union(*(stems_of(one.text) for one in find_identifiers(plain) if one.kind in _TIME_KINDS))
+    numbers = {number for group in named for number in _NUMBERED.findall(group)} - dated
+    return (stems - exact - frozenset[str]().union(*map(stems_of, times))) | numbers
 
 
 def specific_purpose(text: str, kinds: frozenset[str]) -> frozenset[str]:
@@ -62,7 +62,7 @@ def kind_words(text: str, kinds: frozenset[str]) -> frozenset[str]:
     """Stems of the words in a text that name these kinds, such as ``database``."""
     plain = text.replace("’", "'")
     named = (table.kinds[kind] for table in TABLES for kind in sorted(kinds & table.kinds.keys()))
-    return frozenset[str]().union(*(stems_of(found.group()) for found in all_in(plain, named)))
+    return frozenset[str]().union(*(stems_of(found.group()) for found in cue_matches(plain, named)))
 
 
 def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_old: frozenset[str]) -> bool:
@@ -72,14 +72,14 @@ def serves_another_purpose(new: Topic, old: Topic, for_new: frozenset[str], for_
     """
     if _numbers_in(for_new) and _numbers_in(for_old) and _numbers_in(for_new) != _numbers_in(for_old):
         return True
-    if not (for_new and for_old) or new.every - for_new <= old.every:
+    if not (for_new and for_old) or new.all_stems - for_new <= old.all_stems:
         return False
-    mine, theirs = for_new - old.every, for_old - new.every
+    mine, theirs = for_new - old.all_stems, for_old - new.all_stems
     return bool(mine and theirs) and 2 * len(for_new & for_old) <= min(len(for_new), len(for_old))
 
 
-def _numbers_in(aim: frozenset[str]) -> frozenset[str]:
-    return frozenset(filter(str.isdigit, aim))
+def _numbers_in(stems: frozenset[str]) -> frozenset[str]:
+    return frozenset(filter(str.isdigit, stems))
 
 
 def is_addition(text: str) -> bool:
@@ -96,4 +96,4 @@ def bare_choice(text: str) -> str | None:
 
 def exclude_each_other(new: Topic, old: Topic) -> bool:
     """Whether both topics only name things of one kind of which a single one is chosen, such as databases."""
-    return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE and not new.words and not old.words
+    return bool(new.kinds) and new.kinds == old.kinds <= EXCLUSIVE_KINDS and not new.words and not old.words

@@ -6,19 +6,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from app.core.anchors.prompt_ids import by_name
-from app.core.anchors.proposals import quoted
+from app.core.anchors.prompt_ids import anchors_by_prompt_id
+from app.core.anchors.proposals import quoted_anchors
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
-from app.core.model.candidate import Candidate, KeptWord
+from app.core.model.candidate import AnchorAnswer, Candidate
 from app.core.model.claims import ANCHOR_FIELD
 from app.core.model.conversation import Message
 from app.core.model.repairs import Repair, RepairReason
 from app.core.text.pasted import pasted_and_own_text
-from app.core.text.values import Given, values
+from app.core.text.values import ValueIndex, values
 
 
 def ranking_of(
-    candidate: Candidate, anchors: Sequence[Anchor], span: Sequence[Message], shown: Mapping[int, Message]
+    candidate: Candidate, anchors: Sequence[Anchor], span: Sequence[Message], shown_messages: Mapping[int, Message]
 ) -> Ranking:
     """What a candidate says about anchors.
 
@@ -29,24 +29,26 @@ def ranking_of(
       claim about an anchor that a user set. An anchor with a value that a user gave gets no claim that it should not be
       one: it is passed over instead.
 
-    ``anchors`` are the active ones, of these and of earlier messages; ``shown`` is what the model saw of each message,
-    by ``seq``.
+    ``anchors`` are the active ones, of these and of earlier messages; ``shown_messages`` is what the model saw of each
+    message, by ``seq``.
     """
-    named = by_name(anchors)
-    said = [(named[word.id], word) for word in candidate.kept if word.id in named]
-    gone = [(anchor, claim) for anchor, word in said if (claim := _provable_claim(anchor, word, span)) is not None]
-    claims = [claim for anchor, claim in gone if _may_be_claimed(anchor, claim, span, anchors)]
-    given_up = {anchor.id for anchor, _ in gone}
+    named = anchors_by_prompt_id(anchors)
+    answers = [(named[word.id], word) for word in candidate.kept if word.id in named]
+    given_up_claims = [
+        (anchor, claim) for anchor, word in answers if (claim := _provable_claim(anchor, word, span)) is not None
+    ]
+    claims = [claim for anchor, claim in given_up_claims if _may_be_claimed(anchor, claim, span, anchors)]
+    given_up = {anchor.id for anchor, _ in given_up_claims}
     passed_over = (
         given_up - {claim.anchor_id for claim in claims} - {one.id for one in anchors if _was_set_by_user(one)}
     )
-    quotes = {anchor.id for anchor in quoted(candidate.anchors, span, anchors) if isinstance(anchor, Anchor)}
-    confirmed = {anchor.id for anchor, word in said if word.claims is None} | quotes
-    named_ids = {anchor.id for anchor, word in said if word.claims != "withdrawn"} | confirmed
+    quotes = {anchor.id for anchor in quoted_anchors(candidate.anchors, span, anchors) if isinstance(anchor, Anchor)}
+    confirmed = {anchor.id for anchor, word in answers if word.claims is None} | quotes
+    named_ids = {anchor.id for anchor, word in answers if word.claims != "withdrawn"} | confirmed
     return Ranking(
         confirmed=_ids_in_order(confirmed, anchors),
-        passed_over=_ids_in_order(passed_over | _ids_not_named(anchors, named_ids, shown), anchors)
-        if said or quotes
+        passed_over=_ids_in_order(passed_over | _ids_not_named(anchors, named_ids, shown_messages), anchors)
+        if answers or quotes
         else (),
         claims=tuple(claims),
         given_up=_ids_in_order(given_up, anchors),
@@ -75,13 +77,15 @@ def repairs_of(anchors: Iterable[Anchor], ranking: Ranking) -> Iterator[Repair]:
             yield Repair(field=ANCHOR_FIELD, reason=reason, before=one.content, after=one.content)
 
 
-def _ids_not_named(anchors: Iterable[Anchor], named: Collection[UUID], shown: Mapping[int, Message]) -> set[UUID]:
+def _ids_not_named(
+    anchors: Iterable[Anchor], named: Collection[UUID], shown_messages: Mapping[int, Message]
+) -> set[UUID]:
     return {
         anchor.id
         for anchor in anchors
         if anchor.proposed_by == "rule"
         and anchor.id not in named
-        and (message := shown.get(anchor.seq)) is not None
+        and (message := shown_messages.get(anchor.seq)) is not None
         and anchor.content in message.content
     }
 
@@ -90,7 +94,7 @@ def _ids_in_order(ids: Collection[UUID], anchors: Iterable[Anchor]) -> tuple[UUI
     return tuple(anchor.id for anchor in anchors if anchor.id in ids)
 
 
-def _provable_claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> AnchorClaim | None:
+def _provable_claim(anchor: Anchor, word: AnchorAnswer, span: Sequence[Message]) -> AnchorClaim | None:
     if word.claims is None:
         return None
     shown_by = word.by_seq if any(one.seq == word.by_seq for one in span) else None
@@ -104,23 +108,23 @@ def _provable_claim(anchor: Anchor, word: KeptWord, span: Sequence[Message]) -> 
 
 
 def _may_be_claimed(anchor: Anchor, claim: AnchorClaim, span: Sequence[Message], known: Iterable[Anchor]) -> bool:
-    return not (_was_set_by_user(anchor) or (claim.status == "withdrawn" and _holds_given_value(anchor, span, known)))
+    return not (_was_set_by_user(anchor) or (claim.status == "withdrawn" and _has_value_of_user(anchor, span, known)))
 
 
 def _was_set_by_user(anchor: Anchor) -> bool:
     return anchor.proposed_by == "user"
 
 
-def _holds_given_value(anchor: Anchor, span: Sequence[Message], known: Iterable[Anchor]) -> bool:
+def _has_value_of_user(anchor: Anchor, span: Sequence[Message], known: Iterable[Anchor]) -> bool:
     """Whether an anchor has a value that a user gave, in these messages or in known anchors of earlier ones."""
-    if not (held := values(anchor.content)):
+    if not (anchor_values := values(anchor.content)):
         return False
-    given = Given()
+    user_values = ValueIndex()
     for message in span:
         if message.role == "user":
-            given.add(message.seq, pasted_and_own_text(message.content)[1], message.created_at)
+            user_values.add(message.seq, pasted_and_own_text(message.content)[1], message.created_at)
     for one in known:
         if one.speaker == "user" and not one.pasted:
-            given.add(one.seq, one.content)
+            user_values.add(one.seq, one.content)
     own_source = {anchor.seq} if anchor.pasted else set[int]()
-    return any(given.sources(value) - own_source for value in held)
+    return any(user_values.sources(value) - own_source for value in anchor_values)

@@ -8,17 +8,17 @@ from functools import cached_property
 from typing import Final
 
 from app.core.anchors.statements import Statement
-from app.core.anchors.tables import LONGEST, TABLES, Rule, Table
-from app.core.anchors.topics import stems_of, technology_in
+from app.core.anchors.tables import LONGEST_STATEMENT, TABLES, Rule, Table
+from app.core.anchors.topics import stems_of, technologies_in
 from app.core.model.anchors import AnchorType, Speaker
 from app.core.text.corrected import correction_in
-from app.core.text.cued import SAID, Cue
+from app.core.text.cued import CUE_INDEX, CuePatterns
 from app.core.text.identifiers import EXACT_KINDS, NAME_KINDS
 from app.core.text.patterns import capped
 from app.core.text.speakers import without_speaker
 from app.core.text.words import GENERIC_STEMS
 
-_ORDER: Final[tuple[AnchorType, ...]] = (
+_TYPES_IN_ORDER: Final[tuple[AnchorType, ...]] = (
     "correction",
     "unresolved_question",
     "decision",
@@ -27,35 +27,37 @@ _ORDER: Final[tuple[AnchorType, ...]] = (
 )
 """The types in the order in which they are tried. A statement becomes one anchor, of the first type that fits."""
 
-_OPEN_TO_REPORT: Final = frozenset({"critical_fact", "unresolved_question"})
+_REPORTABLE_TYPES: Final = frozenset({"critical_fact", "unresolved_question"})
 """The types that reported speech can be: it can be a fact, but neither binds nor corrects the speaker."""
 
-_DATED: Final = frozenset({"correction"})
+_DATED_TYPES: Final = frozenset({"correction"})
 """The types for which a weekday alone counts as a value."""
 
-_BINDING: Final = frozenset({"commitment", "decision"})
-_CONCRETE: Final = frozenset({"correction", "decision", "critical_fact"})
+_BINDING_TYPES: Final = frozenset({"commitment", "decision"})
+_CONCRETE_TYPES: Final = frozenset({"correction", "decision", "critical_fact"})
 """The types whose patterns already require an object. Statements of other types have to be concrete."""
 
-_SEVERAL: Final = 2
+_FEWEST_VALUES_OF_DATA: Final = 2
 """A statement with this many exact values is data, whatever its words say."""
 
-_QUOTES: Final = frozenset('"“«„`「')
-_QUOTED: Final = capped(
+_QUOTATION_MARKS: Final = frozenset('"“«„`「')
+_QUOTATION: Final = capped(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|`[^`\n]{1,300}`|「[^」\n]{1,300}」",
-    LONGEST,
+    LONGEST_STATEMENT,
 )
 
 
 def type_of(statement: Statement, role: Speaker) -> AnchorType | None:
     """The type of anchor that a statement of this speaker becomes; ``None`` if it does not become one."""
-    fitting = reads_of(statement)
+    readings = readings_of(statement)
     if role == "user" and not statement.is_question:
-        first: AnchorType | None = next((one for one in map(_type_by_label_or_rule, fitting) if one is not None), None)
+        first: AnchorType | None = next((one for one in map(_type_by_label_or_rule, readings) if one is not None), None)
         if first is not None:
             return first
-    types: Sequence[AnchorType] = ("unresolved_question",) if statement.is_question else _ORDER
-    return next((type_ for type_ in types if any(_is_of_type(type_, statement, read, role) for read in fitting)), None)
+    types: Sequence[AnchorType] = ("unresolved_question",) if statement.is_question else _TYPES_IN_ORDER
+    return next(
+        (type_ for type_ in types if any(_is_of_type(type_, statement, reading, role) for reading in readings)), None
+    )
 
 
 class Reading:
@@ -63,94 +65,102 @@ class Reading:
 
     Args:
         masked: The statement with quotations blanked out.
-        possible: The bits that ``SAID`` found for it: only cues with one of these bits can match.
+        possible: The bits that ``CUE_INDEX`` found for it: only cues with one of these bits can match.
         table: The table of a language.
     """
 
-    def __init__(self, masked: str, possible: int, table: Table) -> None:
+    def __init__(self, masked: str, possible_cues: int, table: Table) -> None:
         self.masked = masked
-        self.possible = possible
+        self.possible_cues = possible_cues
         self.table = table
 
     @cached_property
     def texts(self) -> list[str]:
-        """The statement in every form on which cues are tried (``leads``)."""
-        return leads(self.masked, self.table)
+        """The statement in every form on which cues are tried (``forms_to_match``)."""
+        return forms_to_match(self.masked, self.table)
 
-    def has(self, cue: Cue) -> bool:
+    def has(self, cue: CuePatterns) -> bool:
         """Whether a cue of the table matches the statement, with or without its introductory words."""
-        return cue.matches(self.texts, self.possible) if cue.mask & self.possible else False
+        return cue.matches(self.texts, self.possible_cues) if cue.mask & self.possible_cues else False
 
-    def has_whole(self, cue: Cue) -> bool:
+    def has_whole(self, cue: CuePatterns) -> bool:
         """Whether a cue matches the statement as it is."""
-        return cue.matches((self.masked,), self.possible)
+        return cue.matches((self.masked,), self.possible_cues)
 
 
-def reads_of(statement: Statement) -> list[Reading]:
+def readings_of(statement: Statement) -> list[Reading]:
     """The readings of a statement by the tables of all languages that use its letters."""
     plain = statement.plain.replace("\xa0", " ")
-    masked = plain if _QUOTES.isdisjoint(plain) else _QUOTED.sub(_masked_quotation, plain)
-    possible = SAID.may_match_text(masked)
-    return [Reading(masked, possible, table) for table in TABLES if table.letters.search(masked)]
+    masked = plain if _QUOTATION_MARKS.isdisjoint(plain) else _QUOTATION.sub(_masked_quotation, plain)
+    possible_cues = CUE_INDEX.may_match_text(masked)
+    return [Reading(masked, possible_cues, table) for table in TABLES if table.letters.search(masked)]
 
 
-def _type_by_label_or_rule(read: Reading) -> AnchorType | None:
-    for type_ in _ORDER:
-        rule = read.table.rules.get(type_)
-        if rule is not None and (read.has_whole(rule.labelled) or _has_standing_cue(rule, read)):
+def _type_by_label_or_rule(reading: Reading) -> AnchorType | None:
+    for type_ in _TYPES_IN_ORDER:
+        rule = reading.table.rules.get(type_)
+        if rule is not None and (reading.has_whole(rule.labelled) or _has_standing_cue(rule, reading)):
             return type_
     return None
 
 
-def is_standing(statement: Statement) -> bool:
+def is_standing_rule(statement: Statement) -> bool:
     """Whether a statement is a rule or a lasting wish ("from now on …")."""
-    return any(_has_standing_cue(rule, read) for read in reads_of(statement) for rule in read.table.rules.values())
+    return any(
+        _has_standing_cue(rule, reading) for reading in readings_of(statement) for rule in reading.table.rules.values()
+    )
 
 
-def is_told_by_value(statement: Statement) -> bool:
+def is_fact_by_values_only(statement: Statement) -> bool:
     """Whether a user's fact becomes an anchor because of its exact values, without a cue that says it matters."""
-    for read in reads_of(statement):
-        rule = read.table.rules.get("critical_fact")
+    for reading in readings_of(statement):
+        rule = reading.table.rules.get("critical_fact")
         if rule is None:
             continue
-        is_owned = read.has_whole(read.table.own) or read.has(rule.with_technology) or read.has(rule.with_name)
+        is_owned = (
+            reading.has_whole(reading.table.own) or reading.has(rule.with_technology) or reading.has(rule.with_name)
+        )
         if (
             is_owned
-            or read.has(rule.says)
-            or read.has(rule.user)
-            or read.has_whole(rule.labelled)
-            or _has_standing_cue(rule, read)
+            or reading.has(rule.says)
+            or reading.has(rule.user)
+            or reading.has_whole(rule.labelled)
+            or _has_standing_cue(rule, reading)
         ):
             return False
     return True
 
 
-def _has_standing_cue(rule: Rule, read: Reading) -> bool:
-    if not rule.standing.mask & read.possible:
+def _has_standing_cue(rule: Rule, reading: Reading) -> bool:
+    if not rule.standing.mask & reading.possible_cues:
         return False
-    return read.has_whole(rule.standing) or (read.has(rule.standing) and not read.has_whole(read.table.reported))
+    return reading.has_whole(rule.standing) or (
+        reading.has(rule.standing) and not reading.has_whole(reading.table.reported)
+    )
 
 
-def _is_of_type(type_: AnchorType, statement: Statement, read: Reading, role: Speaker) -> bool:
-    rule = read.table.rules.get(type_)
+def _is_of_type(type_: AnchorType, statement: Statement, reading: Reading, role: Speaker) -> bool:
+    rule = reading.table.rules.get(type_)
     if rule is None:
         return False
     is_data = type_ == "critical_fact" and role == "user" and _gives_exact_values(statement)
-    if not is_data and not (rule.mask & read.possible and _has_needed_cue(rule, type_, read, statement, role)):
+    if not is_data and not (
+        rule.mask & reading.possible_cues and _has_needed_cue(rule, type_, reading, statement, role)
+    ):
         return False
-    return (type_ in _CONCRETE or _is_concrete(statement)) and not _is_ruled_out(type_, read)
+    return (type_ in _CONCRETE_TYPES or _is_concrete(statement)) and not _is_ruled_out(type_, reading)
 
 
-def _is_ruled_out(type_: AnchorType, read: Reading) -> bool:
-    table = read.table
-    if read.has_whole(table.rules[type_].never):
+def _is_ruled_out(type_: AnchorType, reading: Reading) -> bool:
+    table = reading.table
+    if reading.has_whole(table.rules[type_].never):
         return True
-    if type_ in _BINDING and read.has_whole(table.hypothetical):
+    if type_ in _BINDING_TYPES and reading.has_whole(table.hypothetical):
         return True
-    return type_ not in _OPEN_TO_REPORT and read.has_whole(table.reported)
+    return type_ not in _REPORTABLE_TYPES and reading.has_whole(table.reported)
 
 
-def leads(masked: str, table: Table) -> list[str]:
+def forms_to_match(masked: str, table: Table) -> list[str]:
     """The forms of a statement that patterns see: as it is, and without a speaker's name and introductory words."""
     texts = list(dict.fromkeys((masked, without_speaker(masked))))
     opening = table.opening.match(texts[-1])
@@ -159,24 +169,26 @@ def leads(masked: str, table: Table) -> list[str]:
     return [*texts, *filter(None, [correction_in(masked)])]
 
 
-def _has_needed_cue(rule: Rule, type_: AnchorType, read: Reading, statement: Statement, role: Speaker) -> bool:
+def _has_needed_cue(rule: Rule, type_: AnchorType, reading: Reading, statement: Statement, role: Speaker) -> bool:
     if statement.is_question:
-        return read.has(rule.asks) or (role == "assistant" and read.has(rule.assistant))
+        return reading.has(rule.asks) or (role == "assistant" and reading.has(rule.assistant))
     if role == "assistant":
-        return read.has(rule.says) or (read.has(rule.assistant) and has_value(statement))
-    if read.has(rule.says) or read.has(rule.user):
+        return reading.has(rule.says) or (reading.has(rule.assistant) and has_value(statement))
+    if reading.has(rule.says) or reading.has(rule.user):
         return True
-    if read.has(rule.with_value) and (has_value(statement) or (type_ in _DATED and read.has_whole(read.table.times))):
+    if reading.has(rule.with_value) and (
+        has_value(statement) or (type_ in _DATED_TYPES and reading.has_whole(reading.table.times))
+    ):
         return True
-    named = read.has(rule.with_technology) and bool(technology_in(statement.text))
-    return named or (read.has(rule.with_name) and has_name(statement))
+    named = reading.has(rule.with_technology) and bool(technologies_in(statement.text))
+    return named or (reading.has(rule.with_name) and has_name(statement))
 
 
 def _gives_exact_values(statement: Statement) -> bool:
     # An exclamation about values expresses a feeling.
     if statement.is_question or statement.text.endswith("!"):
         return False
-    return sum(one.kind in EXACT_KINDS for one in statement.identifiers) >= _SEVERAL
+    return sum(one.kind in EXACT_KINDS for one in statement.identifiers) >= _FEWEST_VALUES_OF_DATA
 
 
 def _is_concrete(statement: Statement) -> bool:
@@ -190,7 +202,7 @@ def has_value(statement: Statement) -> bool:
 
 def has_name(statement: Statement) -> bool:
     """Whether a statement names somebody or something."""
-    return any(one.kind in NAME_KINDS for one in statement.identifiers) or bool(technology_in(statement.text))
+    return any(one.kind in NAME_KINDS for one in statement.identifiers) or bool(technologies_in(statement.text))
 
 
 def _masked_quotation(quote: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.text.escaping import as_json_writes, escape_block
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
-from app.core.text.relative import said_on
+from app.core.text.relative import date_note
 from app.core.text.speakers import short_name
 from app.core.text.token_counts import Estimator, estimate_text, tokens_of
 
@@ -60,8 +60,8 @@ def anchor_line(
     source = f"pasted by {speaker}" if pasted else speaker
     if name := short_name(said_by):
         source += f" {escape_served(name)}"
-    said = said_on(said_at.date(), content) if said_at else ""
-    return f"- {type_} #{seq} ({source}){said}: {escape_served(' '.join(content.split()))}"
+    day_note = date_note(said_at.date(), content) if said_at else ""
+    return f"- {type_} #{seq} ({source}){day_note}: {escape_served(' '.join(content.split()))}"
 
 
 def line_tokens(line: str, estimator: Estimator = "script") -> int:
@@ -83,9 +83,9 @@ def line_of(anchor: FoundAnchor) -> str:
     )
 
 
-def anchors_element(shown: Sequence[FoundAnchor], *, behind_marker: int) -> str:
+def anchors_element(anchors: Sequence[FoundAnchor], *, behind_marker: int) -> str:
     """The ``<anchors>`` element; empty if there is nothing to serve."""
-    lines = [line_of(anchor) for anchor in shown]
+    lines = [line_of(anchor) for anchor in anchors]
     if behind_marker and not lines:
         return ANCHORS_MARKER
     if behind_marker:

@@ -16,13 +16,13 @@ from app.core.anchors.rendering import FRAME_TOKENS, line_of, line_tokens
 from app.core.anchors.topics import stems_of
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.state import StateEntry
-from app.core.text.repeating import is_only
+from app.core.text.repeating import is_little_more_than
 from app.core.text.token_counts import Estimator
 from app.core.text.words import GENERIC_STEMS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedAnchors:
     """The anchors of a conversation that the state block shows."""
 
     shown: tuple[FoundAnchor, ...] = ()
@@ -31,17 +31,21 @@ class Served:
     """How many further anchors with different words had no room: the marker says their number."""
 
 
-NOTHING_SERVED: Final = Served()
+NO_SERVED_ANCHORS: Final = ServedAnchors()
 
-LEAST_ROOM: Final = 1
+LEAST_TOKEN_LIMIT: Final = 1
 """The room in tokens if nothing is left of an allotment. Anchors that a user set and the marker are served even then; a
 room of 0 would mean that no anchors are served at all."""
 
-_NEAREST: Final = 50  # the most earlier anchors with a word that are compared, newest first: a common word says little
-_SHARED: Final = 2  # the fewest words that two anchors on the same thing share
-_SHARE: Final = 0.2  # the least share of the smaller anchor's words that these are, weighted by their rarity
+_MOST_COMPARED: Final = (
+    50  # the most earlier anchors with a word that are compared, newest first: a common word says little
+)
+_FEWEST_SHARED_WORDS: Final = 2  # the fewest words that two anchors on the same thing share
+_LEAST_SHARED_WEIGHT: Final = (
+    0.2  # the least share of the smaller anchor's words that these are, weighted by their rarity
+)
 
-_POSITION: Final = attrgetter("seq", "offset", "type", "content", "proposed_by", "importance")
+_BY_POSITION: Final = attrgetter("seq", "offset", "type", "content", "proposed_by", "importance")
 """The order of positions; the attributes after ``offset`` decide between doubles."""
 
 
@@ -49,25 +53,27 @@ def serve(
     active: Sequence[FoundAnchor],
     *,
     through_seq: int,
-    held: Collection[int],
-    room: int | None,
+    held_seqs: Collection[int],
+    token_limit: int | None,
     estimator: Estimator = "script",
-) -> Served:
+) -> ServedAnchors:
     """Choose among the active anchors.
 
     Args:
         active: The active anchors of the conversation.
         through_seq: The last message before the served tail.
-        held: Earlier messages that are still served verbatim.
-        room: See ``Servable.within``.
+        held_seqs: Earlier messages that are still served verbatim.
+        token_limit: See ``Servable.within``.
         estimator: How tokens are counted.
     """
-    if room == 0:
-        return NOTHING_SERVED
-    return Servable(active, through_seq=through_seq, held=held, estimator=estimator).within(room)
+    if token_limit == 0:
+        return NO_SERVED_ANCHORS
+    return ServableAnchors(active, through_seq=through_seq, held_seqs=held_seqs, estimator=estimator).within(
+        token_limit
+    )
 
 
-class Servable:
+class ServableAnchors:
     """The active anchors whose messages are not served, ranked once, so that many rooms can be tried."""
 
     def __init__(
@@ -75,92 +81,100 @@ class Servable:
         active: Sequence[FoundAnchor],
         *,
         through_seq: int,
-        held: Collection[int],
+        held_seqs: Collection[int],
         estimator: Estimator,
-        not_read: int = 0,
+        unread_count: int = 0,
     ) -> None:
         """Rank the anchors.
 
         Args:
             active: The active anchors of the conversation.
             through_seq: The last message before the served tail.
-            held: Earlier messages that are still served verbatim.
+            held_seqs: Earlier messages that are still served verbatim.
             estimator: How tokens are counted.
-            not_read: The number of further anchors with different words, which were not read as no room is enough.
+            unread_count: The number of further anchors with different words, which were not read as no room is enough.
         """
-        self._unread = not_read
+        self._unread_count = unread_count
         eligible = [anchor for anchor in active if anchor.seq <= through_seq and _is_active(anchor)]
-        self._anchors = _without_repeats(sorted((one for one in eligible if one.seq not in held), key=_POSITION))
+        self._anchors = _without_repeats(
+            sorted((one for one in eligible if one.seq not in held_seqs), key=_BY_POSITION)
+        )
         sizes = [_line_size(anchor, estimator) for anchor in self._anchors]
         newest_first = reversed(range(len(self._anchors)))
         movable = [index for index in newest_first if self._anchors[index].proposed_by != "user"]
         # Among equals the newest are left out first: the state has what found no room, but not what was shown before.
-        self._leaving = sorted(movable, key=lambda index: _order_of_leaving(self._anchors[index]))
+        self._leaving_order = sorted(movable, key=lambda index: _order_of_leaving(self._anchors[index]))
         self.movable: Mapping[int, tuple[FoundAnchor, int]] = {
-            index: (self._anchors[index], sizes[index]) for index in self._leaving
+            index: (self._anchors[index], sizes[index]) for index in self._leaving_order
         }
         """The anchors that may be left to the marker, with their tokens, by place, in the order of leaving."""
-        self._total = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
-        self._freed = list(accumulate((sizes[index] for index in self._leaving), initial=0))
+        self._total_tokens = sum(sizes) + (FRAME_TOKENS if self._anchors else 0)
+        self._freed_tokens = list(accumulate((sizes[index] for index in self._leaving_order), initial=0))
 
-    def within(self, room: int | None) -> Served:
-        """The anchors that are shown if the whole element may take ``room`` tokens.
+    def within(self, token_limit: int | None) -> ServedAnchors:
+        """The anchors that are shown if the whole element may take ``token_limit`` tokens.
 
         ``None``: all are shown. ``0``: the policy serves none, and no marker either. Otherwise anchors without room are
         left to a marker. They are left out in this order: first those that a model called settled, then those that it
         passed over, then those that no model proposed. Among equals the least important is left out first, then the
         newest. Anchors that a user set always stay.
         """
-        if room == 0:
-            return NOTHING_SERVED
-        if room is None:
-            return Served(shown=tuple(self._anchors))
-        return self.without(frozenset(self._leaving[: bisect_left(self._freed, self._total - room)]))
+        if token_limit == 0:
+            return NO_SERVED_ANCHORS
+        if token_limit is None:
+            return ServedAnchors(shown=tuple(self._anchors))
+        return self.without(
+            frozenset(self._leaving_order[: bisect_left(self._freed_tokens, self._total_tokens - token_limit)])
+        )
 
-    def with_newest(self, hidden: Collection[int]) -> frozenset[int]:
+    def with_newest_shown(self, hidden: Collection[int]) -> frozenset[int]:
         """The anchors to leave to the marker instead of ``hidden``, as many: the newest on the same thing stays.
 
         If only an old one stayed, it would seem to hold still.
         """
-        gone = set(hidden)
-        for old, newer in self._newer_on_the_same.items():
-            behind = [] if old in gone else [place for place in newer if place in gone]
-            if behind:
-                gone ^= {old, behind[-1]}
-        return frozenset(gone)
+        hidden_places = set(hidden)
+        for old, newer in self._newer_on_same_subject.items():
+            hidden_newer = [] if old in hidden_places else [place for place in newer if place in hidden_places]
+            if hidden_newer:
+                hidden_places ^= {old, hidden_newer[-1]}
+        return frozenset(hidden_places)
 
     @cached_property
-    def _newer_on_the_same(self) -> dict[int, list[int]]:
+    def _newer_on_same_subject(self) -> dict[int, list[int]]:
         """For each anchor's place, the places of later anchors on the same thing, if both may be left out."""
-        said = {place: stems_of(self._anchors[place].content) - GENERIC_STEMS for place in sorted(self.movable)}
-        holding = Counter(stem for stems in said.values() for stem in stems)
-        rarity = {stem: math.log((len(said) + 1) / (count + 0.5)) for stem, count in holding.items()}
-        whole = {place: sum(map(rarity.__getitem__, stems)) for place, stems in said.items()}
-        found: defaultdict[int, list[int]] = defaultdict(list)
-        before: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_NEAREST))
-        for place, stems in said.items():
+        stems_by_place = {
+            place: stems_of(self._anchors[place].content) - GENERIC_STEMS for place in sorted(self.movable)
+        }
+        stem_counts = Counter(stem for stems in stems_by_place.values() for stem in stems)
+        rarity = {stem: math.log((len(stems_by_place) + 1) / (count + 0.5)) for stem, count in stem_counts.items()}
+        total_rarity = {place: sum(map(rarity.__getitem__, stems)) for place, stems in stems_by_place.items()}
+        newer_places: defaultdict[int, list[int]] = defaultdict(list)
+        earlier_places: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_MOST_COMPARED))
+        for place, stems in stems_by_place.items():
             shared: defaultdict[int, list[float]] = defaultdict(list)
             for stem in stems:
-                for old in before[stem]:
+                for old in earlier_places[stem]:
                     shared[old].append(rarity[stem])
-                before[stem].append(place)
-            for old, words in shared.items():
-                if len(words) >= _SHARED and sum(words) >= _SHARE * min(whole[old], whole[place]):
-                    found[old].append(place)
-        return dict(sorted(found.items()))
+                earlier_places[stem].append(place)
+            for old, shared_rarities in shared.items():
+                if len(shared_rarities) >= _FEWEST_SHARED_WORDS and sum(shared_rarities) >= _LEAST_SHARED_WEIGHT * min(
+                    total_rarity[old], total_rarity[place]
+                ):
+                    newer_places[old].append(place)
+        return dict(sorted(newer_places.items()))
 
-    def without(self, hidden: Collection[int]) -> Served:
+    def without(self, hidden: Collection[int]) -> ServedAnchors:
         """The anchors that are shown if those at these places are left to the marker."""
         shown = tuple(anchor for index, anchor in enumerate(self._anchors) if index not in hidden)
-        return Served(shown=shown, behind_marker=len(hidden) + self._unread)
+        return ServedAnchors(shown=shown, behind_marker=len(hidden) + self._unread_count)
 
 
 def _without_repeats(anchors: Sequence[FoundAnchor]) -> list[FoundAnchor]:
     last: dict[tuple[str, str], int] = {}
     for index, anchor in enumerate(anchors):
-        said = (anchor.type, anchor.content)
-        if said not in last or _authority(anchor) >= _authority(anchors[last[said]]):
-            last[said] = index
+        type_and_content = (anchor.type, anchor.content)
+        if type_and_content not in last or _authority(anchor) >= _authority(anchors[last[type_and_content]]):
+            last[type_and_content] = index
     return [anchors[index] for index in sorted(last.values())]
 
 
@@ -183,6 +197,6 @@ def _is_active(anchor: FoundAnchor) -> bool:
     return not isinstance(anchor, Anchor) or anchor.status == "active"
 
 
-def anchors_say(anchors: Iterable[FoundAnchor], entry: StateEntry) -> bool:
+def is_entry_in_anchors(anchors: Iterable[FoundAnchor], entry: StateEntry) -> bool:
     """Whether an active anchor says the same as an entry, which nothing later has replaced then."""
-    return any(anchor.seq in entry.from_seqs and is_only(entry.text, anchor.content) for anchor in anchors)
+    return any(anchor.seq in entry.from_seqs and is_little_more_than(entry.text, anchor.content) for anchor in anchors)

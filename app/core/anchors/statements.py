@@ -10,35 +10,35 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from app.core.anchors.tables import LONGEST
+from app.core.anchors.tables import LONGEST_STATEMENT
 from app.core.model.conversation import Message
 from app.core.reading.passages import is_data
 from app.core.text.clauses import clause_starts
 from app.core.text.corrected import with_corrections
-from app.core.text.cued import SAID
+from app.core.text.cued import CUE_INDEX
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.pasted import before_paste, is_of_log_or_letter
 from app.core.text.patterns import compiled
 from app.core.text.sentences import LINE_BREAK, asks, sentence_spans
 
-_MOST_READ: Final = 20_000  # the most characters that are read: nobody says more at once
+_MOST_CHARACTERS_READ: Final = 20_000  # the most characters that are read: nobody says more at once
 
-_SHOWN: Final = compiled(
+_SHOWN_LINE: Final = compiled(
     r"[ \t]*[>|]"  # a quoted line, a row of a table
     r"|(?: {4,}+|\t)(?=.{0,400}[{}();=<>\[\]])"  # indented code
     r"|.{0,400}(?:\{|[)}];)\s*$"
     r"|[ \t]*(?:\$\s\w|(?:def|class|func|fn)\s\w{1,80}\s?[(:{]|(?:const|let|var)\s\w{1,80}\s?=|import\s[\w.{]"
     r"|from\s\S{1,200}\simport\s|SELECT\s.{0,400}\sFROM\s|INSERT\sINTO\s|CREATE\s(?:TABLE|INDEX)\s)"
 )
-_OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
+_LIST_OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
 _FENCES: Final = ("```", "~~~")
 _EMPHASIS: Final = "*_~"
 _MOST_MARKS: Final = 3
-_OWN_LINES: Final = compiled(r"\S[^\n]*+(?:\n[ \t][^\n]*+)*+")
-_WRAPPED: Final = 3  # the fewest lines of a text that was wrapped by hand
-_RAGGED: Final = 12  # the most characters by which such lines differ in length
-_WIDEST: Final = 100
-_SIGN: Final = compiled(r"\S")
+_LINE_WITH_CONTINUATIONS: Final = compiled(r"\S[^\n]*+(?:\n[ \t][^\n]*+)*+")
+_FEWEST_WRAPPED_LINES: Final = 3  # the fewest lines of a text that was wrapped by hand
+_MOST_LENGTH_DIFFERENCE: Final = 12  # the most characters by which such lines differ in length
+_WIDEST_WRAPPED_LINE: Final = 100
+_VISIBLE_CHARACTER: Final = compiled(r"\S")
 _BLANK: Final = compiled(r"\s(?=\S)")
 
 
@@ -65,13 +65,13 @@ class Statement:
         if (
             following.is_question
             or following.sentence == self.sentence
-            or len(text) > LONGEST
+            or len(text) > LONGEST_STATEMENT
             or LINE_BREAK.search(text)
         ):
             return None
         return Statement(text=text, offset=self.offset, is_question=False, sentence=following.sentence)
 
-    def whole(self, content: str) -> tuple[str, int]:
+    def balanced(self, content: str) -> tuple[str, int]:
         """The statement's text and place with its Markdown emphasis balanced, as it is shown to people.
 
         ``text`` begins after any opening ``**``. Here the opening mark is put back if a closing one follows, and a
@@ -92,55 +92,58 @@ class Statement:
         return self.text.replace("’", "'")
 
     @property
-    def possible(self) -> int:
+    def possible_cues(self) -> int:
         """The bits of the cues that ``plain`` may contain: other cues need not be tried."""
-        return SAID.may_match_text(self.plain)
+        return CUE_INDEX.may_match_text(self.plain)
 
 
-def statements(message: Message) -> list[Statement]:
+def statements_of(message: Message) -> list[Statement]:
     """The statements of a user's or assistant's message, in order; commands and erased messages have none."""
     if message.role not in {"user", "assistant"} or message.is_command or message.status == "erased":
         return []
-    spoken = message.content[:_MOST_READ]
+    own_text = message.content[:_MOST_CHARACTERS_READ]
     if message.role == "user":
-        spoken = before_paste(spoken)
-    if is_data(spoken):
+        own_text = before_paste(own_text)
+    if is_data(own_text):
         return []
-    return list(_statements(spoken))
+    return list(_statements_in_text(own_text))
 
 
-def _statements(text: str) -> Iterator[Statement]:
-    shown = _with_shown_lines_blanked(text)
-    spans = tuple(with_corrections(shown, sentence_spans(shown)))
+def _statements_in_text(text: str) -> Iterator[Statement]:
+    prose = _with_shown_lines_blanked(text)
+    spans = tuple(with_corrections(prose, sentence_spans(prose)))
     if "\n" in text and not _is_hard_wrapped(text):
-        spans = tuple(line for start, end in spans for line in _lines_of_sentence(shown, start, end))
+        spans = tuple(line for start, end in spans for line in _lines_of_sentence(prose, start, end))
     for number, (start, end) in enumerate(spans):
         if not text.startswith(_FENCES, start):
-            opening = _OPENING.match(text, start, end)
+            opening = _LIST_OPENING.match(text, start, end)
             yield from _statements_of_sentence(text, opening.end() if opening else start, end, number=number)
 
 
 def _is_hard_wrapped(text: str) -> bool:
     lengths = [len(line.rstrip()) for line in text.splitlines()]
     longest = max(lengths)
-    return longest <= _WIDEST and sum(length >= longest - _RAGGED for length in lengths) >= _WRAPPED
+    return (
+        longest <= _WIDEST_WRAPPED_LINE
+        and sum(length >= longest - _MOST_LENGTH_DIFFERENCE for length in lengths) >= _FEWEST_WRAPPED_LINES
+    )
 
 
 def _lines_of_sentence(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     if text.startswith(_FENCES, start):
         yield start, end
         return
-    for found in _OWN_LINES.finditer(text, start, end):
+    for found in _LINE_WITH_CONTINUATIONS.finditer(text, start, end):
         yield found.span()
 
 
 def _with_shown_lines_blanked(text: str) -> str:
     lines = text.splitlines(keepends=True)
-    return "".join(_SIGN.sub(" ", line) if _is_shown_line(line) else line for line in lines)
+    return "".join(_VISIBLE_CHARACTER.sub(" ", line) if _is_shown_line(line) else line for line in lines)
 
 
 def _is_shown_line(line: str) -> bool:
-    shows = _SHOWN.match(line) is not None or is_of_log_or_letter(line)
+    shows = _SHOWN_LINE.match(line) is not None or is_of_log_or_letter(line)
     # Fences are kept: they are needed to find the end of their block.
     return shows and not line.lstrip(" \t").startswith(_FENCES)
 
@@ -148,7 +151,7 @@ def _is_shown_line(line: str) -> bool:
 def _statements_of_sentence(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
     """A sentence as one statement, or a long one as several: it is cut at clauses, never inside an exact value."""
     is_question = asks(text[start:end])
-    is_long = end - start > LONGEST
+    is_long = end - start > LONGEST_STATEMENT
     values = find_identifiers(text[start:end]) if is_long else ()
     for first, last in _pieces(text[start:end], values):
         piece = text[start + first : start + last]
@@ -160,7 +163,7 @@ def _statements_of_sentence(text: str, start: int, end: int, *, number: int) -> 
 
 
 def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, int]]:
-    if len(sentence) <= LONGEST:
+    if len(sentence) <= LONGEST_STATEMENT:
         yield 0, len(sentence)
         return
     spans = [(one.start, one.start + len(one.text)) for one in values]
@@ -168,15 +171,15 @@ def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, 
     words = {blank.end() for blank in _BLANK.finditer(sentence)}
     joints = _joints_outside_values([(place, place in clauses) for place in sorted(clauses | words)], spans)
     start, index = 0, 0
-    while len(sentence) - start > LONGEST:
+    while len(sentence) - start > LONGEST_STATEMENT:
         clause = word = 0
-        while index < len(joints) and joints[index][0] <= start + LONGEST:
+        while index < len(joints) and joints[index][0] <= start + LONGEST_STATEMENT:
             place, is_clause = joints[index]
             clause, word = (place if is_clause else clause), place
             index += 1
-        cut = clause if clause > start + LONGEST // 4 else max(word, clause)
+        cut = clause if clause > start + LONGEST_STATEMENT // 4 else max(word, clause)
         if cut <= start:
-            cut = start + LONGEST
+            cut = start + LONGEST_STATEMENT
         yield start, cut
         start = cut
         while index and joints[index - 1][0] > cut:

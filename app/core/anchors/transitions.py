@@ -15,36 +15,44 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from app.core.anchors.antecedents import ASKED, FAR, NEAR, NEXT, antecedent, is_earlier, rival_choice
-from app.core.anchors.pool import Pool, position
-from app.core.anchors.recognition import leads
-from app.core.anchors.replacement import replaces, says_again, shares_only_a_word
-from app.core.anchors.statements import Statement, statements
+from app.core.anchors.antecedents import (
+    ANSWER_REACH,
+    NAME_REACH,
+    QUESTION_TYPES,
+    REMARK_REACH,
+    antecedent,
+    is_earlier,
+    rival_choice,
+)
+from app.core.anchors.pool import AnchorPool, position
+from app.core.anchors.recognition import forms_to_match
+from app.core.anchors.replacement import replaces, shares_only_a_word, updates_one_value
+from app.core.anchors.statements import Statement, statements_of
 from app.core.anchors.tables import TABLES, Table
-from app.core.anchors.topics import Topic, kinds_of, topic_by
+from app.core.anchors.topics import Topic, technology_kinds_of, topic_of
 from app.core.model.anchors import Anchor, AnchorType, Transition
 from app.core.model.conversation import Message
-from app.core.text.cued import Cue
+from app.core.text.cued import CuePatterns
 from app.core.text.patterns import compiled
 
-_SHORT: Final = 12  # the most words of a direct answer
-_MARK: Final = compiled(r"[?？؟]")
-_ECHOING: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
+_MOST_WORDS_OF_ANSWER: Final = 12  # the most words of a direct answer
+_QUESTION_MARK: Final = compiled(r"[?？؟]")
+_REPEATING_TYPES: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
 
-_CHANGES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
+_SUPERSEDABLE_TYPES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
     "correction": frozenset({"decision", "critical_fact", "commitment", "correction"}),
     "decision": frozenset({"decision", "correction"}),
     "critical_fact": frozenset({"critical_fact", "correction"}),
 }
 """The types that an anchor of a type can supersede."""
 
-CHANGING: Final = frozenset(_CHANGES)
+SUPERSEDING_TYPES: Final = frozenset(_SUPERSEDABLE_TYPES)
 """The types whose anchors can replace others."""
 
-LOOKS_BACK: Final = FAR
+MOST_POSITIONS_BACK: Final = NAME_REACH
 """The most positions between a message and an anchor that it changes without sharing a word with it."""
 
-_BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
+_SUPERSEDABLE_BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
 """The types of anchors that an assistant can supersede, unless a user stated them."""
 
 
@@ -53,7 +61,7 @@ def transitions(
     new: Sequence[Anchor],
     messages: Sequence[Message],
     *,
-    said: Mapping[int, Sequence[Statement]] | None = None,
+    statements: Mapping[int, Sequence[Statement]] | None = None,
 ) -> list[Transition]:
     """The changes of status that these messages bring about.
 
@@ -62,130 +70,142 @@ def transitions(
         new: The anchors found in these messages; they may supersede each other too. An anchor whose message is not
             given counts as an assistant's.
         messages: The messages in any order.
-        said: The messages' ``statements`` by ``seq``, if they are already known.
+        statements: The messages' ``statements_of`` by ``seq``, if they are already known.
 
     Returns:
         One transition for each anchor whose status changes, in the order of the messages that change it.
     """
-    pool = Pool(active)
-    own: defaultdict[int, list[Anchor]] = defaultdict(list)
+    pool = AnchorPool(active)
+    new_by_seq: defaultdict[int, list[Anchor]] = defaultdict(list)
     for anchor in sorted(new, key=position):
-        own[anchor.seq].append(anchor)
-    spoken = {message.seq: message for message in messages if message.is_spoken}
+        new_by_seq[anchor.seq].append(anchor)
+    spoken_messages = {message.seq: message for message in messages if message.is_spoken}
     found: list[Transition] = []
-    for seq in sorted({*spoken, *own}):
-        message = spoken.get(seq)
-        spoken_here = _statements_of(message, said) if message else ()
-        found.extend(_transitions_of_message(pool, message, own.get(seq, ()), spoken_here))
+    for seq in sorted({*spoken_messages, *new_by_seq}):
+        message = spoken_messages.get(seq)
+        message_statements = _known_or_new_statements(message, statements) if message else ()
+        found.extend(_transitions_of_message(pool, message, new_by_seq.get(seq, ()), message_statements))
     return found
 
 
-def subjects(new: Sequence[Anchor]) -> frozenset[str]:
+def subject_stems(new: Sequence[Anchor]) -> frozenset[str]:
     """The stems of new anchors: they can replace any anchor that shares one of these, however far back it is."""
-    taking = (anchor for anchor in new if anchor.type in CHANGING and not anchor.pasted)
-    return frozenset[str]().union(*(topic_by(anchor.content).every for anchor in taking))
+    superseding = (anchor for anchor in new if anchor.type in SUPERSEDING_TYPES and not anchor.pasted)
+    return frozenset[str]().union(*(topic_of(anchor.content).all_stems for anchor in superseding))
 
 
-def _statements_of(message: Message, said: Mapping[int, Sequence[Statement]] | None) -> Sequence[Statement]:
-    known = said.get(message.seq) if said is not None else None
-    return statements(message) if known is None else known
+def _known_or_new_statements(
+    message: Message, known_statements: Mapping[int, Sequence[Statement]] | None
+) -> Sequence[Statement]:
+    of_message = known_statements.get(message.seq) if known_statements is not None else None
+    return statements_of(message) if of_message is None else of_message
 
 
 def _transitions_of_message(
-    pool: Pool, message: Message | None, own: Sequence[Anchor], said: Sequence[Statement]
+    pool: AnchorPool, message: Message | None, new_anchors: Sequence[Anchor], statements: Sequence[Statement]
 ) -> Iterator[Transition]:
     """The changes by one message: by its anchors, then by its other words, if its text is given."""
-    for anchor in own:
+    for anchor in new_anchors:
         yield from _superseded_by_anchor(pool, anchor, by_user=message is not None and message.role == "user")
         pool.add(anchor)
-    if message is None or not said:
+    if message is None or not statements:
         return
-    asked = next(pool.newest(before=message.seq - 1, within=NEXT - 1, types=ASKED), None)
-    if pool.open and not said[0].is_question:
-        yield from _question_answered(pool, message, said[0])
-    if message.role == "user" and not any(one.type in {"correction", "decision"} for one in own):
-        yield from _superseded_by_no(pool, message, said[0], asked=asked)
+    last_question = next(pool.newest(before=message.seq - 1, within=ANSWER_REACH - 1, types=QUESTION_TYPES), None)
+    if pool.open and not statements[0].is_question:
+        yield from _question_answered(pool, message, statements[0])
+    if message.role == "user" and not any(one.type in {"correction", "decision"} for one in new_anchors):
+        yield from _superseded_by_no(pool, message, statements[0], last_question=last_question)
 
 
-def _superseded_by_anchor(pool: Pool, by: Anchor, *, by_user: bool) -> Iterator[Transition]:
+def _superseded_by_anchor(pool: AnchorPool, by: Anchor, *, by_user: bool) -> Iterator[Transition]:
     """The anchors that an anchor supersedes."""
-    types = _CHANGES.get(by.type, frozenset())
+    types = _SUPERSEDABLE_TYPES.get(by.type, frozenset())
     if not by_user:
-        types &= _BY_ASSISTANT
+        types &= _SUPERSEDABLE_BY_ASSISTANT
     if not types or by.pasted:
         return
-    topic = topic_by(by.content)
-    sharing = (old for old in pool.sharing(topic) if old.type in types and is_earlier(old, by))
-    meant = [old for old in sharing if _takes_place_of(by, old)]
-    if not meant:
-        said = (old for old in pool.newest(before=by.seq, within=FAR, types=types) if is_earlier(old, by))
-        meant = [old for old in said if says_again(by.content, old.content)][:1]
+    topic = topic_of(by.content)
+    sharing = (old for old in pool.sharing_words(topic) if old.type in types and is_earlier(old, by))
+    superseded = [old for old in sharing if _replaces_anchor(by, old)]
+    if not superseded:
+        earlier = (old for old in pool.newest(before=by.seq, within=NAME_REACH, types=types) if is_earlier(old, by))
+        superseded = [old for old in earlier if updates_one_value(by.content, old.content)][:1]
     if by.type == "correction":
-        leaned = None if meant else antecedent(pool, by, types)
-        meant = meant or ([leaned] if leaned else [])
-        meant += list(_repeats_of_outdated(pool, by, topic, meant))
-    elif by.type == "decision" and by_user and not meant and (other := rival_choice(pool, by, topic)):
-        meant = [other]
-    for old in meant:
+        referenced = None if superseded else antecedent(pool, by, types)
+        superseded = superseded or ([referenced] if referenced else [])
+        superseded += list(_repeats_of_outdated(pool, by, topic, superseded))
+    elif by.type == "decision" and by_user and not superseded and (other := rival_choice(pool, by, topic)):
+        superseded = [other]
+    for old in superseded:
         pool.remove(old)
         yield Transition(anchor_id=old.id, status="superseded", superseded_by=by.id)
 
 
-def _takes_place_of(by: Anchor, old: Anchor) -> bool:
+def _replaces_anchor(by: Anchor, old: Anchor) -> bool:
     if by.type == "correction":
         if by.speaker == "assistant" and old.speaker == "user":
             return False
-        if by.seq - old.seq > NEXT and shares_only_a_word(by.content, old.content):
+        if by.seq - old.seq > ANSWER_REACH and shares_only_a_word(by.content, old.content):
             return False
-    return replaces(by.content, old.content, as_=by.type)
+    return replaces(by.content, old.content, new_type=by.type)
 
 
-def _repeats_of_outdated(pool: Pool, by: Anchor, topic: Topic, meant: Sequence[Anchor]) -> Iterator[Anchor]:
+def _repeats_of_outdated(pool: AnchorPool, by: Anchor, topic: Topic, superseded: Sequence[Anchor]) -> Iterator[Anchor]:
     """Nearby decisions and commitments that only repeat what is superseded."""
-    outdated = [topic_by(old.content) for old in meant if old.type != "critical_fact"]
+    outdated = [topic_of(old.content) for old in superseded if old.type != "critical_fact"]
     names = frozenset(
         name
         for old in outdated
         for name in old.of_class("name") - topic.of_class("name")
-        if kinds_of(name) & topic.kinds
+        if technology_kinds_of(name) & topic.kinds
     )
     values = {old.values for old in outdated if old.values and old.values != topic.values}
-    for one in pool.newest(before=by.seq, within=FAR, types=_ECHOING):
-        said = topic_by(one.content)
-        if one not in meant and is_earlier(one, by) and not said.of_class("name") & topic.of_class("name") - names:
-            near = by.seq - one.seq <= NEAR
-            if said.of_class("name") & names or (near and said.values in values):
+    for one in pool.newest(before=by.seq, within=NAME_REACH, types=_REPEATING_TYPES):
+        one_topic = topic_of(one.content)
+        if (
+            one not in superseded
+            and is_earlier(one, by)
+            and not one_topic.of_class("name") & topic.of_class("name") - names
+        ):
+            near = by.seq - one.seq <= REMARK_REACH
+            if one_topic.of_class("name") & names or (near and one_topic.values in values):
                 yield one
 
 
-def _question_answered(pool: Pool, message: Message, first: Statement) -> Iterator[Transition]:
+def _question_answered(pool: AnchorPool, message: Message, first: Statement) -> Iterator[Transition]:
     """The question of the other speaker just before, if this directly answers it: yes, no, a value, or one word."""
-    read = [(table, leads(first.plain, table)) for table in TABLES if table.letters.search(first.text)]
+    tables_and_forms = [
+        (table, forms_to_match(first.plain, table)) for table in TABLES if table.letters.search(first.text)
+    ]
 
-    def has(cue: Callable[[Table], Cue]) -> bool:
-        return any(cue(table).matches(texts, first.possible) for table, texts in read)
+    def has(cue: Callable[[Table], CuePatterns]) -> bool:
+        return any(cue(table).matches(texts, first.possible_cues) for table, texts in tables_and_forms)
 
     if has(lambda table: table.evasive) or has(lambda table: table.smalltalk):
         return
-    topic, count = topic_by(first.text), len(first.text.split())
+    topic, count = topic_of(first.text), len(first.text.split())
     is_yes = has(lambda table: table.yes) or has(lambda table: table.no)
-    is_value = (bool(topic.values) and count <= _SHORT) or (count == 1 and bool(topic.every))
-    asked = pool.newest(before=message.seq - 1, within=NEXT - 1, types=frozenset({"unresolved_question"}))
-    question = next((old for old in asked if old.speaker != message.role and _MARK.search(old.content)), None)
+    is_value = (bool(topic.values) and count <= _MOST_WORDS_OF_ANSWER) or (count == 1 and bool(topic.all_stems))
+    asked = pool.newest(before=message.seq - 1, within=ANSWER_REACH - 1, types=frozenset({"unresolved_question"}))
+    question = next((old for old in asked if old.speaker != message.role and _QUESTION_MARK.search(old.content)), None)
     if question is not None and (is_yes or is_value):
         pool.remove(question)
         yield Transition(anchor_id=question.id, status="resolved")
 
 
-def _superseded_by_no(pool: Pool, message: Message, first: Statement, *, asked: Anchor | None) -> Iterator[Transition]:
-    no = any(_refuses(first, table) for table in TABLES if table.letters.search(first.text))
-    if no and not first.is_question:
+def _superseded_by_no(
+    pool: AnchorPool, message: Message, first: Statement, *, last_question: Anchor | None
+) -> Iterator[Transition]:
+    is_refusal = any(_is_refusal(first, table) for table in TABLES if table.letters.search(first.text))
+    if is_refusal and not first.is_question:
         for old in list(pool.newest(before=message.seq - 1, within=0, types=frozenset({"decision"}))):
             # A "no" after a question answers the question, and supersedes nothing earlier.
-            if old.proposed_by != "user" and (asked is None or is_earlier(asked, old)):
+            if old.proposed_by != "user" and (last_question is None or is_earlier(last_question, old)):
                 pool.remove(old)
                 yield Transition(anchor_id=old.id, status="superseded")
 
 
-def _refuses(said: Statement, table: Table) -> bool:
-    return table.no.matches([said.plain], said.possible) and not table.polite_no.matches([said.plain], said.possible)
+def _is_refusal(statement: Statement, table: Table) -> bool:
+    return table.no.matches([statement.plain], statement.possible_cues) and not table.polite_no.matches(
+        [statement.plain], statement.possible_cues
+    )

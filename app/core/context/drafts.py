@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from app.core.anchors.rendering import anchors_element
-from app.core.anchors.serving import Servable, Served
+from app.core.anchors.serving import ServableAnchors, ServedAnchors
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.files import ConversationFile
@@ -87,7 +87,7 @@ class ContextInputs:
     """The attached files, in order; their tokens are stored with the conversation."""
     thresholds: AdaptiveThresholds | None = None
     """For the gauge: the adapted thresholds and the reason for them, if the thresholds are adaptive."""
-    _servables: dict[tuple[int, frozenset[int]], Servable] = field(
+    _servables: dict[tuple[int, frozenset[int]], ServableAnchors] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     rankings: list[tuple[Recall, Ranking]] = field(default_factory=list, repr=False, compare=False)
@@ -119,17 +119,17 @@ class ContextInputs:
         """These inputs with the originals of segments that were read."""
         return replace(self, detail=replace(self.detail, originals=tuple(originals)))
 
-    def servable(self, draft: Draft) -> Servable:
+    def servable(self, draft: Draft) -> ServableAnchors:
         """The anchors whose messages a draft does not serve, ranked once for all drafts with the same messages."""
         through = max(draft.through_seq, self.conversation.boundary_seq)
         held = frozenset(message.seq for message in draft.held)
         if (through, held) not in self._servables:
-            self._servables[through, held] = Servable(
+            self._servables[through, held] = ServableAnchors(
                 self.anchors,
                 through_seq=through,
-                held=held,
+                held_seqs=held,
                 estimator=self.policy.estimator,
-                not_read=self.anchors_unread,
+                unread_count=self.anchors_unread,
             )
         return self._servables[through, held]
 
@@ -210,7 +210,7 @@ def with_anchors(inputs: ContextInputs, draft: Draft, *, room: int | None) -> Dr
     return with_served_anchors(inputs, draft, inputs.servable(draft).within(room))
 
 
-def with_served_anchors(inputs: ContextInputs, draft: Draft, served: Served) -> Draft:
+def with_served_anchors(inputs: ContextInputs, draft: Draft, served: ServedAnchors) -> Draft:
     """The draft with these anchors."""
     element = anchors_element(served.shown, behind_marker=served.behind_marker if inputs.policy.levels else 0)
     return replace(draft, anchors=element, anchors_behind_marker=served.behind_marker)

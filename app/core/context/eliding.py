@@ -9,9 +9,9 @@ from typing import Any, Final
 from app.core.context.drafts import ContextInputs, Draft, draft_tokens, outline_of, weight_of
 from app.core.model.conversation import Message
 from app.core.planning.cuts import turn_starts
-from app.core.reading.labels import named_by
-from app.core.text.budget import made_to_fit
-from app.core.text.elision import elide, shares
+from app.core.reading.labels import with_name_for_model
+from app.core.text.budget import make_fitting
+from app.core.text.elision import elide, size_shares
 from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_text, weigh
 
@@ -56,7 +56,9 @@ def with_large_elided(inputs: ContextInputs, draft: Draft, max_tokens: int) -> D
     large = [originals[one.seq] for one in draft.tail if weight_of(inputs, originals[one.seq]) > least]
     of_large = {message.seq for message in large}
     rest = replace(draft, tail=tuple(one for one in draft.tail if one.seq not in of_large))
-    rooms = shares([weight_of(inputs, message) for message in large], max(max_tokens - draft_tokens(inputs, rest), 0))
+    rooms = size_shares(
+        [weight_of(inputs, message) for message in large], max(max_tokens - draft_tokens(inputs, rest), 0)
+    )
     if not large or min(rooms) < least:
         return draft
     shorter = {one.seq: _elided_message(inputs, one, share) for one, share in zip(large, rooms, strict=True)}
@@ -72,13 +74,13 @@ def with_tail_elided(inputs: ContextInputs, draft: Draft, max_tokens: int) -> Dr
     sizes = [weight_of(inputs, message) for message in whole]
 
     def cut(left: int) -> tuple[Message, ...]:
-        rooms = shares(sizes, left)
+        rooms = size_shares(sizes, left)
         return tuple(_elided_message(inputs, message, share) for message, share in zip(whole, rooms, strict=True))
 
     def over(tail: Sequence[Message]) -> int:
         return rest + sum(weight_of(inputs, message) for message in tail) - max_tokens
 
-    tail = made_to_fit(cut, over, max(max_tokens - rest, 0))
+    tail = make_fitting(cut, over, max(max_tokens - rest, 0))
     changed = [new.seq for new, old in zip(tail, whole, strict=True) if new is not old]
     return replace(draft, tail=tail).warned(*(f"message_elided:{seq}" for seq in changed))
 
@@ -93,14 +95,14 @@ def _elided_message(inputs: ContextInputs, message: Message, tokens: int) -> Mes
     sizes = [estimate_text(text) for text in texts]
 
     def cut(room: int) -> Message:
-        rooms, locale = shares(sizes, room), inputs.conversation.locale
+        rooms, locale = size_shares(sizes, room), inputs.conversation.locale
         elided = iter([_elided_if_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
         content = next(elided)
         parts = tuple({**part, key: next(elided)} if (key := _text_key(part)) else part for part in own_parts)
-        weight = weigh(message.role, named_by(message.role, content, message.metadata), parts)
+        weight = weigh(message.role, with_name_for_model(message.role, content, message.metadata), parts)
         return replace(message, content=content, parts=parts, token_count=weight.tokens, byte_length=weight.bytes)
 
-    shorter = made_to_fit(cut, lambda one: weight_of(inputs, one) - tokens, max(tokens, 0))
+    shorter = make_fitting(cut, lambda one: weight_of(inputs, one) - tokens, max(tokens, 0))
     return shorter if weight_of(inputs, shorter) < weight_of(inputs, message) else message
 
 

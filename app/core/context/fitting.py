@@ -23,7 +23,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from app.core.anchors.serving import LEAST_ROOM
+from app.core.anchors.serving import LEAST_TOKEN_LIMIT
 from app.core.context.drafts import (
     ContextInputs,
     Draft,
@@ -40,7 +40,7 @@ from app.core.context.eliding import with_oversized_elided, with_tail_elided
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Outline
 from app.core.model.errors import BudgetTooSmallError
-from app.core.model.in_doubt import told_and_earlier, unmarked
+from app.core.model.in_doubt import own_and_earlier_text, without_doubt_mark
 from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, StateSchema
@@ -51,7 +51,7 @@ from app.core.state.digesting import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
 from app.core.state.shrinking import most_informative, shrunk_entries
-from app.core.text.budget import first_fitting, made_to_fit
+from app.core.text.budget import first_fitting, make_fitting
 
 TRUNCATION_STEP: Final = 0.05  # a share of the budget; so coarse that the cut stays in place for many messages
 DIGEST_SHARE: Final = 0.10  # the share of the room for the digest of the messages that are left out
@@ -309,7 +309,7 @@ def _with_best_facts_and_anchors(inputs: ContextInputs, draft: Draft, limits: To
         state = {name: value for name, value in full_state.items() if value}
         shorter = replace(draft, state=state_json(inputs.schema, state) if state else None)
         hidden = servable.movable.keys() - {places[entry.id] for entry in kept if entry.id in places}
-        return with_served_anchors(inputs, shorter, servable.without(servable.with_newest(hidden)))
+        return with_served_anchors(inputs, shorter, servable.without(servable.with_newest_shown(hidden)))
 
     kept = most_informative(
         [*facts, *(_anchor_as_entry(place, anchor) for place, (anchor, _) in servable.movable.items())],
@@ -380,9 +380,9 @@ def _entries(schema: StateSchema, state: Mapping[str, Any]) -> tuple[StateEntry,
 
 def _texts_with_doubt(field: StateField, served: Any) -> Iterator[tuple[str, bool]]:
     if field.is_list:
-        yield from map(unmarked, served)
+        yield from map(without_doubt_mark, served)
     else:
-        yield from zip(told_and_earlier(served), (False, True), strict=True)
+        yield from zip(own_and_earlier_text(served), (False, True), strict=True)
 
 
 def _with_fewer_anchors(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
@@ -393,8 +393,8 @@ def _with_fewer_anchors(inputs: ContextInputs, draft: Draft, limits: TokenLimits
         return draft_tokens(inputs, fewer) - limits.tokens
 
     _, present, _ = block_sizes(inputs, draft)
-    left = max(present - over(draft), LEAST_ROOM)
-    return made_to_fit(lambda left: with_anchors(inputs, draft, room=left), over, left, LEAST_ROOM)
+    left = max(present - over(draft), LEAST_TOKEN_LIMIT)
+    return make_fitting(lambda left: with_anchors(inputs, draft, room=left), over, left, LEAST_TOKEN_LIMIT)
 
 
 def _without_tail(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
@@ -405,7 +405,7 @@ def _without_tail(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> D
         if gone < excess and count != cuts[-1][0]:
             continue
         shorter = _without_first_of_tail(
-            inputs, draft, count, replace(limits, anchors=0 if limits.anchors == 0 else LEAST_ROOM)
+            inputs, draft, count, replace(limits, anchors=0 if limits.anchors == 0 else LEAST_TOKEN_LIMIT)
         )
         shorter = replace(shorter, state=draft.state).warned("context_truncated")
         if draft_tokens(inputs, shorter) <= limits.tokens:

@@ -29,7 +29,7 @@ from app.core.context.served import escaped_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact
-from app.core.reading.labels import role_of, told_name
+from app.core.reading.labels import name_for_model, role_of
 from app.core.retrieval.ranking import SCORE_MARGIN, RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.serving import (
@@ -211,7 +211,7 @@ def as_sent(message: Message) -> ContextMessage:
         role=message.role,
         content=content,
         parts=without_repeats(message.content, message.parts),
-        name=told_name(message.metadata),
+        name=name_for_model(message.metadata),
         seq=message.seq,
         event_type=message.event_type,
         is_protected=message.is_protected,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app.core.model.conversation import Message, MessageText
-from app.core.text.contents import data_mark
+from app.core.text.contents import data_hash
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.speakers import name_in
 
@@ -104,7 +104,7 @@ def normalised(text: str) -> str:
 
 def _media_mark(part: Part) -> str:
     url = part.get("url")
-    return f"media:{hashlib.sha256(str(url).encode()).hexdigest() if url else data_mark(part)}"
+    return f"media:{hashlib.sha256(str(url).encode()).hexdigest() if url else data_hash(part)}"
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from app.core.retrieval.serving import RECALLED_TAG
 from app.core.text.budget import first_fitting
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.token_counts import Estimator, estimate_text
 
 LEAST_HIDDEN_TOKENS: Final = 1_000
@@ -219,6 +219,6 @@ def _rendered_tool(tool: ToolSpec) -> str:
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _weight(rendered: str, estimator: Estimator) -> int:
     return estimate_text(rendered, estimator)

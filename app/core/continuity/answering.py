@@ -13,48 +13,52 @@ from app.core.text.values import Value
 Answer = Literal["right", "wrong", "none"]
 """``wrong``: the context says something else about the same subject than any message does."""
 
-Shared = Mapping[int, tuple[float, int]]
+SharedWords = Mapping[int, tuple[float, int]]
 """For each statement: the weight and the number of the words that it shares with a probe."""
 
-_COVERED: Final = 0.5
+_LEAST_COVERED_SHARE: Final = 0.5
 """A statement with this share of the weight of a probe's words says the same, or is about the same."""
-_LEADING_CUES: Final = 2
-_LEADING_TO_NAMES: Final = 3  # shared words needed for a name: words near a name are fewer and vaguer than near a value
+_FEWEST_SHARED_WORDS: Final = 2
+_FEWEST_SHARED_WORDS_FOR_NAME: Final = (
+    3  # shared words needed for a name: words near a name are fewer and vaguer than near a value
+)
 
 
-def answer(probe: Probe, context: Context, said: Context) -> Answer:
+def answer(probe: Probe, context: Context, earlier_context: Context) -> Answer:
     """The answer of a context to a probe.
 
     Args:
         probe: The question.
         context: The context that is asked.
-        said: What was served before, and the messages themselves: values in these are no contradiction.
+        earlier_context: What was served before, and the messages themselves: values in these are no contradiction.
     """
-    shared = context.shared(probe.cues)
+    shared = context.shared_words(probe.cues)
     if probe.value is not None:
-        return _answer_of_value_probe(probe, probe.value, context, said, shared)
+        return _answer_of_value_probe(probe, probe.value, context, earlier_context, shared)
     if probe.name:
-        return _answer_of_name_probe(probe, context, said, shared)
+        return _answer_of_name_probe(probe, context, earlier_context, shared)
     return "right" if any(_is_covered(probe, weight) for weight, _ in shared.values()) else "none"
 
 
-def is_current(probe: Probe, said: Context) -> bool:
+def is_current(probe: Probe, earlier_context: Context) -> bool:
     """Whether the answer of a probe made from these messages still holds: no later message says something else."""
     if probe.value is None:
-        return answer(probe, said, said) == "right"
-    later = _shared_after(probe.seq, said, said.shared(probe.cues))
-    return not any(True for _ in _rival_values(probe, probe.value, said, later))
+        return answer(probe, earlier_context, earlier_context) == "right"
+    later = _shared_after(probe.seq, earlier_context, earlier_context.shared_words(probe.cues))
+    return not any(True for _ in _rival_values(probe, probe.value, earlier_context, later))
 
 
-def _shared_after(seq: int, context: Context, shared: Shared) -> Shared:
+def _shared_after(seq: int, context: Context, shared: SharedWords) -> SharedWords:
     statements = context.pool.statements
     return {number: found for number, found in shared.items() if (statements[number].seq or 0) > seq}
 
 
-def _answer_of_value_probe(probe: Probe, value: Value, context: Context, said: Context, shared: Shared) -> Answer:
+def _answer_of_value_probe(
+    probe: Probe, value: Value, context: Context, earlier_context: Context, shared: SharedWords
+) -> Answer:
     statements = context.pool.statements
     if probe.names_one_thing:
-        holders = context.holding_whole(value.text)
+        holders = context.holding_text(value.text)
     else:
         about = (number for number, (_, count) in shared.items() if count >= probe.fewest_cues)
         holders = [number for number in about if statements[number].holds(value)]
@@ -63,32 +67,36 @@ def _answer_of_value_probe(probe: Probe, value: Value, context: Context, said: C
         later = _shared_after(last, context, shared)
         return "none" if any(True for _ in _rival_values(probe, value, context, later)) else "right"
     rivals = _rival_values(probe, value, context, shared)
-    known = said.shared(probe.cues)
-    return "wrong" if any(not _is_said_of_subject(other, said, known) for other in rivals) else "none"
+    known = earlier_context.shared_words(probe.cues)
+    return "wrong" if any(not _is_known_of_subject(other, earlier_context, known) for other in rivals) else "none"
 
 
-def _rival_values(probe: Probe, value: Value, context: Context, shared: Shared) -> Iterator[Value]:
+def _rival_values(probe: Probe, value: Value, context: Context, shared: SharedWords) -> Iterator[Value]:
     for number, (weight, count) in shared.items():
         statement = context.pool.statements[number]
-        if count >= _LEADING_CUES and _is_covered(probe, weight):
+        if count >= _FEWEST_SHARED_WORDS and _is_covered(probe, weight):
             others = [one for one in statement.values if (one.kind, one.base) == (value.kind, value.base)]
             yield from [] if others and statement.holds(value) else others
 
 
-def _is_said_of_subject(value: Value, said: Context, known: Shared) -> bool:
-    about = (number for number, (_, count) in known.items() if count >= _LEADING_CUES)
-    return any(said.pool.statements[number].holds(value) for number in about)
+def _is_known_of_subject(value: Value, earlier_context: Context, shared: SharedWords) -> bool:
+    about = (number for number, (_, count) in shared.items() if count >= _FEWEST_SHARED_WORDS)
+    return any(earlier_context.pool.statements[number].holds(value) for number in about)
 
 
-def _answer_of_name_probe(probe: Probe, context: Context, said: Context, shared: Shared) -> Answer:
+def _answer_of_name_probe(probe: Probe, context: Context, earlier_context: Context, shared: SharedWords) -> Answer:
     wanted = stems_of(probe.name)
     statements = context.pool.statements
     about = [number for number, (_, count) in shared.items() if count >= probe.fewest_cues]
     if any(wanted <= statements[number].stems for number in about):
         return "right"
-    known = [statements[number] for number, (_, count) in said.shared(probe.cues).items() if count >= _LEADING_CUES]
+    known = [
+        statements[number]
+        for number, (_, count) in earlier_context.shared_words(probe.cues).items()
+        if count >= _FEWEST_SHARED_WORDS
+    ]
     for number, (weight, count) in shared.items():
-        if count >= _LEADING_TO_NAMES and _is_covered(probe, weight):
+        if count >= _FEWEST_SHARED_WORDS_FOR_NAME and _is_covered(probe, weight):
             for name in statements[number].names:
                 if not any(stems_of(name) <= one.stems | stems_of(one.speaker) for one in known):
                     return "wrong"
@@ -96,4 +104,4 @@ def _answer_of_name_probe(probe: Probe, context: Context, said: Context, shared:
 
 
 def _is_covered(probe: Probe, weight: float) -> bool:
-    return weight >= _COVERED * sum(probe.cues.values())
+    return weight >= _LEAST_COVERED_SHARE * sum(probe.cues.values())

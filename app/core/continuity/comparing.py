@@ -9,7 +9,15 @@ from typing import Any, Final
 
 from app.core.continuity.answering import Answer, answer, is_current
 from app.core.continuity.probes import Probe, probes_of
-from app.core.continuity.statements import Context, Pool, newest, of_block, of_messages, sample, stored_block
+from app.core.continuity.statements import (
+    Context,
+    StatementPool,
+    block_statements,
+    message_statements,
+    newest_messages,
+    sampled_messages,
+    stored_block_statements,
+)
 from app.core.model.anchors import FoundAnchor
 from app.core.model.continuity import Answered, Continuity, ProbeKind
 from app.core.model.conversation import Layout, Message
@@ -18,7 +26,7 @@ from app.core.reading.labels import PHRASES
 from app.core.text.language import detect, differs
 from app.core.validation.asking import MOST_LOST
 
-_FEWEST: Final = 2  # a mood counts if it is recognised in so many messages
+_FEWEST_MESSAGES_OF_MOOD: Final = 2  # a mood counts if it is recognised in so many messages
 _MOST_CHARACTERS: Final = 6_000
 _MOODS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (FRUSTRATION, "frustrated"),
@@ -62,16 +70,16 @@ class Exam:
             anchors: The active anchors of the stretch.
         """
         self._span: Final = tuple(span)
-        self._pool: Final = Pool()
-        folded = of_messages(sample(span))
+        self._pool: Final = StatementPool()
+        folded = message_statements(sampled_messages(span))
         stretch = self._pool.add(folded)
-        self._later: Final = self._pool.add(of_messages(newest(later)))
-        earlier = self._pool.add(stored_block(block)) if block else range(0)
-        self._said: Final = Context(self._pool, earlier, stretch, self._later)
+        self._later: Final = self._pool.add(message_statements(newest_messages(later)))
+        earlier = self._pool.add(stored_block_statements(block)) if block else range(0)
+        self._context_before: Final = Context(self._pool, earlier, stretch, self._later)
         seqs = {message.seq for message in span}
         found = probes_of(folded, [one for one in anchors if one.seq in seqs], self._pool)
         once = {(one.kind, one.seq, one.answer or one.sentence): one for one in found}
-        self.probes: Final = tuple(one for one in once.values() if is_current(one, self._said))
+        self.probes: Final = tuple(one for one in once.values() if is_current(one, self._context_before))
 
     def compare(self, state: Mapping[str, Any], layout: Layout, *, probes: Sequence[Probe] | None = None) -> Comparison:
         """Compare with the context that is served now.
@@ -81,16 +89,16 @@ class Exam:
             layout: The anchors and digests served with it, and which messages are held.
             probes: Other probes than its own, for a control.
         """
-        asked = self.probes if probes is None else probes
+        asked_probes = self.probes if probes is None else probes
         held = frozenset(layout.held)
-        block = self._pool.add(of_block(state, layout))
-        kept = self._pool.add(of_messages([one for one in self._span if one.seq in held]))
+        block = self._pool.add(block_statements(state, layout))
+        kept = self._pool.add(message_statements([one for one in self._span if one.seq in held]))
         now = Context(self._pool, block, kept, self._later)
-        answers = [(probe, answer(probe, now, self._said)) for probe in asked]
+        answers = [(probe, answer(probe, now, self._context_before)) for probe in asked_probes]
         lost = {(probe.seq, probe.sentence): None for probe, given in answers if given != "right"}
-        told = " ".join(self._pool.statements[number].text for number in block)
+        block_text = " ".join(self._pool.statements[number].text for number in block)
         return Comparison(
-            continuity=Continuity(kinds=_counts_by_kind(answers), tone=tone_kept(self._span, told)),
+            continuity=Continuity(kinds=_counts_by_kind(answers), tone=tone_kept(self._span, block_text)),
             lost=tuple(lost)[:MOST_LOST],
         )
 
@@ -103,23 +111,25 @@ def _counts_by_kind(answers: Sequence[tuple[Probe, Answer]]) -> dict[ProbeKind, 
     return counts
 
 
-def tone_kept(span: Sequence[Message], told: str) -> float | None:
-    """How much of the tone of a stretch ``told`` keeps, from 0 to 1: the share of its language and its moods.
+def tone_kept(span: Sequence[Message], summary: str) -> float | None:
+    """How much of the tone of a stretch ``summary`` keeps, from 0 to 1: the share of its language and its moods.
 
-    A mood is kept if ``told`` has a word for it or a word that expresses it; how well is not measured.
+    A mood is kept if ``summary`` has a word for it or a word that expresses it; how well is not measured.
 
     Returns:
         ``None`` if neither a language nor a mood is recognised in the stretch.
     """
-    texts = [one.content for one in sample(span, _MOST_CHARACTERS) if one.role == "user" and not one.is_command]
+    texts = [
+        one.content for one in sampled_messages(span, _MOST_CHARACTERS) if one.role == "user" and not one.is_command
+    ]
     spoken = "\n".join(texts)[:_MOST_CHARACTERS]
-    told = told[:_MOST_CHARACTERS]
-    checks = [told.strip() != "" and not differs(told, spoken)] if detect(spoken) else []
+    summary = summary[:_MOST_CHARACTERS]
+    checks = [summary.strip() != "" and not differs(summary, spoken)] if detect(spoken) else []
     for pattern, name in _MOODS:
-        if sum(bool(pattern.search(text[:_MOST_CHARACTERS])) for text in texts) >= _FEWEST:
-            checks.append(bool(pattern.search(told)) or _is_named(name, told))
+        if sum(bool(pattern.search(text[:_MOST_CHARACTERS])) for text in texts) >= _FEWEST_MESSAGES_OF_MOOD:
+            checks.append(bool(pattern.search(summary)) or _names_mood(name, summary))
     return round(sum(checks) / len(checks), 4) if checks else None
 
 
-def _is_named(name: str, told: str) -> bool:
-    return any(str(getattr(known, name)).casefold() in told.casefold() for known in PHRASES.values())
+def _names_mood(name: str, text: str) -> bool:
+    return any(str(getattr(known, name)).casefold() in text.casefold() for known in PHRASES.values())

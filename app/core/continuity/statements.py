@@ -20,7 +20,7 @@ from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.speakers import labels_of, name_in
-from app.core.text.values import NAMING, Given, Value, values
+from app.core.text.values import NAMING_KINDS, Value, ValueIndex, values
 from app.core.validation.dates import text_with_dates
 
 MOST_CHARACTERS: Final = 40_000
@@ -31,7 +31,7 @@ _SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九�
 
 
 @dataclass(frozen=True)
-class Statement:
+class ContextStatement:
     """One sentence of a context."""
 
     text: str
@@ -61,13 +61,13 @@ class Statement:
 
     def holds(self, value: Value) -> bool:
         """Whether it contains a value in any form; a path or a URL has to be there as a whole."""
-        if value.kind in NAMING:
+        if value.kind in NAMING_KINDS:
             return value.text.casefold() in self.text.casefold()
         return self._given_values.holds(value)
 
     @cached_property
-    def _given_values(self) -> Given:
-        given = Given()
+    def _given_values(self) -> ValueIndex:
+        given = ValueIndex()
         given.add(1, self.text, self.at)
         return given
 
@@ -77,12 +77,12 @@ class Statement:
         return tuple(dict.fromkeys(one.text.lower() for one in find_identifiers(self.text) if one.kind == "name"))
 
 
-def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
+def message_statements(messages: Sequence[Message]) -> tuple[ContextStatement, ...]:
     """The statements of messages, with days added to "yesterday"; commands, erased and replaced messages have none."""
     served = [one for one in messages if not one.is_command and one.status not in {"erased", "superseded"}]
     labels = labels_of([(one.role, one.content) for one in served])
     return tuple(
-        Statement(
+        ContextStatement(
             text_with_dates(text[:_LONGEST_SENTENCE], [message], may_append_day=False),
             message.created_at,
             message.seq,
@@ -94,42 +94,44 @@ def of_messages(messages: Sequence[Message]) -> tuple[Statement, ...]:
     )
 
 
-def of_block(state: Mapping[str, Any], layout: Layout) -> tuple[Statement, ...]:
+def block_statements(state: Mapping[str, Any], layout: Layout) -> tuple[ContextStatement, ...]:
     """The statements of a state block: of its entries, anchors and digests."""
     lines = [*texts_of(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
     left, found = MOST_CHARACTERS, []
     for line in lines:
         if left <= 0:
             break
-        found += [Statement(text[:_LONGEST_SENTENCE]) for text in sentences(line[:left]) if not text.startswith("<")]
+        found += [
+            ContextStatement(text[:_LONGEST_SENTENCE]) for text in sentences(line[:left]) if not text.startswith("<")
+        ]
         left -= len(line)
     return tuple(found)
 
 
-def stored_block(layout: Layout) -> tuple[Statement, ...]:
+def stored_block_statements(layout: Layout) -> tuple[ContextStatement, ...]:
     """The statements of a stored state block."""
-    return of_block(json.loads(layout.text) if layout.text else {}, layout)
+    return block_statements(json.loads(layout.text) if layout.text else {}, layout)
 
 
-def sample(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
+def sampled_messages(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
     """Every n-th message, so that all together have about ``most`` characters; this bounds the work."""
     length = sum(max(message.byte_length, len(message.content)) for message in messages)
     return tuple(messages[:: max(1, math.ceil(length / most))])
 
 
-def newest(messages: Sequence[Message]) -> tuple[Message, ...]:
+def newest_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The last messages, as many as have at most ``MOST_CHARACTERS`` together."""
     return tuple(first_fitting(reversed(messages), MOST_CHARACTERS, lambda message: len(message.content)))[::-1]
 
 
-class Pool:
+class StatementPool:
     """The numbered statements of several contexts, which can be looked up by their words."""
 
     def __init__(self) -> None:
-        self.statements: Final[list[Statement]] = []
+        self.statements: Final[list[ContextStatement]] = []
         self._with_stem: Final[defaultdict[str, list[int]]] = defaultdict(list)
 
-    def add(self, statements: Sequence[Statement]) -> range:
+    def add(self, statements: Sequence[ContextStatement]) -> range:
         """Add statements; returns their numbers."""
         first = len(self.statements)
         for number, statement in enumerate(statements, start=first):
@@ -150,16 +152,16 @@ class Pool:
 class Context:
     """The statements of a pool that one context serves."""
 
-    def __init__(self, pool: Pool, *parts: range) -> None:
+    def __init__(self, pool: StatementPool, *parts: range) -> None:
         self.pool: Final = pool
         self._served: Final = frozenset(number for part in parts for number in part)
 
-    def holding_whole(self, text: str) -> list[int]:
+    def holding_text(self, text: str) -> list[int]:
         """The numbers of the statements that contain a text as it is, in small or capital letters."""
         wanted = text.casefold()
         return [number for number in self._served if wanted in self.pool.statements[number].text.casefold()]
 
-    def shared(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
+    def shared_words(self, cues: Mapping[str, float]) -> dict[int, tuple[float, int]]:
         """Each statement with any of these words, by its number: the sum of their weights, and their count."""
         weights: defaultdict[int, float] = defaultdict(float)
         counts: Counter[int] = Counter()

@@ -166,17 +166,17 @@ class Demand:
         return self.hit_rate if self.measured >= MEASURED else None
 
 
-def uses_to_pay(prices: CachePrices, hours: float, hit_rate: float, *, stands: bool = False) -> float:
+def uses_to_pay(prices: CachePrices, hours: float, hit_rate: float, *, exists: bool = False) -> float:
     """How many uses within its life a cache needs to cost less than none; ``inf`` where it never does.
 
     Args:
         prices: The prices of one token.
         hours: How long it is to live.
         hit_rate: The share of its tokens that the provider would have cached by itself.
-        stands: Whether the cache exists already, so that only its storage is paid.
+        exists: Whether the cache exists already, so that only its storage is paid.
     """
     saved = (1 - hit_rate) * (prices.input - prices.cached)
-    paid = (0.0 if stands else prices.input) + prices.storage * hours
+    paid = (0.0 if exists else prices.input) + prices.storage * hours
     return paid / saved if saved > 0 else math.inf
 
 
@@ -225,29 +225,29 @@ def decide(
         minimum: The fewest tokens that the provider caches, as far as that is known by now.
         tokens: The tokens of the prefix, by the provider's count where there is one.
     """
-    stands = life is not None and life.serves(now)
+    exists = life is not None and life.serves(now)
     if caching.mode == "off":
         return Decision(verdict="off")
-    if not stands and tokens < minimum:
+    if not exists and tokens < minimum:
         return Decision(verdict="too_small")
-    if stands and life is not None and not life.ends_soon(now):
+    if exists and life is not None and not life.ends_soon(now):
         return Decision(verdict="alive")
     if caching.mode == "always":
-        return Decision(verdict="always", step="renew" if stands else "make")
-    return _decision_by_prices(caching, terms.prices(tokens, now.date()), demand, now, stands=stands)
+        return Decision(verdict="always", step="renew" if exists else "make")
+    return _decision_by_prices(caching, terms.prices(tokens, now.date()), demand, now, exists=exists)
 
 
 def _decision_by_prices(
-    caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, stands: bool
+    caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, exists: bool
 ) -> Decision:
     hit_rate = demand.known_hit_rate
     if prices is None or hit_rate is None:
         return Decision(verdict="price_unknown" if prices is None else "hit_rate_unknown")
     hours = caching.ttl / timedelta(hours=1)
-    needed, expected = uses_to_pay(prices, hours, hit_rate, stands=stands), demand.rate_at(now) * hours
+    needed, expected = uses_to_pay(prices, hours, hit_rate, exists=exists), demand.rate_at(now) * hours
     if expected <= needed:
         return Decision(verdict="does_not_pay")
-    return Decision(verdict="pays", step="renew" if stands else "make")
+    return Decision(verdict="pays", step="renew" if exists else "make")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

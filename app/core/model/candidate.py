@@ -41,7 +41,7 @@ class AnchorProposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptWord:
+class AnchorAnswer:
     """What the model says about an anchor that was shown to it."""
 
     id: str
@@ -59,7 +59,7 @@ class Candidate:
     """Narrative fields that have a text."""
     dropped: tuple[CandidateDrop, ...] = ()
     anchors: tuple[AnchorProposal, ...] = ()
-    kept: tuple[KeptWord, ...] = ()
+    kept: tuple[AnchorAnswer, ...] = ()
     """The model's word on each anchor that was shown to it."""
     digests: tuple[SegmentDigest, ...] = ()
     """Digests of the request's segments. Missing ones are made by code."""

@@ -83,8 +83,8 @@ class Claim:
         entry = f"{self.target} ({self.text})" if self.text else self.target
         if self.kind == "dropped":
             return f"{entry} may go, as untrue, settled or useless now"
-        told = f"{self.by} ({self.by_text})" if self.by else f'"{self.by_text}"'
-        return f"{entry} may go, as {successor or told} takes its place"
+        replacement_text = f"{self.by} ({self.by_text})" if self.by else f'"{self.by_text}"'
+        return f"{entry} may go, as {successor or replacement_text} takes its place"
 
 
 _BECOMES: Final[Mapping[ClaimedStatus, str]] = {

@@ -55,9 +55,9 @@ def embeddable(text: str) -> str:
 
     It is empty if the text says nothing.
     """
-    told = " ".join(unicodedata.normalize("NFC", text[:_CHARACTERS]).split())
-    tokens = estimate_text(told)
-    return told if tokens <= EMBEDDED_TOKENS else told[: len(told) * EMBEDDED_TOKENS // tokens].rstrip()
+    composed = " ".join(unicodedata.normalize("NFC", text[:_CHARACTERS]).split())
+    tokens = estimate_text(composed)
+    return composed if tokens <= EMBEDDED_TOKENS else composed[: len(composed) * EMBEDDED_TOKENS // tokens].rstrip()
 
 
 def hash_of(text: str) -> bytes:

@@ -337,7 +337,7 @@ class CacheTooSmallError(ModelUnavailableError):
         self.minimum = minimum
 
 
-def told_reason(reason: str | None) -> str:
+def full_reason(reason: str | None) -> str:
     """A reason word; for a lasting reason, followed by what has to be changed."""
     remedy = REMEDIES.get(reason or "")
     return f"{reason}: {remedy}" if remedy else str(reason)

@@ -50,8 +50,8 @@ def figure_labels(catalogue: Catalogue, figures: Mapping[str, Any]) -> dict[str,
 def _label(catalogue: Catalogue, path: str) -> str:
     if path.startswith(_LATENCY) and path.count(".") > 1:
         what, figure = path.removeprefix(_LATENCY).split(".", 1)
-        said = {"what": catalogue.word("stats.latency", what), "figure": catalogue.word("stats.latency", figure)}
-        return catalogue.text("stats.latency.line", **said)
+        words = {"what": catalogue.word("stats.latency", what), "figure": catalogue.word("stats.latency", figure)}
+        return catalogue.text("stats.latency.line", **words)
     key = f"stats.{_LEVELS.sub('', path)}"
     return catalogue.text(key) if catalogue.has(key) else ""
 

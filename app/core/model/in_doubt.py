@@ -24,7 +24,7 @@ PARAGRAPH: Final = "\n\n"
 _FRAMES: Final = tuple(f"{PARAGRAPH}{words}: " for words in _EARLIER.values())
 
 
-def marked(entries: Sequence[StateEntry]) -> list[str]:
+def with_doubt_marks(entries: Sequence[StateEntry]) -> list[str]:
     """The texts of entries as they are served. An entry in doubt says so in its own language.
 
     If an entry is too short to know its language, it is marked in that of all entries together.
@@ -38,13 +38,13 @@ def marked(entries: Sequence[StateEntry]) -> list[str]:
     ]
 
 
-def unmarked(text: str) -> tuple[str, bool]:
+def without_doubt_mark(text: str) -> tuple[str, bool]:
     """A served text as it was before it was marked, and whether it is in doubt."""
     mark = next((one for one in _MARKS if text.endswith(one)), "")
     return text.removesuffix(mark), bool(mark)
 
 
-def told_and_earlier(text: str) -> tuple[str, str]:
+def own_and_earlier_text(text: str) -> tuple[str, str]:
     """A state in one text, split into its own sentences and the last paragraph of earlier ones, without its mark."""
     served = f"{PARAGRAPH}{text}"
     found = ((served.find(frame), frame) for frame in _FRAMES if frame in served)

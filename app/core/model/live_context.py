@@ -32,7 +32,7 @@ def sent_of(conversation: Conversation) -> Sent:
     )
 
 
-def live_after(present: Conversation, sent: Sent, said: LiveContext) -> LiveContext | None:
+def live_after(present: Conversation, sent: Sent, response: LiveContext) -> LiveContext | None:
     """The live context after the model's reply is stored as message ``said.through_seq``.
 
     The response becomes the live context only if it holds the same as the history up to that message: since the request
@@ -46,5 +46,5 @@ def live_after(present: Conversation, sent: Sent, said: LiveContext) -> LiveCont
         or present.live != sent.live
         or present.file_bytes != sent.file_bytes
     )
-    has_gap = said.through_seq != sent.through_seq + 1
-    return present.live if is_stale or has_gap else said
+    has_gap = response.through_seq != sent.through_seq + 1
+    return present.live if is_stale or has_gap else response

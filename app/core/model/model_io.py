@@ -176,7 +176,7 @@ class ContextMessage:
     content: str
     parts: tuple[Part, ...] = ()
     name: str = ""
-    """The name of the person who says it, if one of several (``labels.told_name``). The content does not repeat it."""
+    """The name of the person who says it, if one of several (``labels.name_for_model``); it is not in the content."""
     seq: int | None = None
     event_type: str | None = field(default=None, compare=False)
     """The event type of the stored message. No model is sent it."""

@@ -17,7 +17,7 @@ STARTED: Final = "compaction.started"
 APPLIED: Final = "compaction.applied"
 UNCHANGED: Final[Mapping[str, NotificationLevel]] = {"compaction.skipped": "info", "compaction.failed": "warning"}
 """Events of compactions that changed nothing, with the level of their notification."""
-TOLD_OF: Final = frozenset({STARTED, APPLIED, *UNCHANGED})
+NOTIFIED_EVENT_TYPES: Final = frozenset({STARTED, APPLIED, *UNCHANGED})
 """The types of events that may have a notification."""
 
 _KINDS: Final[Mapping[str, str]] = {
@@ -84,11 +84,11 @@ def _reason(trigger: str, policy: CompactionPolicy, say: Catalogue) -> str:
 
 
 def _messages_and_savings(data: Mapping[str, Any], say: Catalogue) -> str:
-    told = [say.text("summary.messages", count=_number(data, "messages_covered"))]
+    phrases = [say.text("summary.messages", count=_number(data, "messages_covered"))]
     saved = _number(data, "tokens_before") - _number(data, "tokens_after")
     if data.get("tokens_after") is not None and saved > 0:
-        told.append(say.text("summary.saved", count=saved))
-    return ", ".join(told)
+        phrases.append(say.text("summary.saved", count=saved))
+    return ", ".join(phrases)
 
 
 def _number(data: Mapping[str, Any], name: str) -> int:

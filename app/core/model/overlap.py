@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.text.parts import OF_TOOLS, Part, own_parts
+from app.core.text.parts import TOOL_PART_TYPES, Part, own_parts
 from app.core.text.words import stems
 
 _ENOUGH: Final = 0.3  # share of a text's weight; two texts on one topic share less by chance
@@ -66,9 +66,9 @@ def text_with_parts(content: str, parts: Sequence[Part]) -> str:
 
 
 def _part_text(part: Part) -> str:
-    is_tool = part.get("type") in OF_TOOLS
-    told = part.get("text") or part.get("content") or part.get("arguments") or ""
-    if not isinstance(told, str):
-        told = json.dumps(told, ensure_ascii=False, default=str) if is_tool else ""
+    is_tool = part.get("type") in TOOL_PART_TYPES
+    text = part.get("text") or part.get("content") or part.get("arguments") or ""
+    if not isinstance(text, str):
+        text = json.dumps(text, ensure_ascii=False, default=str) if is_tool else ""
     name = part.get("name")
-    return f"{name} {told}" if is_tool and isinstance(name, str) else told
+    return f"{name} {text}" if is_tool and isinstance(name, str) else text

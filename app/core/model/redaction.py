@@ -136,9 +136,9 @@ def _redacted_under_key(key: str, item: Any, depth: int) -> Any:
     if isinstance(item, str) and names_secret(key):
         return _redacted_assignment(f'{key}: "', item, '"', otherwise=redact)
     if isinstance(item, int | float) and not isinstance(item, bool) and names_secret(key):
-        told = str(item)
-        redacted = _redacted_assignment(f"{key}: ", told, "", otherwise=str)
-        return item if redacted == told else redacted
+        written = str(item)
+        redacted = _redacted_assignment(f"{key}: ", written, "", otherwise=str)
+        return item if redacted == written else redacted
     return _redacted_value(item, depth + 1)
 
 

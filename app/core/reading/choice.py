@@ -12,18 +12,20 @@ from app.core.reading.scoring import Worth
 from app.core.text.budget import Budget, best_first
 from app.core.text.token_counts import least_tokens
 
-WORTH_A_PLACE: Final = 0.8
+LEAST_CHOSEN_WORTH: Final = 0.8
 """The least worth of a text that is chosen; others are left out, however much room there is."""
 
-_SAME: Final = 0.7  # the shared part of the smaller text's words by which two texts say the same
-_DAMPED: Final = 0.9
-_CHARACTERS: Final = 4  # the approximate characters of a token
-_STALE: Final = 0.6  # a text's worth falls if a larger share of its words was already said, so that news comes first
-_CROWDED: Final = 1.0  # share of its worth that a text loses when its kind fills the room
-_CROWDED_RULES: Final = 0.6  # the same for rules and limits
-_MOST_CROWDED: Final = 0.6  # the most that it loses
-_SMALLEST: Final = 8  # tokens; with less room nothing is worth trying
-_FRAME: Final = 3  # the fewest tokens of a speaker's name and the marks of a list
+_REPEATED_SHARE: Final = 0.7  # the shared part of the smaller text's words by which two texts say the same
+_DAMPING_EXPONENT: Final = 0.9
+_CHARACTERS_PER_TOKEN: Final = 4  # the approximate characters of a token
+_STALE_SHARE: Final = (
+    0.6  # a text's worth falls if a larger share of its words was already said, so that news comes first
+)
+_CROWDING_LOSS: Final = 1.0  # share of its worth that a text loses when its kind fills the room
+_CROWDING_LOSS_OF_RULES: Final = 0.6  # the same for rules and limits
+_MOST_CROWDING_LOSS: Final = 0.6  # the most that it loses
+_FEWEST_TOKENS_TO_TRY: Final = 8  # tokens; with less room nothing is worth trying
+_FEWEST_FRAME_TOKENS: Final = 3  # the fewest tokens of a speaker's name and the marks of a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class Option:
     """Its tokens as an item of a list; computed only if it may be kept."""
 
 
-class Told:
+class KeptTexts:
     """The texts kept so far, as words, for telling repetition from news, and the exact values in them."""
 
     def __init__(self, texts: Iterable[Collection[str]] = (), values: Iterable[str] = ()) -> None:
@@ -63,9 +65,9 @@ class Told:
         self._texts.append(frozenset(stems))
         self.values.update(values)
 
-    def with_all(self, options: Iterable[Option]) -> Told:
+    def with_all(self, options: Iterable[Option]) -> KeptTexts:
         """A copy to which these options are added."""
-        after = Told(self._texts, self.values)
+        after = KeptTexts(self._texts, self.values)
         after.kinds.update(self.kinds)
         for option in options:
             after.take(option)
@@ -76,7 +78,7 @@ class Told:
         if not self._texts:
             return False
         shared = Counter(chain.from_iterable(self._postings[stem] for stem in stems if stem in self._postings))
-        least = _SAME * len(stems)
+        least = _REPEATED_SHARE * len(stems)
         alike = [number for number, count in shared.items() if count >= least]
         exact = {stem for stem in stems if any(character.isdigit() for character in stem)} if alike else ()
         return any(self._texts[number].issuperset(exact) for number in alike)
@@ -89,47 +91,54 @@ class Told:
         """The worth of what an option adds to the kept texts; it only falls while more is kept."""
         news = sum(worth for value, worth in option.worth.values.items() if value not in self.values)
         stale = self.share(option.stems)
-        return news + option.worth.rest * (1.2 - stale if stale > _STALE and option.worth.rest > 0 else 1.0)
+        return news + option.worth.words_worth * (
+            1.2 - stale if stale > _STALE_SHARE and option.worth.words_worth > 0 else 1.0
+        )
 
-    def crowding(self, option: Option, room: int) -> float:
+    def crowding(self, option: Option, token_limit: int) -> float:
         """The factor, for balance, to which an option's worth falls if much of its kind is already kept.
 
         A further rule binds nearly as much as the first.
         """
-        crowded = _CROWDED_RULES if option.worth.about in {"rule", "limit"} else _CROWDED
-        return 1.0 - min(_MOST_CROWDED, crowded * self.kinds[option.worth.about] / (_CHARACTERS * max(room, 1)))
+        crowded = _CROWDING_LOSS_OF_RULES if option.worth.about in {"rule", "limit"} else _CROWDING_LOSS
+        return 1.0 - min(
+            _MOST_CROWDING_LOSS,
+            crowded * self.kinds[option.worth.about] / (_CHARACTERS_PER_TOKEN * max(token_limit, 1)),
+        )
 
 
 def may_be_chosen(worth: Worth) -> bool:
     """Whether an option of that worth can be chosen at all; its worth never rises as others are chosen."""
-    return bool(worth.values) or worth.total >= WORTH_A_PLACE
+    return bool(worth.values) or worth.total >= LEAST_CHOSEN_WORTH
 
 
-def choose(options: Sequence[Option], *, room: int, told: Told, at_least_one: bool = False) -> list[Option]:
-    """The options that tell most per token and fit into ``room`` tokens together, in their order.
+def choose(
+    options: Sequence[Option], *, token_limit: int, kept_texts: KeptTexts, at_least_one: bool = False
+) -> list[Option]:
+    """The options that tell most per token and fit into ``token_limit`` tokens together, in their order.
 
     Options that are worth too little, or only repeat, are left out. With ``at_least_one``, one with an exact value is
-    taken even if none is worth a place. The chosen options are added to ``told``.
+    taken even if none is worth a place. The chosen options are added to ``kept_texts``.
     """
     chosen: list[Option] = []
-    budget = Budget(room)
+    budget = Budget(token_limit)
 
     def worth_by_now(option: Option) -> float | None:
-        worth = told.worth(option)
-        if worth < WORTH_A_PLACE and not (at_least_one and not chosen and option.worth.values):
+        worth = kept_texts.worth(option)
+        if worth < LEAST_CHOSEN_WORTH and not (at_least_one and not chosen and option.worth.values):
             return None
-        return per_token(worth * told.crowding(option, room), option)
+        return per_token(worth * kept_texts.crowding(option, token_limit), option)
 
     for option in best_first(options, worth_by_now, lambda option: option.key):
-        if budget.left < _SMALLEST:
+        if budget.remaining < _FEWEST_TOKENS_TO_TRY:
             break
-        may_fit = _FRAME + least_tokens(option.size) <= budget.left
-        if may_fit and not told.repeats(option.stems) and budget.takes(option.cost()):
+        may_fit = _FEWEST_FRAME_TOKENS + least_tokens(option.size) <= budget.remaining
+        if may_fit and not kept_texts.repeats(option.stems) and budget.takes(option.cost()):
             chosen.append(option)
-            told.take(option)
+            kept_texts.take(option)
     return sorted(chosen, key=lambda option: option.key)
 
 
 def per_token(worth: float, option: Option) -> float:
     """Worth per token, damped so that one informative long sentence beats two empty short ones."""
-    return worth / (12 + option.size / _CHARACTERS) ** _DAMPED if worth > 0 else worth
+    return worth / (12 + option.size / _CHARACTERS_PER_TOKEN) ** _DAMPING_EXPONENT if worth > 0 else worth

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 from app.core.text.corrected import correction_in
-from app.core.text.cued import SAID
-from app.core.text.cued import Cue as Said
+from app.core.text.cued import CUE_INDEX, CuePatterns
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized
@@ -20,9 +19,11 @@ Cue = Literal[
 ]  # fmt: skip
 
 
-PATTERNS: Final[Mapping[Cue, Said]] = {cue: Said([alternatives("cues", cue)]) for cue in get_args(Cue)}
+CUE_PATTERNS: Final[Mapping[Cue, CuePatterns]] = {
+    cue: CuePatterns([alternatives("cues", cue)]) for cue in get_args(Cue)
+}
 
-WEIGHTS: Final[Mapping[Cue, float]] = {
+CUE_WEIGHTS: Final[Mapping[Cue, float]] = {
     "correction": 1.2,
     "update": 2.0,
     "decision": 2.8,
@@ -59,7 +60,7 @@ ACCEPTANCE: Final = compiled(rf"^\W*(?:{alternatives('talk', 'acceptance')})\b",
 REJECTION: Final = compiled(rf"^\W*(?:{alternatives('talk', 'rejection')})", re.IGNORECASE)
 PROPOSAL: Final = compiled(rf"\b(?:{alternatives('talk', 'proposal')})\b", re.IGNORECASE)
 NON_ANSWER: Final = compiled(rf"\b(?:{alternatives('talk', 'non_answer')})(?!\w)", re.IGNORECASE)
-STYLE_WISH: Final = Said(
+STYLE_WISH: Final = CuePatterns(
     rf"\b(?:{alternatives('talk', 'style_wish', [one])})\b" for one in languages() if one.talk.style_wish
 )
 FRUSTRATION: Final = compiled(rf"\b(?:{alternatives('talk', 'frustration')})\b|😠|😡|🤬|😤", re.IGNORECASE)
@@ -86,6 +87,10 @@ READING_TOOL: Final = compiled(
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = sentence.replace("\u2019", "'")
-    possible = SAID.may_match_text(sentence)
+    possible_cues = CUE_INDEX.may_match_text(sentence)
     texts = (plain, correction_in(plain))
-    return frozenset(cue for cue, said in PATTERNS.items() if said.mask & possible and said.matches(texts, possible))
+    return frozenset(
+        cue
+        for cue, patterns in CUE_PATTERNS.items()
+        if patterns.mask & possible_cues and patterns.matches(texts, possible_cues)
+    )

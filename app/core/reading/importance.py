@@ -1,9 +1,9 @@
 """How likely a sentence is worth remembering: a logistic regression over a few plain features.
 
 ``python -m bench.summarizer_fit`` fits it on what careful readers would keep of a conversation, and on what later
-questions need, and prints ``WEIGHTS``. The features name no topic. The only lists of words that they need are those for
-the other side ("you"), of pronouns that point back, and of relative times. Example: "We moved to Basel last Friday." as
-the answer to a question is likelier to be kept than "That sounds great, you can be proud!".
+questions need, and prints ``LIKELIHOOD_WEIGHTS``. The features name no topic. The only lists of words that they need
+are those for the other side ("you"), of pronouns that point back, and of relative times. Example: "We moved to Basel
+last Friday." as the answer to a question is likelier to be kept than "That sounds great, you can be proud!".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from app.core.reading.passages import Passage
 from app.core.reading.sentence import TRAITS, Sentence
 
-WEIGHTS: Final[Mapping[str, float]] = {
+LIKELIHOOD_WEIGHTS: Final[Mapping[str, float]] = {
     "constant": -2.554,
     "content": 0.638,
     "name": 0.729,
@@ -36,7 +36,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "listed": -1.95,
     "pasted": -0.552,
 }
-STANDING: Final[Mapping[str, float]] = {
+STANDALONE_WEIGHTS: Final[Mapping[str, float]] = {
     "constant": -0.489,
     "name": 1.031,
     "unresolved": -2.959,
@@ -48,8 +48,8 @@ STANDING: Final[Mapping[str, float]] = {
 would keep."""
 FEATURES: Final = (*TRAITS, "new", "question", "reply", "alone", "sentences", "assistant", "listed", "pasted")
 """The names of all features, in order."""
-_LIKELIEST: Final = 30.0  # the largest logarithm of odds, so that its exponential stays a normal number
-_USUAL: Final = math.log(3)
+_LARGEST_LOGARITHM: Final = 30.0  # the largest logarithm of odds, so that its exponential stays a normal number
+_ASSUMED_SENTENCE_COUNT: Final = math.log(3)
 """The assumed feature ``sentences`` (three) for the message of an entry, whose conversation is not available."""
 
 
@@ -68,23 +68,23 @@ def features(passages: Sequence[Passage]) -> Iterator[Sequence[float]]:
     * ``pleasantry``: 1 when it begins with thanks, praise or a greeting.
     """
     sentences = Counter(passage.seq for passage in passages)
-    said: set[str] = set()
-    before: Passage | None = None
+    earlier_stems: set[str] = set()
+    previous: Passage | None = None
     for passage in passages:
-        content, beside = passage.content, sentences[passage.seq]
+        content, sentence_count = passage.content, sentences[passage.seq]
         yield (
             *passage.traits,
-            len(content - said) / max(len(content), 1),
+            len(content - earlier_stems) / max(len(content), 1),
             float(passage.is_question),
-            float(before is not None and before.seq == passage.seq - 1 and before.is_question),
-            float(beside == 1),
-            math.log(beside),
+            float(previous is not None and previous.seq == passage.seq - 1 and previous.is_question),
+            float(sentence_count == 1),
+            math.log(sentence_count),
             float(passage.role == "assistant" and not passage.is_named),
             float(passage.is_listed),
             float(passage.is_pasted),
         )
-        said |= content
-        before = passage
+        earlier_stems |= content
+        previous = passage
 
 
 class Ratings(NamedTuple):
@@ -92,32 +92,32 @@ class Ratings(NamedTuple):
 
     likely: Sequence[float]
     """How likely the passage is worth remembering, from 0 to 1."""
-    standing: Sequence[float]
+    standalone: Sequence[float]
     """How likely the passage, if worth remembering, is understood without what was said before it."""
 
 
-def rated(passages: Sequence[Passage]) -> Ratings:
+def ratings_of(passages: Sequence[Passage]) -> Ratings:
     """Rate the passages of a span."""
     found = list(features(passages))
-    likely, standing = _weights_in_order(WEIGHTS), _weights_in_order(STANDING)
-    return Ratings([_likelihood(likely, one) for one in found], [_likelihood(standing, one) for one in found])
+    likely, standalone = _weights_in_order(LIKELIHOOD_WEIGHTS), _weights_in_order(STANDALONE_WEIGHTS)
+    return Ratings([_likelihood(likely, one) for one in found], [_likelihood(standalone, one) for one in found])
 
 
-def likelihood_of_entry(said: Sentence, *, answers: bool, by_assistant: bool) -> float:
+def likelihood_of_entry(sentence: Sentence, *, answers: bool, by_assistant: bool) -> float:
     """How likely an entry of a state is worth remembering, by its words alone.
 
     Args:
-        said: The sentence, without its speaker.
+        sentence: The sentence, without its speaker.
         answers: Whether the question that it answers stands before it.
         by_assistant: Whether an assistant said it.
     """
-    alone = (1.0, 0.0, float(answers), 0.0, _USUAL, float(by_assistant), 0.0, 0.0)
-    return _likelihood(_weights_in_order(WEIGHTS), (*said.traits, *alone))
+    other_features = (1.0, 0.0, float(answers), 0.0, _ASSUMED_SENTENCE_COUNT, float(by_assistant), 0.0, 0.0)
+    return _likelihood(_weights_in_order(LIKELIHOOD_WEIGHTS), (*sentence.traits, *other_features))
 
 
 def _likelihood(weights: Sequence[float], of_one: Sequence[float]) -> float:
     logarithm = sum(map(mul, weights, of_one))
-    return 1 / (1 + math.exp(-max(min(logarithm, _LIKELIEST), -_LIKELIEST)))
+    return 1 / (1 + math.exp(-max(min(logarithm, _LARGEST_LOGARITHM), -_LARGEST_LOGARITHM)))
 
 
 def _weights_in_order(weights: Mapping[str, float]) -> Sequence[float]:

@@ -11,9 +11,9 @@ from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Phrases as Phrases  # noqa: PLC0414 - its readers find it here
 from app.core.text.languages.sections_of_talk import Roles
 from app.core.text.localization.catalogue import CATALOGUES
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.patterns import compiled
-from app.core.text.speakers import name_in, named
+from app.core.text.speakers import name_in, with_speaker_name
 
 _COLONS: Final = compiled("[:：]")
 _PROVIDERS_ROLES: Final = frozenset({"developer", "model"})
@@ -41,21 +41,21 @@ def names_a_role(name: str) -> bool:
     return not _ROLE_NAMES.isdisjoint(map(_plain_name, (name, name.replace(" ", ""), *name.split(" "))))
 
 
-def told_name(metadata: Mapping[str, object]) -> str:
+def name_for_model(metadata: Mapping[str, object]) -> str:
     """The speaker's name that a chat model may be told: without a colon, which would end it, and never a role."""
     name = name_in(metadata)
     return _name_unless_role(name) if name else ""
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _name_unless_role(name: str) -> str:
     plain = " ".join(_COLONS.sub(" ", name).split())
     return "" if names_a_role(plain) or _plain_name(plain) in _PROVIDERS_ROLES else plain
 
 
-def named_by(role: str, text: str, metadata: Mapping[str, object]) -> str:
+def with_name_for_model(role: str, text: str, metadata: Mapping[str, object]) -> str:
     """A user's message with its speaker's name. A model's messages get none: it would begin its next ones likewise."""
-    return named(told_name(metadata), text) if role == "user" else text
+    return with_speaker_name(name_for_model(metadata), text) if role == "user" else text
 
 
 def _plain_name(name: str) -> str:

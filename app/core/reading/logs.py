@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from app.core.reading.tool_data_lines import LINE, Line, is_code_like, line_from_fields, parse_line
+from app.core.reading.tool_data_lines import LONGEST_LINE, DataLine, is_code_like, line_from_fields, parse_line
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.words import words as words_of
@@ -38,30 +38,34 @@ def is_log(text: str) -> bool:
     return len(lines) >= _FEWEST_LINES and sum(is_prose(line) for line in lines) * 2 <= len(lines)
 
 
-def log_lines(text: str) -> Iterator[str | Line]:
+def log_lines(text: str) -> Iterator[str | DataLine]:
     """A log's prose, line by line, with the exact values of all other lines in between, each once."""
-    waiting: list[str] = []
-    told: set[str] = set()
+    pending_values: list[str] = []
+    seen_values: set[str] = set()
     for raw in text.splitlines()[:_MOST_LINES]:
         line = raw.strip()[:_LONGEST_LINE]
         if is_prose(line):
-            yield from _line_of_waiting(waiting)
+            yield from _flushed_line(pending_values)
             yield line
             continue
         if record := _record(line):
-            yield from _line_of_waiting(waiting)
+            yield from _flushed_line(pending_values)
             yield record
             continue
-        new = [value for value in [*_values_with_line_number(line), *_names_in(line)] if value.casefold() not in told]
-        told.update(value.casefold() for value in new)
+        new = [
+            value
+            for value in [*_values_with_line_number(line), *_names_in(line)]
+            if value.casefold() not in seen_values
+        ]
+        seen_values.update(value.casefold() for value in new)
         for value in new:
-            if waiting and len(", ".join([*waiting, value])) > LINE:
-                yield from _line_of_waiting(waiting)
-            waiting.append(value)
-    yield from _line_of_waiting(waiting)
+            if pending_values and len(", ".join([*pending_values, value])) > LONGEST_LINE:
+                yield from _flushed_line(pending_values)
+            pending_values.append(value)
+    yield from _flushed_line(pending_values)
 
 
-def _record(line: str) -> Line | None:
+def _record(line: str) -> DataLine | None:
     """An item of a list with an id, as its values and a few words; ``None`` for any other line."""
     item = _ITEM.match(line)
     if not item or not any(is_code_like(token) for token in _TOKEN.findall(line)):
@@ -125,7 +129,7 @@ def is_prose(line: str) -> bool:
     return _SENTENCE.search(line) is not None
 
 
-def _line_of_waiting(waiting: list[str]) -> Iterator[Line]:
-    if waiting:
-        yield parse_line(", ".join(waiting))
-        waiting.clear()
+def _flushed_line(pending_values: list[str]) -> Iterator[DataLine]:
+    if pending_values:
+        yield parse_line(", ".join(pending_values))
+        pending_values.clear()

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from app.core.model.conversation import Message
 from app.core.reading.cues import READING_TOOL
-from app.core.reading.tool_data_lines import parsed
+from app.core.reading.tool_data_lines import parsed_dump
 from app.core.text.languages.joined import words_of
 from app.core.text.parts import as_text
 from app.core.text.shortening import clip
 
-_LONGEST: Final = 120  # characters; a longer result is data
+_LONGEST_OUTCOME: Final = 120  # characters; a longer result is data
 _ERRORS: Final = tuple(words_of("refusals", "errors"))
 
 Outcomes = Mapping[tuple[int, str], tuple[int, str]]
@@ -25,24 +25,24 @@ Outcomes = Mapping[tuple[int, str], tuple[int, str]]
 def outcomes(messages: Iterable[Message]) -> Outcomes:
     """The outcomes of all calls that change something. Where calls share an id, a result belongs to the newest one."""
     found: dict[tuple[int, str], tuple[int, str]] = {}
-    called: dict[str, int] = {}
+    seq_of_call: dict[str, int] = {}
     for message in messages:
         for part in message.parts:
             if part.get("type") == "tool_call" and not READING_TOOL.match(str(part.get("name"))):
-                called[str(part.get("id"))] = message.seq
-            elif part.get("type") == "tool_result" and (said := _short_outcome(part.get("content", ""))):
-                answered = str(part.get("tool_call_id"))
-                if answered in called:
-                    found[called.pop(answered), answered] = (message.seq, said)
+                seq_of_call[str(part.get("id"))] = message.seq
+            elif part.get("type") == "tool_result" and (outcome := _short_outcome(part.get("content", ""))):
+                call_id = str(part.get("tool_call_id"))
+                if call_id in seq_of_call:
+                    found[seq_of_call.pop(call_id), call_id] = (message.seq, outcome)
     return found
 
 
 def _short_outcome(content: Any) -> str:
     text = as_text(content).strip()
-    data = parsed(text)
+    data = parsed_dump(text)
     if data is not None:
         error = data.get("error") if isinstance(data, Mapping) else None
-        return clip(" ".join(error.split()), _LONGEST) if isinstance(error, str) else ""
+        return clip(" ".join(error.split()), _LONGEST_OUTCOME) if isinstance(error, str) else ""
     if text.startswith(_ERRORS):
-        return clip(text.partition("\n")[0], _LONGEST)
-    return " ".join(text.split()) if len(text) <= _LONGEST and text[:1] not in {"{", "["} else ""
+        return clip(text.partition("\n")[0], _LONGEST_OUTCOME)
+    return " ".join(text.split()) if len(text) <= _LONGEST_OUTCOME and text[:1] not in {"{", "["} else ""

@@ -15,14 +15,14 @@ from app.core.reading.logs import is_log, log_lines
 from app.core.reading.outcomes import Outcomes, outcomes
 from app.core.reading.sentence import sentence_of
 from app.core.reading.tool_data_lines import (
-    CAME_OF_IT,
-    Line,
-    heads_of,
+    OUTCOME_SEPARATOR,
+    DataLine,
     is_call,
     lines_from_data,
     parse_line,
-    parsed,
-    terse,
+    parsed_dump,
+    record_heads,
+    terse_parts,
 )
 from app.core.text.corrected import with_corrections
 from app.core.text.identifiers import Identifier
@@ -34,16 +34,16 @@ from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
 from app.core.text.speakers import Label, label_of, labels_of, name_in
 
-_NAME_WORDS: Final = 2  # the most words of a name in a label: "Doctor Livesey"
+_MOST_NAME_WORDS: Final = 2  # the most words of a name in a label: "Doctor Livesey"
 _MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
-_LISTED: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
+_LIST_ITEM: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
 _MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
-_ONE_STATEMENT: Final = 90  # characters
-_PAIR: Final = compiled(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
-_PAIRS: Final = 8
-_SAMPLE: Final = 4_000  # the most characters of a dump that are looked at
-_CALL: Final = 240  # the most characters of a tool call
-_ARGUMENT: Final = 80  # the most characters of one argument of a tool call
+_LONGEST_HEADED_STATEMENT: Final = 90  # characters
+_JSON_PAIR: Final = compiled(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
+_MOST_JSON_PAIRS: Final = 8
+_MOST_DUMP_CHARACTERS: Final = 4_000  # the most characters of a dump that are looked at
+_LONGEST_CALL: Final = 240  # the most characters of a tool call
+_LONGEST_ARGUMENT: Final = 80  # the most characters of one argument of a tool call
 _CODE_LINE: Final = compiled(
     r"^\s{0,40}(?:(?:export|async|public|static) ){0,3}"
     r"(?:def|class|function|const|interface|type|func|fn|CREATE|SELECT)\b.{0,160}",
@@ -86,9 +86,9 @@ class Passage(NamedTuple):
     """Whether its message is served word for word even after it is covered."""
     is_action: bool = False
     """Whether it is a call of a tool that changes something."""
-    line: Line | None = None
+    line: DataLine | None = None
     """The line of a tool's data that the passage is; ``None`` for sentences."""
-    longer: Line | None = None
+    longer: DataLine | None = None
     """The line including the values that were removed because other passages have them."""
     values: frozenset[str] = frozenset()
     """Exact values other than names, in lower case."""
@@ -96,17 +96,17 @@ class Passage(NamedTuple):
     """The message with the result that was put after a call."""
 
     @property
-    def whole(self) -> Line | None:
+    def full_line(self) -> DataLine | None:
         """The line of a tool's data with all values, including those that other passages have."""
         return self.longer or self.line
 
     @property
-    def spoken(self) -> str:
+    def text_with_speaker(self) -> str:
         """The text with its speaker."""
         return f"{self.speaker}: {self.text}"
 
     @property
-    def told(self) -> str:
+    def core_with_speaker(self) -> str:
         """The core with its speaker."""
         return f"{self.speaker}: {self.core}"
 
@@ -126,22 +126,22 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
     ]
     names = frozenset(filter(None, named))
     results = outcomes(messages)
-    told: defaultdict[int, str] = defaultdict(str)
-    for seq, said in results.values():
-        told[seq] += f"{said}\n"
+    outcomes_by_seq: defaultdict[int, str] = defaultdict(str)
+    for seq, outcome in results.values():
+        outcomes_by_seq[seq] += f"{outcome}\n"
     found: list[Passage] = []
-    for turn, (message, label, told_name) in enumerate(zip(messages, labels, named, strict=True)):
+    for turn, (message, label, own_name) in enumerate(zip(messages, labels, named, strict=True)):
         if message.role == "system" or message.is_command:
             continue
-        name = told_name or speakers.get(message.role)
+        name = own_name or speakers.get(message.role)
         content = message.content[label.end :] if label else message.content
-        own = len(before_paste(content))
-        dumped = is_data(content) or _has_dumped_result(message)
+        own_length = len(before_paste(content))
+        is_dump = is_data(content) or _has_dumped_result(message)
         speaker = name or role_label(message.role, language)
-        repeated = message.role == "assistant" and BOILERPLATE.search(content) is not None
+        is_boilerplate = message.role == "assistant" and BOILERPLATE.search(content) is not None
         place = 0
-        for raw, text, line in _sentences_and_lines(message, content, results, repeats=repeated):
-            if line is None and text in told.get(message.seq, ""):
+        for raw, text, line in _sentences_and_lines(message, content, results, repeats=is_boilerplate):
+            if line is None and text in outcomes_by_seq.get(message.seq, ""):
                 continue  # the result was already put after its call
             place = max(place, content.find(raw, place))
             found.append(
@@ -154,9 +154,9 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
                     speaker=speaker,
                     named=name is not None,
                     speakers=names,
-                    is_listed=bool(_LISTED.match(raw) or READING_TOOL.match(text) or dumped or repeated)
+                    is_listed=bool(_LIST_ITEM.match(raw) or READING_TOOL.match(text) or is_dump or is_boilerplate)
                     or text.endswith(":"),
-                    is_pasted=own < len(content) and place >= own,
+                    is_pasted=own_length < len(content) and place >= own_length,
                     brief=brief,
                     line=line,
                     result_seq=_result_seq(text, message, results) if line else None,
@@ -165,19 +165,19 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
     return found
 
 
-def with_terse_data(passages: Sequence[Passage], meant: Mapping[int, float]) -> list[Passage]:
+def with_terse_data(passages: Sequence[Passage], relevance: Mapping[int, float]) -> list[Passage]:
     """The passages with each value of tools' data kept once, without its name: for data that would fill the state.
 
     Args:
         passages: The passages of the span.
-        meant: How much each passage's record was talked about: a value of several records stays with the one meant.
+        relevance: How much each passage's record was talked about: a value of several records stays with the one meant.
     """
-    told: set[str] = set()
-    heads = heads_of(passage.text for passage in passages if passage.line is not None)
+    seen_values: set[str] = set()
+    heads = record_heads(passage.text for passage in passages if passage.line is not None)
     found = list(passages)
-    for passage in sorted(passages, key=lambda one: (one.seq, -max(meant.get(one.index, 1.0), 1.0))):
+    for passage in sorted(passages, key=lambda one: (one.seq, -max(relevance.get(one.index, 1.0), 1.0))):
         if passage.line is not None and not is_call(passage.text):
-            lead, parts = terse(passage.text, told, heads=heads)
+            lead, parts = terse_parts(passage.text, seen_values, heads=heads)
             text = f"{lead}{', '.join(parts)}" if parts else ""
             line = parse_line(text)
             found[passage.index] = passage._replace(text=text, core=text, line=line, longer=passage.line)
@@ -197,25 +197,25 @@ def _passage(
     is_listed: bool,
     is_pasted: bool,
     brief: bool,
-    line: Line | None,
+    line: DataLine | None,
     result_seq: int | None,
 ) -> Passage:
     cues = frozenset[Cue]() if line else cues_of(text)
     text = _without_heading(text) if brief and not line else text
-    said = sentence_of(text).among(speakers)
+    sentence = sentence_of(text).among(speakers)
     return Passage(
         index=index,
         seq=message.seq,
         role=message.role,
         speaker=speaker,
         text=text,
-        core=text if line else said.core,
-        stems=said.stems,
-        content=said.content,
-        traits=said.traits,
+        core=text if line else sentence.core,
+        stems=sentence.stems,
+        content=sentence.content,
+        traits=sentence.traits,
         cues=cues,
-        identifiers=said.identifiers,
-        is_question=line is None and said.is_question,
+        identifiers=sentence.identifiers,
+        is_question=line is None and sentence.is_question,
         is_named=named,
         turn=turn,
         verdict=verdict,
@@ -224,15 +224,15 @@ def _passage(
         is_held=message.is_protected,
         is_action=message.role == "assistant" and bool(message.parts) and _is_changing_call(text, message),
         line=line,
-        values=said.values,
+        values=sentence.values,
         result_seq=result_seq,
     )
 
 
 def _result_seq(text: str, message: Message, results: Outcomes) -> int | None:
     calls = [(message.seq, str(part.get("id"))) for part in message.parts if part.get("type") == "tool_call"]
-    told = (results[one] for one in calls if one in results)
-    return next((seq for seq, said in told if text.endswith(f"{CAME_OF_IT}{said}")), None)
+    own_outcomes = (results[one] for one in calls if one in results)
+    return next((seq for seq, outcome in own_outcomes if text.endswith(f"{OUTCOME_SEPARATOR}{outcome}")), None)
 
 
 def _without_heading(text: str) -> str:
@@ -251,7 +251,7 @@ def _name_in_metadata(message: Message) -> str:
     if not name or names_a_role(name):
         return ""
     words = name.split()
-    labels = (label_of(f"{' '.join(words[:count])}: ") for count in (_NAME_WORDS, 1))
+    labels = (label_of(f"{' '.join(words[:count])}: ") for count in (_MOST_NAME_WORDS, 1))
     return next((label.name for label in labels if label), "")
 
 
@@ -266,7 +266,7 @@ def _names_of_roles(messages: Sequence[Message], labels: Sequence[Label | None])
 
 def _sentences_and_lines(
     message: Message, content: str, results: Outcomes, *, repeats: bool
-) -> Iterable[tuple[str, str, Line | None]]:
+) -> Iterable[tuple[str, str, DataLine | None]]:
     """Each sentence as written and in a tidy form; for data, its lines."""
     found = (content,) if _is_one_statement(content) else _sentences_with_corrections(content)
     if is_data(content):
@@ -294,10 +294,14 @@ def _sentences_with_corrections(text: str) -> tuple[str, ...]:
 def _is_one_statement(content: str) -> bool:
     # Sentences under a heading mean little separately.
     heading = HEADING.match(content)
-    return heading is not None and len(content) - heading.end() <= _ONE_STATEMENT and "\n" not in content.strip()
+    return (
+        heading is not None
+        and len(content) - heading.end() <= _LONGEST_HEADED_STATEMENT
+        and "\n" not in content.strip()
+    )
 
 
-def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterable[tuple[str, str, Line | None]]:
+def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterable[tuple[str, str, DataLine | None]]:
     kind = part.get("type")
     if kind == "text":
         yield from (
@@ -305,9 +309,9 @@ def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterab
         )
     elif kind == "tool_call":
         name = str(part.get("name", ""))
-        text = f"{name}({clip(_arguments(part.get('arguments')), _CALL)})"
+        text = f"{name}({clip(_arguments(part.get('arguments')), _LONGEST_CALL)})"
         if result := results.get((seq, str(part.get("id")))):
-            text = f"{text}{CAME_OF_IT}{result[1]}"
+            text = f"{text}{OUTCOME_SEPARATOR}{result[1]}"
         yield text, text, parse_line(text)
     elif kind == "tool_result":
         content = as_text(part.get("content", ""))
@@ -316,27 +320,31 @@ def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterab
         elif is_log(content):
             yield from _log_pieces(content)
         else:
-            told = map(_tidy, sentences(content)[:_MOST_SENTENCES])
-            yield from ((text, text, None) for text in told if text)
+            tidy_sentences = map(_tidy, sentences(content)[:_MOST_SENTENCES])
+            yield from ((text, text, None) for text in tidy_sentences if text)
 
 
-def _data_lines(text: str) -> Iterable[tuple[str, str, Line | None]]:
-    data = parsed(text)
+def _data_lines(text: str) -> Iterable[tuple[str, str, DataLine | None]]:
+    data = parsed_dump(text)
     if data is not None:
         yield from ((line.text, line.text, line) for line in lines_from_data(data))
         return
-    pairs = (f"{name.strip()}: {value.strip()}" for name, value in _PAIR.findall(text[:_SAMPLE]) if value.strip())
-    told = clip(", ".join(islice(dict.fromkeys(pairs), _PAIRS)), _CALL)
-    if told:
-        yield told, told, None
+    pairs = (
+        f"{name.strip()}: {value.strip()}"
+        for name, value in _JSON_PAIR.findall(text[:_MOST_DUMP_CHARACTERS])
+        if value.strip()
+    )
+    summary = clip(", ".join(islice(dict.fromkeys(pairs), _MOST_JSON_PAIRS)), _LONGEST_CALL)
+    if summary:
+        yield summary, summary, None
 
 
-def _log_pieces(text: str) -> Iterable[tuple[str, str, Line | None]]:
+def _log_pieces(text: str) -> Iterable[tuple[str, str, DataLine | None]]:
     for one in log_lines(text):
-        if isinstance(one, Line):
+        if isinstance(one, DataLine):
             yield one.text, one.text, one
-        elif told := _tidy(one):
-            yield one, told, None
+        elif prose := _tidy(one):
+            yield one, prose, None
 
 
 def _arguments(arguments: Any) -> str:
@@ -353,7 +361,7 @@ def _argument_text(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    return clip(" ".join(text.split()), _ARGUMENT)
+    return clip(" ".join(text.split()), _LONGEST_ARGUMENT)
 
 
 def is_data(text: str) -> bool:
@@ -368,7 +376,7 @@ def _has_dumped_result(message: Message) -> bool:
 
 def _tidy(raw: str) -> str:
     if raw.lstrip().startswith(("```", "~~~")):
-        return _telling_line_of_code(raw)
+        return _informative_line_of_code(raw)
     text = _without_markup(" ".join(raw.replace("\x00", "").split()))
     filler = FILLER.match(text)
     trimmed = text[filler.end() :] if filler else text
@@ -383,7 +391,7 @@ def _without_markup(text: str) -> str:
     return _MARKUP.sub("", text) if may_have_some else text
 
 
-def _telling_line_of_code(fence: str) -> str:
+def _informative_line_of_code(fence: str) -> str:
     match = _CODE_LINE.search(fence)
     lines = [
         line.strip()

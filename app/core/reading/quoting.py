@@ -12,20 +12,20 @@ from app.core.text.languages.sections_of_talk import Quotes
 _QUOTES: Final[Mapping[str, Quotes]] = {
     language.code: language.quotes for language in languages() if language.quotes is not None
 }
-_FRAMES: Final = tuple(f'{said}: "' for each in _QUOTES.values() for _, said in each)
+_QUOTATION_OPENINGS: Final = tuple(f'{said}: "' for each in _QUOTES.values() for _, said in each)
 
 
-def quoted(text: str, origin: Origin, language: str | None) -> str:
+def as_quotation(text: str, origin: Origin, language: str | None) -> str:
     """The text as a quotation: ``The user wrote: "…"``, in the conversation's language if it is known."""
-    said: str = getattr(_QUOTES.get((language or "en")[:2], _QUOTES["en"]), origin)
-    return f'{said}: "{text}"'
+    introduction: str = getattr(_QUOTES.get((language or "en")[:2], _QUOTES["en"]), origin)
+    return f'{introduction}: "{text}"'
 
 
-def is_quoted(text: str) -> bool:
+def is_quotation(text: str) -> bool:
     """Whether a text is such a quotation."""
-    return text.endswith('"') and text.startswith(_FRAMES)
+    return text.endswith('"') and text.startswith(_QUOTATION_OPENINGS)
 
 
-def is_open(text: str) -> bool:
+def is_unclosed_quotation(text: str) -> bool:
     """Whether a text is the beginning of such a quotation, without its end."""
-    return text.startswith(_FRAMES) and text.count('"') % 2 == 1
+    return text.startswith(_QUOTATION_OPENINGS) and text.count('"') % 2 == 1

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
-from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, tight
-from app.core.text.cued import Cue
+from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, clauses_with_values
+from app.core.text.cued import CuePatterns
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import sources_of
 from app.core.text.memo import memoized
-from app.core.text.relative import is_relative
+from app.core.text.relative import has_relative_time
 from app.core.text.sentences import asks
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
@@ -21,7 +21,7 @@ TRAITS: Final = (
     "constant", "content", "name", "value", "relative time", "addressed", "unresolved", "fragment", "pleasantry",
 )  # fmt: skip
 """The names of the features that depend only on a sentence's words, in order."""
-_ADDRESSED: Final = Cue(sources_of("clauses", "addressed"))
+_ADDRESSED: Final = CuePatterns(sources_of("clauses", "addressed"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +55,13 @@ def sentence_of(text: str) -> Sentence:
 
 
 def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
-    said = stems(text)
-    content = frozenset(said) - GENERIC_STEMS - FRAME_STEMS
+    word_stems = stems(text)
+    content = frozenset(word_stems) - GENERIC_STEMS - FRAME_STEMS
     values = frozenset(one.text.lower() for one in found if one.kind not in {"name", "quoted"})
     return Sentence(
         text=text,
-        core=tight(text, found),
-        stems=frozenset(said),
+        core=clauses_with_values(text, found),
+        stems=frozenset(word_stems),
         content=content,
         identifiers=found,
         values=values,
@@ -71,10 +71,10 @@ def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
             math.sqrt(len(content)),
             float(any(one.text.lower() not in values for one in found)),
             float(bool(values)),
-            float(is_relative(text)),
+            float(has_relative_time(text)),
             float(_ADDRESSED.is_in(text)),
             float(begins_unresolved(text)),
-            float(len(said) < FEWEST_WORDS),
+            float(len(word_stems) < FEWEST_WORDS),
             float(PLEASANTRY.match(text) is not None),
         ),
     )

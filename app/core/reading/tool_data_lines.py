@@ -16,12 +16,16 @@ from app.core.text.json_data import data_in
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
 
-LINE: Final = 160  # the most characters of one line, which can only be kept or lost as a whole
-_VALUE: Final = 48  # the most characters of a value; longer text is prose
-_WORDS: Final = 3  # the most words of a value; more words are prose
-_NUMBERED: Final = 5  # the most words of a value that begins with a number: an address, a telephone number
-_RUN: Final = 26  # characters of consecutive codes that are kept or lost together: a flight, from where, where to, when
-_FEW: Final = 3  # scalars; amounts identify a record with at most so many
+LONGEST_LINE: Final = 160  # the most characters of one line, which can only be kept or lost as a whole
+_LONGEST_VALUE: Final = 48  # the most characters of a value; longer text is prose
+_MOST_WORDS_OF_VALUE: Final = 3  # the most words of a value; more words are prose
+_MOST_WORDS_AFTER_NUMBER: Final = (
+    5  # the most words of a value that begins with a number: an address, a telephone number
+)
+_LONGEST_RUN: Final = (
+    26  # characters of consecutive codes that are kept or lost together: a flight, from where, where to, when
+)
+_FEW_SCALARS: Final = 3  # scalars; amounts identify a record with at most so many
 _MOST_RECORDS: Final = 60  # the most records of one list
 _DEEPEST: Final = 8
 _LONGEST_DUMP: Final = 200_000  # the most characters of a dump that are read
@@ -39,24 +43,24 @@ _STAMP: Final = compiled(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}\S*")
 _NUMBER: Final = compiled(r"[-+]?[\d.,]{1,12}")
 _CODE: Final = compiled(r"[A-Z]{2,6}|(?=\S*\d\S*\d)[\w-]{4,}")
 _YES_OR_NO: Final = frozenset({"yes", "no", "true", "false"})
-_BETWEEN: Final = compiled(r"[,;]\s+|\s\|\s")
-RECORDS_APART: Final = " | "
+_CELL_SEPARATOR: Final = compiled(r"[,;]\s+|\s\|\s")
+RECORD_SEPARATOR: Final = " | "
 """The separator between two records of a list, so that no value seems to belong to a neighbouring record."""
 
-_INLINE: Final = 6  # the most scalars of a record inside another one that is written as a part of it
-_SIZE: Final = compiled(rf"(?i)(?:^|_)(?:{alternatives('values', 'measures')})$")
-_NAMED: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
-CAME_OF_IT: Final = " — "
+_MOST_INLINE_SCALARS: Final = 6  # the most scalars of a record inside another one that is written as a part of it
+_MEASURE_KEY: Final = compiled(rf"(?i)(?:^|_)(?:{alternatives('values', 'measures')})$")
+_NAMED_VALUE: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
+OUTCOME_SEPARATOR: Final = " — "
 """The separator between a call and the tool's words about it."""
 
-_CALL: Final = compiled(rf"([^\W\d][\w.-]{{0,60}})\((.*?)\)(?:{CAME_OF_IT}(?s:.*+))?")
+_CALL: Final = compiled(rf"([^\W\d][\w.-]{{0,60}})\((.*?)\)(?:{OUTCOME_SEPARATOR}(?s:.*+))?")
 _LEAD: Final = compiled(r"[^\W\d][\w .-]{0,40}: ")
 _DIGITS: Final = compiled(r"\d+")
 _LETTERS: Final = compiled(r"[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DataLine:
     """One line made from a dump: values after their names."""
 
     text: str
@@ -73,7 +77,7 @@ class Line:
         return frozenset(value.casefold() for value in (*self.codes, *self.words, *self.amounts))
 
 
-def parsed(text: str) -> Any:
+def parsed_dump(text: str) -> Any:
     """The data of a dump; ``None`` if it is not a JSON object or list."""
     stripped = text.strip()
     if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST_DUMP:
@@ -85,29 +89,29 @@ def parsed(text: str) -> Any:
     return found if isinstance(found, Mapping | list) else None
 
 
-def lines_from_data(data: Any) -> list[Line]:
+def lines_from_data(data: Any) -> list[DataLine]:
     """The lines for a tool's data, in its order; exact values and words come first, a record's amounts after them."""
-    ledger = _Ledger()
+    ledger = _LineCollector()
     ledger.read("", data, 0)
     return ledger.lines[:_MOST_LINES]
 
 
-def parse_line(text: str) -> Line:
+def parse_line(text: str) -> DataLine:
     """The line that has this text, as ``lines_from_data`` made it: ``flight: HAT030, LAX, ORD; economy``."""
     _, cells = _name_and_cells(text)
     return _line(text, [leaf for cell in cells for leaf in cell])
 
 
-def terse(
-    text: str, seen: set[str], *, amounts: bool = True, heads: Mapping[str, str] = MappingProxyType({})
+def terse_parts(
+    text: str, seen_values: set[str], *, amounts: bool = True, heads: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, list[str]]:
     """A line as its name and its parts, without names before values, and without values that were already seen.
 
-    The remaining values are added to ``seen``. An amount without a name is joined to the part before it, or left out,
-    since it says nothing by itself.
+    The remaining values are added to ``seen_values``. An amount without a name is joined to the part before it, or left
+    out, since it says nothing by itself.
     """
     lead, cells = _name_and_cells(text)
-    elsewhere = heads if is_call(text) or _is_of_one_shape(leaf for cell in cells for leaf in cell) else {}
+    heads_elsewhere = heads if is_call(text) or _is_of_one_shape(leaf for cell in cells for leaf in cell) else {}
     parts: list[str] = []
     is_new = False
     for cell in cells:
@@ -119,11 +123,11 @@ def terse(
                 elif is_new and amounts:
                     parts[-1] = f"{parts[-1]}, {leaf.value}"
                 continue
-            said = leaf.value.casefold()
-            is_new = said not in seen and elsewhere.get(said, text) == text
+            value = leaf.value.casefold()
+            is_new = value not in seen_values and heads_elsewhere.get(value, text) == text
             if is_new:
-                seen.add(said)
-                if run and len(" ".join([*run, leaf.value])) <= _RUN:
+                seen_values.add(value)
+                if run and len(" ".join([*run, leaf.value])) <= _LONGEST_RUN:
                     parts.pop()
                     run.append(leaf.value)
                 else:
@@ -132,7 +136,7 @@ def terse(
     return lead, parts
 
 
-def name_of(text: str) -> str:
+def line_name(text: str) -> str:
     """The name before the values of a line, with its colon; empty without a name, and for a call."""
     lead = None if is_call(text) else _LEAD.match(text)
     return lead.group() if lead else ""
@@ -140,20 +144,20 @@ def name_of(text: str) -> str:
 
 def records_in(text: str) -> list[str]:
     """The records of a line, each after the line's name."""
-    name = name_of(text)
-    return [f"{name}{record}" for record in text[len(name) :].split(RECORDS_APART)]
+    name = line_name(text)
+    return [f"{name}{record}" for record in text[len(name) :].split(RECORD_SEPARATOR)]
 
 
-def as_records(texts: Iterable[str]) -> Iterator[str]:
+def joined_records(texts: Iterable[str]) -> Iterator[str]:
     """The lines in order, with records of the same list joined after the list's name."""
-    for name, group in groupby(texts, name_of):
+    for name, group in groupby(texts, line_name):
         if name:
-            yield name + RECORDS_APART.join(text[len(name) :] for text in group)
+            yield name + RECORD_SEPARATOR.join(text[len(name) :] for text in group)
         else:
             yield from group
 
 
-def heads_of(texts: Iterable[str]) -> dict[str, str]:
+def record_heads(texts: Iterable[str]) -> dict[str, str]:
     """The ids at the head of records, in lower case, each with its record: at other places they say less."""
     heads: dict[str, str] = {}
     for text in texts:
@@ -165,7 +169,7 @@ def heads_of(texts: Iterable[str]) -> dict[str, str]:
 
 def group_key(text: str) -> str:
     """A key that records of one list share: the line's name, or else the form of the id at their head."""
-    if name := name_of(text):
+    if name := line_name(text):
         return name
     head, _ = _head_and_leaves(text)
     return _shape(head) if head and not head.key else ""
@@ -193,7 +197,7 @@ def _name_and_cells(text: str) -> tuple[str, list[list[_Leaf]]]:
     called = _CALL.fullmatch(text)
     lead = _LEAD.match(text)
     name, body = (f"{called[1]}: ", called[2]) if called else (lead.group(), text[lead.end() :]) if lead else ("", text)
-    cells = [leaves for cell in _BETWEEN.split(body) if (leaves := _leaves_of_cell(cell))]
+    cells = [leaves for cell in _CELL_SEPARATOR.split(body) if (leaves := _leaves_of_cell(cell))]
     return name, [[_as_argument(leaf) for leaf in leaves] for leaves in cells] if called else cells
 
 
@@ -203,14 +207,14 @@ def _as_argument(leaf: _Leaf) -> _Leaf:
 
 
 def _leaves_of_cell(text: str) -> list[_Leaf]:
-    named = _NAMED.match(text)
+    named = _NAMED_VALUE.match(text)
     key, body = (named.group(1), text[named.end() :]) if named else ("", text)
     words = body.split(" ")
     apart = len(words) > 1 and all(map(_is_code, words))
     return [leaf for word in (words if apart else [body]) if (leaf := _leaf(key, word))]
 
 
-def line_from_fields(texts: Iterable[str]) -> Line | None:
+def line_from_fields(texts: Iterable[str]) -> DataLine | None:
     """A line of those fields that are values and not prose; ``None`` if there are none."""
     leaves = [leaf for text in texts if (leaf := _leaf("", text))]
     return _line(_line_text("", [leaves], named=False), leaves) if leaves else None
@@ -225,12 +229,12 @@ def _is_code(word: str) -> bool:
     return is_code_like(word) or (len(word) <= _LONGEST_WORD and _CODE.fullmatch(word) is not None)
 
 
-def _line(text: str, leaves: Sequence[_Leaf]) -> Line:
+def _line(text: str, leaves: Sequence[_Leaf]) -> DataLine:
     by_kind = {
         kind: tuple(dict.fromkeys(leaf.value for leaf in leaves if leaf.kind == kind))
         for kind in ("codes", "words", "amounts")
     }
-    return Line(text=text, **by_kind)
+    return DataLine(text=text, **by_kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +255,9 @@ class _Leaf:
         return f"{self.key}={self.value}" if named and self.key else self.value
 
 
-class _Ledger:
+class _LineCollector:
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[DataLine] = []
 
     def read(self, name: str, data: Any, depth: int) -> None:
         if depth > _DEEPEST or len(self.lines) > _MOST_LINES:
@@ -285,7 +289,7 @@ class _Ledger:
                 self._read_list(name, one, depth + 1)
             elif isinstance(one, Mapping):
                 leaves, inside = _leaves_and_nested(one)
-                small = len(leaves) <= _FEW
+                small = len(leaves) <= _FEW_SCALARS
                 kept = [leaf for leaf in leaves if small or leaf.kind != "amounts"]
                 for key, value in inside:
                     if _has_amounts_only(value):
@@ -304,7 +308,7 @@ class _Ledger:
     def _add_leaves(self, name: str, leaves: Sequence[_Leaf]) -> None:
         line: list[_Leaf] = []
         for leaf in leaves:
-            if line and len(_line_text(name, [[*line, leaf]], named=True)) > LINE:
+            if line and len(_line_text(name, [[*line, leaf]], named=True)) > LONGEST_LINE:
                 self._add_line(_line_text(name, [line], named=True), line)
                 line = []
             line.append(leaf)
@@ -314,7 +318,7 @@ class _Ledger:
     def _add_joined(self, name: str, records: Sequence[list[_Leaf]]) -> None:
         line: list[list[_Leaf]] = []
         for record in dict.fromkeys(map(tuple, records)):
-            if line and len(_line_text(name, [*line, list(record)], named=False)) > LINE:
+            if line and len(_line_text(name, [*line, list(record)], named=False)) > LONGEST_LINE:
                 self._add_line(_line_text(name, line, named=False), [leaf for one in line for leaf in one])
                 line = []
             line.append(list(record))
@@ -326,17 +330,17 @@ class _Ledger:
 
 
 def _line_text(name: str, records: Sequence[Sequence[_Leaf]], *, named: bool) -> str:
-    told = ", ".join(_record_text(record, named=named) for record in records)
-    return f"{name}: {told}" if name else told
+    values = ", ".join(_record_text(record, named=named) for record in records)
+    return f"{name}: {values}" if name else values
 
 
 def _record_text(record: Sequence[_Leaf], *, named: bool) -> str:
-    told, before = "", None
+    text, previous = "", None
     for leaf in _without_repeats(record):
-        between = " " if before and not named and before.is_code and leaf.is_code else ", "
-        told += f"{between if told else ''}{leaf.rendered(named=named)}"
-        before = leaf
-    return told
+        between = " " if previous and not named and previous.is_code and leaf.is_code else ", "
+        text += f"{between if text else ''}{leaf.rendered(named=named)}"
+        previous = leaf
+    return text
 
 
 def _without_repeats(record: Sequence[_Leaf]) -> Iterator[_Leaf]:
@@ -369,7 +373,7 @@ def _with_amounts_behind_head(leaves: Sequence[_Leaf]) -> list[_Leaf]:
 
 def _inline_leaves(value: Any) -> list[_Leaf] | None:
     pairs = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
-    if len(pairs) > _INLINE or any(isinstance(one, Mapping | list) for _, one in pairs):
+    if len(pairs) > _MOST_INLINE_SCALARS or any(isinstance(one, Mapping | list) for _, one in pairs):
         return None
     found = [leaf for key, one in pairs if (leaf := _leaf(str(key), one))]
     return [leaf for leaf in found if leaf.kind != "amounts"]
@@ -379,9 +383,13 @@ def _leaf(key: str, value: Any) -> _Leaf | None:
     if value is None or value == "":
         return None
     text = str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
-    if not text or len(text) > _VALUE or text.count(" ") >= (_WORDS if text[:1].isalpha() else _NUMBERED):
+    if (
+        not text
+        or len(text) > _LONGEST_VALUE
+        or text.count(" ") >= (_MOST_WORDS_OF_VALUE if text[:1].isalpha() else _MOST_WORDS_AFTER_NUMBER)
+    ):
         return None
-    is_amount = isinstance(value, float) or (isinstance(value, int) and _SIZE.search(key) is not None)
+    is_amount = isinstance(value, float) or (isinstance(value, int) and _MEASURE_KEY.search(key) is not None)
     if is_amount or text in _YES_OR_NO or _CLOCK.fullmatch(text) or _STAMP.fullmatch(text):
         return _Leaf(key, text, "amounts")
     if is_code_like(text) or (" " in text and any(map(str.isdigit, text))):

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from app.core.retrieval.terms import terms
 from app.core.retrieval.words import WordPattern, plain_words
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within
 from app.core.text.speakers import Label, labels_of, short_name
@@ -148,7 +148,7 @@ def _name_tokens(source: Source) -> int:
     return estimate_text(short_name(source.said_by)) + NAME_TOKENS if source.said_by else 0
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def has_number(text: str) -> bool:
     """Whether a text states a number."""
     return _NUMBER.search(text) is not None

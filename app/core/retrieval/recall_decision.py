@@ -32,7 +32,7 @@ from app.core.retrieval.terms import is_pair
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Value, ValueIndex, values
 
 Decision = Literal["needed", "no_content", "courtesy", "self_contained", "unknown", "covered"]
 
@@ -200,7 +200,7 @@ def _hold_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) ->
     wanted = list(_values_of(about, corpus))
     if not wanted:
         return True
-    known_values = Given()
+    known_values = ValueIndex()
     for text in places[:_MOST_PLACES]:
         known_values.add(1, text)
     return all(known_values.holds(value) for value in wanted)

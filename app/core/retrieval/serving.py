@@ -19,7 +19,7 @@ from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.text.elements import elements_in, outside
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import LINE_BREAK
 from app.core.text.speakers import label_of, short_name
@@ -220,7 +220,7 @@ def _mark_and_text(line: str) -> tuple[str, str]:
     return mark, text
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _escaped(text: str) -> tuple[str, bool]:
     # The result is kept, since one text is weighed in several elements.
     escaped = escape_served(text)

@@ -13,7 +13,7 @@ from app.core.model.segments import CutSegment
 from app.core.segments.reading import analysis_of
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
-from app.core.text.parts import tells_of_tools
+from app.core.text.parts import has_tool_parts
 from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
 
@@ -57,7 +57,7 @@ def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
     for message in messages:
         if message.role != "system" and len(found) < MOST_IDENTIFIERS:
             text = REDACTED.sub(" ", clean(message_text(message)[:_SAMPLE]))
-            is_data = tells_of_tools(message.role, message.parts)
+            is_data = has_tool_parts(message.role, message.parts)
             found.update(dict.fromkeys(_exact_values(text, is_data=is_data)))
     return tuple(found)[:MOST_IDENTIFIERS]
 

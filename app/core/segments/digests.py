@@ -17,7 +17,7 @@ from app.core.segments.markers import EARLIER_MARKER, render_marker
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.shortening import clip, fitted
 from app.core.text.token_counts import Estimator, estimate_text
 
@@ -176,7 +176,7 @@ def _forms_shortest_first(
             yield level, line, weight
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _informative_tags(tags: str) -> str:
     # Bare numbers are left out, since it is unknown what they count; ``4$`` is a rest of markup.
     return _SEPARATOR.join(filter(_is_informative_tag, tags[:_SAMPLE].split(_SEPARATOR)))
@@ -193,7 +193,7 @@ def range_text(segment: Segment | ServableSegment, catalogue: Catalogue) -> str:
     return catalogue.text("context.digest.range", first=str(segment.from_seq), last=str(segment.to_seq))
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _marker(topic: str, segment_id: str, best: Level) -> str:
     text = clip(" ".join(clean(topic[:_SAMPLE]).split()), _TOPIC)
     while estimate_text(mark := render_marker(Marker(text=text, level=best, segment_id=segment_id))) > _MARKER and text:
@@ -201,7 +201,7 @@ def _marker(topic: str, segment_id: str, best: Level) -> str:
     return mark
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _line_and_weight(before: str, text: str, most: int, estimator: Estimator) -> tuple[str, int]:
     # The text is put on one line, and can neither close the element nor imitate a marker.
     served = escape_served(fitted(" ".join(clean(text[:_SAMPLE]).split()), most))

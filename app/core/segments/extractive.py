@@ -16,7 +16,7 @@ from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.model.provenance import language_or_locale
 from app.core.model.segments import CutSegment, Level
-from app.core.reading.choice import Option, Told, choose
+from app.core.reading.choice import KeptTexts, Option, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth
@@ -144,7 +144,7 @@ class _SentencePicker:
         self._all = passages
         self._budget = Budget(room)
         self._picked: set[int] = set()
-        self._covered = Told()
+        self._covered = KeptTexts()
         self._options = {
             one.index: Option(key=one.index, worth=worth, stems=one.stems, size=len(one.text), cost=partial(_cost, one))
             for one, worth in zip(passages, worths, strict=True)
@@ -167,7 +167,7 @@ class _SentencePicker:
     def take_best(self) -> None:
         """Pick the sentences that tell most per token, as long as they are worth a place."""
         options = [option for index, option in self._options.items() if index not in self._picked]
-        chosen = choose(options, room=self._budget.left, told=self._covered, at_least_one=True)
+        chosen = choose(options, token_limit=self._budget.remaining, kept_texts=self._covered, at_least_one=True)
         self._picked.update(option.key for option in chosen if self._budget.takes(option.cost()))
 
     def take_questions(self) -> None:
@@ -211,7 +211,7 @@ def _text_of_chosen(chosen: Sequence[Passage], max_tokens: int, separator: str =
 
 
 def _cost(passage: Passage) -> int:
-    return estimate_text(f"{passage.spoken}\n")
+    return estimate_text(f"{passage.text_with_speaker}\n")
 
 
 def _tags(analysis: MessageAnalysis, cut: CutSegment) -> str:

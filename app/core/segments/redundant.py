@@ -10,7 +10,7 @@ from typing import Final
 from app.core.model.segments import Level, ServableSegment
 from app.core.text.memo import memoized
 from app.core.text.sentences import sentences
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Value, ValueIndex, values
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
 REPEATED_SHARE: Final = 0.75
@@ -32,7 +32,7 @@ class StateWords:
     """The words that the state block holds outside its digests."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._given = Given()
+        self._given = ValueIndex()
         self._entries: defaultdict[str, list[int]] = defaultdict(list)
         for number, text in enumerate(texts):
             self._given.add(number, text)

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.anchors.proposals import accept
+from app.core.anchors.proposals import accepted_anchors
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
-from app.core.anchors.serving import LEAST_ROOM, Served, serve
+from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServedAnchors, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
-from app.core.model.in_doubt import marked
+from app.core.model.in_doubt import with_doubt_marks
 from app.core.model.overlap import Overlap
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.provenance import origin_of
@@ -32,7 +32,7 @@ from app.core.state.thinning import removed_statements
 from app.core.summarizer.candidate import without_drops_for_room
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import MESSAGE_OVERHEAD, Estimator, estimate_text
 from app.core.validation.dates import text_with_dates
@@ -156,7 +156,11 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> AppliedCandida
     counts = replace(merged.counts, ungrounded=report.ungrounded_count)
     merged = replace(merged, counts=counts)
     quotes = report.candidate.anchors
-    proposed = accept(quotes, [one for one in context.span if not one.is_protected], context.anchors) if quotes else ()
+    proposed = (
+        accepted_anchors(quotes, [one for one in context.span if not one.is_protected], context.anchors)
+        if quotes
+        else ()
+    )
     applied = _applied_with_least_loss(merged, context, proposed, report.candidate if report.by_model else None)
     if isinstance(applied, str):
         return apply_candidate(report, replace(context, is_carried_over=False)) if context.is_carried_over else applied
@@ -242,8 +246,8 @@ def _with_fewer_anchors(
     found: tuple[FoundAnchor, ...] = (),
 ) -> AppliedCandidate:
     room = applied.layout.anchor_tokens
-    while applied.tokens_after >= context.tokens_before and room > LEAST_ROOM:
-        room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_ROOM)
+    while applied.tokens_after >= context.tokens_before and room > LEAST_TOKEN_LIMIT:
+        room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_TOKEN_LIMIT)
         applied = _applied_with_quotes(merged, context, quotes, found, room)
     return applied
 
@@ -313,7 +317,7 @@ def _lost_by_merge(
     shown = _served_anchors(context, found).shown
     span = {message.seq for message in context.span}
     served_texts = [
-        *marked([entry for entry in merged.entries if not entry.pruned]),
+        *with_doubt_marks([entry for entry in merged.entries if not entry.pruned]),
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
@@ -535,19 +539,19 @@ def _pruned_to_cap(
     )
 
 
-def _served_anchors(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> Served:
+def _served_anchors(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> ServedAnchors:
     return serve(
         (*context.anchors, *found),
         through_seq=context.plan.to_seq,
-        held=(),
-        room=context.budgets.anchor_tokens if room is None else room,
+        held_seqs=(),
+        token_limit=context.budgets.anchor_tokens if room is None else room,
         estimator=context.policy.estimator,
     )
 
 
 def _tokens_without_days(entries: Sequence[StateEntry], context: ApplyContext) -> int:
     return _tokens_without_anchors(
-        state_of(context.schema, [replace(one, text=undated(one.text)) for one in entries]), context
+        state_of(context.schema, [replace(one, text=without_added_days(one.text)) for one in entries]), context
     )
 
 

@@ -11,7 +11,7 @@ from app.core.model.segments import Level, ServableSegment, ShownSegment
 from app.core.segments.digests import MARKER_ELEMENT_TOKENS, ServedDigests, serve_digests
 from app.core.segments.markers import find_markers
 from app.core.segments.redundant import StateWords, with_unique_values, without_repeated_levels
-from app.core.text.budget import made_to_fit
+from app.core.text.budget import make_fitting
 from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.token_counts import Estimator, estimate_text
 
@@ -88,7 +88,7 @@ class DigestSource:
                 locale=self.locale,
             )
 
-        served = made_to_fit(
+        served = make_fitting(
             serve, lambda served: added_tokens(served.element) - max_tokens if served.element else 0, max_tokens
         )
         places = {segment.id: segment for segment in self.segments}

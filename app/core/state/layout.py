@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from app.core.anchors.rendering import anchors_element, escape_served
-from app.core.anchors.serving import NOTHING_SERVED, Served
+from app.core.anchors.serving import NO_SERVED_ANCHORS, ServedAnchors
 from app.core.model.conversation import Layout, Message
 from app.core.model.model_io import ContextMessage
 from app.core.model.schemas import in_order
@@ -61,7 +61,7 @@ def layout_of(
     estimator: Estimator,
     held: Sequence[Message] = (),
     since: date | None = None,
-    anchors: Served = NOTHING_SERVED,
+    anchors: ServedAnchors = NO_SERVED_ANCHORS,
     markers: bool = True,
     locale: str = FALLBACK,
 ) -> Layout:

@@ -24,7 +24,7 @@ from app.core.state.outdated import OutdatedAnchors
 from app.core.state.pruning import entry_number
 from app.core.state.supersession import supersede
 from app.core.summarizer.candidate import DROP_REASONS
-from app.core.text.sameness import canonical, covers, length, runs
+from app.core.text.sameness import canonical, covers, word_count, word_runs
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from app.core.validation.dates import items_with_dates
@@ -295,12 +295,12 @@ def _pending_entries(
     for entry in staying:
         fields[entry.field].add(entry)
         exact.setdefault((entry.field, entry.key), entry)
-    for order, item in sorted(enumerate(items), key=lambda pair: -length(pair[1].text)):
+    for order, item in sorted(enumerate(items), key=lambda pair: -word_count(pair[1].text)):
         pending = exact.get((item.field, canonical(item.text))) or fields[item.field].matching(item.text)
         if pending is None:
             pending = _PendingEntry(field=item.field, text=item.text, order=order, from_seqs=set(), superseded=[])
             fields[item.field].add(pending)
-        elif length(item.text) > length(pending.text):
+        elif word_count(item.text) > word_count(pending.text):
             pending.superseded.append(pending.text)
             pending.text = item.text
             fields[item.field].reindex(pending)
@@ -327,7 +327,7 @@ class _PendingEntries:
 
     def reindex(self, entry: _PendingEntry) -> None:
         """Note that the text of a place has changed."""
-        number, text_runs = self._numbers[id(entry)], runs(entry.text)
+        number, text_runs = self._numbers[id(entry)], word_runs(entry.text)
         for run in text_runs:
             self._holding[run].add(number)
         if text_runs:
@@ -335,7 +335,7 @@ class _PendingEntries:
 
     def matching(self, text: str) -> _PendingEntry | None:
         """The first place that already says all of the text, or else one whose text is a part of it."""
-        text_runs = runs(text)
+        text_runs = word_runs(text)
         holding = self._entries_at(self._holding.get(run, set()) for run in text_runs[:1])
         beginning = self._entries_at(self._beginning.get(run, set()) for run in text_runs)
         containing = (entry for entry in holding if covers(entry.text, text))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
-from app.core.anchors.topics import topic_of
+from app.core.anchors.topics import topic_with_times
 from app.core.model.anchors import Anchor
-from app.core.text.repeating import is_only, repeats
+from app.core.text.repeating import contain_each_other, is_little_more_than
 
 
 class OutdatedAnchors:
@@ -21,7 +21,7 @@ class OutdatedAnchors:
 
     def successor(self, text: str, seqs: Iterable[int]) -> Anchor | None:
         """The active anchor that replaced one that this text repeats word for word; ``None`` if it repeats none."""
-        found = (one for seq in seqs for one in self._by_seq.get(seq, ()) if is_only(text, one.content))
+        found = (one for seq in seqs for one in self._by_seq.get(seq, ()) if is_little_more_than(text, one.content))
         last = next((self._last_successor(one) for one in found), None)
         return last if last is not None and last.status == "active" else None
 
@@ -29,10 +29,10 @@ class OutdatedAnchors:
         """The changed values in a sentence of a message, in lower case; ``None``: nothing of the sentence holds."""
         changed: set[str] = set()
         for one in self._by_seq.get(seq, ()):
-            if repeats(sentence, one.content):
+            if contain_each_other(sentence, one.content):
                 last = self._last_successor(one)
-                classes = topic_of(last.content).classes if last is not one else frozenset[str]()
-                stale = {value for class_, value in topic_of(sentence).values if class_ in classes}
+                classes = topic_with_times(last.content).classes if last is not one else frozenset[str]()
+                stale = {value for class_, value in topic_with_times(sentence).values if class_ in classes}
                 if not stale:
                     return None
                 changed |= stale
@@ -40,7 +40,7 @@ class OutdatedAnchors:
 
     def is_repeated_by(self, text: str) -> bool:
         """Whether a text says hardly more than a superseded anchor."""
-        return any(is_only(text, one.content) for found in self._by_seq.values() for one in found)
+        return any(is_little_more_than(text, one.content) for found in self._by_seq.values() for one in found)
 
     def _last_successor(self, anchor: Anchor) -> Anchor:
         seen = {anchor.id}

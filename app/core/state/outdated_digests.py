@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from app.core.model.segments import ServableSegment
-from app.core.text.memo import FIGURE, memoized
-from app.core.text.repeating import plain_of
+from app.core.text.memo import FIGURE_GROWTH, memoized
+from app.core.text.repeating import normalized_text
 from app.core.text.sentences import sentences_read_once
 
 _LEAST_CHARACTERS: Final = 12  # characters; a shorter text says nothing that could be taken back
@@ -28,7 +28,7 @@ def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str])
 
 @memoized()
 def _outdated_statements(quotes: tuple[str, ...]) -> _OutdatedStatements | None:
-    statements = [plain for quote in quotes if len(plain := plain_of(quote)) >= _LEAST_CHARACTERS]
+    statements = [plain for quote in quotes if len(plain := normalized_text(quote)) >= _LEAST_CHARACTERS]
     return _OutdatedStatements(statements) if statements else None
 
 
@@ -41,7 +41,7 @@ def _without_outdated(segment: ServableSegment, outdated: _OutdatedStatements) -
     return replace(segment, texts={**segment.texts, **shortened}) if shortened else segment
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _text_without_outdated(text: str, outdated: _OutdatedStatements) -> str | None:
     all_sentences = [_sentence(one) for one in sentences_read_once(text)]
     kept = [one.text for one in all_sentences if not outdated.repeated_by(one)]
@@ -60,7 +60,7 @@ class _Sentence:
 
 
 def _sentence(text: str) -> _Sentence:
-    plain = plain_of(text)
+    plain = normalized_text(text)
     words = plain.split(" ")
     return _Sentence(text, plain, frozenset(words), frozenset(words[1:-1]))
 

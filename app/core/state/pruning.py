@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final
 
-from app.core.model.in_doubt import PARAGRAPH, marked
+from app.core.model.in_doubt import PARAGRAPH, with_doubt_marks
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import FieldRole, StateEntry, StateSchema
 from app.core.reading.cues import cues_of
@@ -54,7 +54,7 @@ def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, An
     """
     texts: dict[str, list[str]] = {field.name: [] for field in schema.fields}
     served = sorted((entry for entry in entries if not entry.pruned), key=lambda one: one.in_doubt)
-    for entry, text in zip(served, marked(served), strict=True):
+    for entry, text in zip(served, with_doubt_marks(served), strict=True):
         texts[entry.field].append(text)
     state = {
         field.name: texts[field.name] if field.is_list else PARAGRAPH.join(texts[field.name]) for field in schema.fields

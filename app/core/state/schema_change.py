@@ -10,12 +10,12 @@ from typing import Final
 from app.core.model.anchors import Anchor, AnchorType, FoundAnchor
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import ID_LETTERS, Origin, StateEntry, StateField, StateSchema
-from app.core.reading.quoting import quoted
+from app.core.reading.quoting import as_quotation
 from app.core.summarizer.offline.narrative_states import is_narrative_only, statement_pieces
-from app.core.text.relative import said_on
-from app.core.text.repeating import plain_of
+from app.core.text.relative import date_note
+from app.core.text.repeating import normalized_text
 from app.core.text.sentences import closed
-from app.core.text.speakers import named, short_name
+from app.core.text.speakers import short_name, with_speaker_name
 from app.core.text.token_counts import estimate_text
 from app.core.validation.dates import inserted_before_end
 
@@ -82,17 +82,23 @@ def without_anchor_entries(
     entries: Sequence[StateEntry], anchors: Sequence[FoundAnchor], language: str | None
 ) -> tuple[StateEntry, ...]:
     """The entries without those that ``entries_from_anchors`` made of these anchors, which are served again."""
-    anchor_texts = {(anchor.seq, plain_of(_text_with_speaker(anchor, language))) for anchor in anchors}
+    anchor_texts = {(anchor.seq, normalized_text(_text_with_speaker(anchor, language))) for anchor in anchors}
     return tuple(
-        entry for entry in entries if not any((seq, plain_of(entry.text)) in anchor_texts for seq in entry.from_seqs)
+        entry
+        for entry in entries
+        if not any((seq, normalized_text(entry.text)) in anchor_texts for seq in entry.from_seqs)
     )
 
 
 def _text_with_speaker(anchor: FoundAnchor, language: str | None) -> str:
     text, name = " ".join(anchor.content.split()), short_name(anchor.said_by)
     if anchor.said_at:
-        text = inserted_before_end(text, said_on(anchor.said_at.date(), text))
-    return named(name, text) if name and not anchor.pasted else quoted(text, _origin_of(anchor), language)
+        text = inserted_before_end(text, date_note(anchor.said_at.date(), text))
+    return (
+        with_speaker_name(name, text)
+        if name and not anchor.pasted
+        else as_quotation(text, _origin_of(anchor), language)
+    )
 
 
 def _origin_of(anchor: FoundAnchor) -> Origin:

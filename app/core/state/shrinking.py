@@ -16,31 +16,31 @@ from itertools import groupby
 from typing import Any, Final
 
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
-from app.core.reading.choice import Option, Told
+from app.core.reading.choice import KeptTexts, Option
 from app.core.reading.cues import READING_TOOL
 from app.core.reading.labels import role_of
 from app.core.reading.logs import is_prose
 from app.core.reading.scoring import (
-    HEAD,
+    HEAD_WEIGHT,
     Worth,
     is_mentioned,
     relevances,
-    said_twice,
-    words_said,
+    repeated_values,
+    spoken_words,
     worth_of_action,
     worth_of_data,
     worths_of_data,
 )
 from app.core.reading.tool_data_lines import (
-    RECORDS_APART,
-    Line,
-    as_records,
+    RECORD_SEPARATOR,
+    DataLine,
     group_key,
-    heads_of,
     is_call,
+    joined_records,
     parse_line,
+    record_heads,
     records_in,
-    terse,
+    terse_parts,
 )
 from app.core.state.pruning import entry_number, state_of
 from app.core.summarizer.offline.earlier_entries import entry_worth
@@ -186,7 +186,7 @@ def _with_data_under_one_label(entries: Sequence[StateEntry]) -> tuple[StateEntr
         label, clauses = label_and_clauses(entry.text)
         before = joined[-1] if joined else None
         if before is not None and before.field == entry.field and _is_data(label) and before.text.startswith(label):
-            records = as_records([*label_and_clauses(before.text)[1], *clauses])
+            records = joined_records([*label_and_clauses(before.text)[1], *clauses])
             joined[-1] = replace(before, text=joined_clauses(label, records))
         else:
             joined.append(entry)
@@ -208,7 +208,7 @@ def _chosen_entries(
     entries: Sequence[StateEntry], clauses: Sequence[_Clause], best_first: Sequence[_Clause], max_tokens: int
 ) -> tuple[StateEntry, ...]:
     """The entries with most worth per token; those that only repeat others come last."""
-    chosen_content, chosen, later = Told(), set[int](), list[_Clause]()
+    chosen_content, chosen, later = KeptTexts(), set[int](), list[_Clause]()
     for is_second_round in (False, True):
         for clause in later if is_second_round else best_first:
             option = clause.option
@@ -245,7 +245,7 @@ def _shortened_entry(entry: StateEntry, kept: Sequence[_Clause]) -> StateEntry:
 def _joined_clauses(kept: Sequence[_Clause]) -> Iterator[str]:
     for lead, group in groupby(kept, lambda one: one.lead):
         records = [", ".join(one.text for one in parts) for _, parts in groupby(group, lambda one: one.number)]
-        yield from [lead + RECORDS_APART.join(records)] if lead else records
+        yield from [lead + RECORD_SEPARATOR.join(records)] if lead else records
 
 
 def _clauses(
@@ -266,19 +266,19 @@ def _clauses(
     data = [(entry, text) for entry, label, text in texts if _lists_values(label, text)]
     # Only the worth of data and calls depends on what was talked about.
     needs_talk = any(_is_data(label) or is_call(text) for _, label, text in texts)
-    talk_words = words_said(
+    talk_words = spoken_words(
         [served_text, *covered_texts, *(text for _, label, text in texts if not _is_data(label))] if needs_talk else ()
     )
-    mentioned = talk_words | said_twice(parse_line(text) for _, text in data)
+    mentioned = talk_words | repeated_values(parse_line(text) for _, text in data)
     mention_factors = _mention_factors(data, talk_words)
     worths = {
         (entry.id, text): mention_factors[entry.id, text] * worth_of_data(parse_line(text), mentioned).total
         for entry, text in data
     }
     stated_values: set[str] = set()
-    heads = heads_of(text for _, text in data)
+    heads = record_heads(text for _, text in data)
     short = {
-        (entry.id, text): terse(text, stated_values, amounts=False, heads=heads)
+        (entry.id, text): terse_parts(text, stated_values, amounts=False, heads=heads)
         for entry, text in sorted(data, key=lambda one: -worths[one[0].id, one[1]])
     }
     factors = _factors_by_age_and_question(entries, relevance)
@@ -370,13 +370,15 @@ def _worths_of_parts(
         near = min((abs(place - other) for other in mentioned_places if other != place), default=0)
         yield (
             worth.times(
-                mention_factor * (HEAD if place == head else 1.0) * (1 + _ABOUT / near if near and line.codes else 1.0)
+                mention_factor
+                * (HEAD_WEIGHT if place == head else 1.0)
+                * (1 + _ABOUT / near if near and line.codes else 1.0)
             ),
             line.stems,
         )
 
 
-def _spoken_names(line: Line) -> Iterator[str]:
+def _spoken_names(line: DataLine) -> Iterator[str]:
     yield from line.words
     yield from (value for value in line.codes if " " in value)
 

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final
 
 from app.core.anchors.purposes import is_addition
-from app.core.anchors.replacement import answers_otherwise, completes, replaces
-from app.core.anchors.serving import anchors_say
-from app.core.anchors.topics import given_up, kinds_in, stems_of
+from app.core.anchors.replacement import completes, names_alternative, replaces
+from app.core.anchors.serving import is_entry_in_anchors
+from app.core.anchors.topics import given_up_stems, stems_of, technology_kinds_in
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import CandidateItem
 from app.core.model.conversation import Message
@@ -66,7 +66,7 @@ def supersede(
     messages = {message.seq: message for message in span}
     stated = {canonical(item.text) for item in items}
     correctable = [entry for entry in entries if entry.role in _CORRECTABLE_ROLES and entry.id not in dropped]
-    unanchored = [entry for entry in correctable if not anchors_say(anchors, entry)]
+    unanchored = [entry for entry in correctable if not is_entry_in_anchors(anchors, entry)]
     open_entries = [entry for entry in unanchored if canonical(entry.text) not in stated]
     speakers = _speakers(span)
     index = _TextIndex([entry.text for entry in open_entries], speakers)
@@ -174,10 +174,10 @@ class _TextIndex:
         if not self._texts:
             return []
         corrections = _corrections_of(item, messages)
-        gone = frozenset[str]().union(*map(given_up, corrections))
+        gone = frozenset[str]().union(*map(given_up_stems, corrections))
         changing = any(not is_addition(sentence) for sentence in corrections)
         text = self._without_label(item.text)
-        keys = {*_keys(text), *gone, *given_up(text)}
+        keys = {*_keys(text), *gone, *given_up_stems(text)}
         about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})
         return [
             place
@@ -196,7 +196,7 @@ def _speakers(span: Sequence[Message]) -> frozenset[str]:
 
 
 def _keys(text: str) -> Iterable[str]:
-    return {*stems_of(text) - FRAME_STEMS, *(f"kind {kind}" for kind in kinds_in(text))}
+    return {*stems_of(text) - FRAME_STEMS, *(f"kind {kind}" for kind in technology_kinds_in(text))}
 
 
 def _outdates(text: str, earlier: str, gone: frozenset[str], *, changing: bool) -> bool:
@@ -205,8 +205,8 @@ def _outdates(text: str, earlier: str, gone: frozenset[str], *, changing: bool) 
     if completes(text, earlier):
         return True
     if changing:
-        return replaces(text, earlier, as_="correction", gone=gone) or answers_otherwise(text, earlier)
-    return bool(gone or given_up(text)) and replaces(text, earlier, as_="critical_fact", gone=gone)
+        return replaces(text, earlier, new_type="correction", also_given_up=gone) or names_alternative(text, earlier)
+    return bool(gone or given_up_stems(text)) and replaces(text, earlier, new_type="critical_fact", also_given_up=gone)
 
 
 def _corrections_of(item: CandidateItem, messages: Mapping[int, Message]) -> list[str]:

@@ -18,7 +18,7 @@ from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.reading.cues import Cue, cues_of
 from app.core.reading.labels import role_of
-from app.core.reading.scoring import OPENING
+from app.core.reading.scoring import LAST_OPENING_SEQ
 from app.core.state.outdated import OutdatedAnchors
 from app.core.summarizer.offline.items import label_and_clauses
 from app.core.summarizer.offline.narrative_states import (
@@ -28,10 +28,10 @@ from app.core.summarizer.offline.narrative_states import (
     without_frame,
 )
 from app.core.text.budget import first_fitting
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import Estimator, estimate_text
-from app.core.text.values import NAMING
+from app.core.text.values import NAMING_KINDS
 from app.core.text.words import stems
 from app.core.validation.lost_values import ServedValues, critical_values
 from app.core.validation.verified_state import VerifiedState
@@ -125,7 +125,7 @@ def _lost_texts(texts: Sequence[str], present: ServedValues, bags: Sequence[froz
     for text in texts:
         kinds = {value.kind for value in critical_values(text) if not present.holds(value)}
         # a changed statement seldom has the old words; if no value is a name, all words of the new text count together
-        if kinds and not _is_rephrased(text, now if kinds.isdisjoint(NAMING) else bags):
+        if kinds and not _is_rephrased(text, now if kinds.isdisjoint(NAMING_KINDS) else bags):
             yield text
 
 
@@ -144,7 +144,7 @@ def with_restored_sentences(
     there is room below ``cap``, in tokens.
     """
     judged = [one for one in verified.repairs if one.reason == "contradicted"]
-    contradicted, false = {one.entry_id for one in judged}, {undated(one.before) for one in judged}
+    contradicted, false = {one.entry_id for one in judged}, {without_added_days(one.before) for one in judged}
     before = [
         replace(entry, text=text, in_doubt=False, superseded=())
         for entry in verified.entries
@@ -154,7 +154,9 @@ def with_restored_sentences(
     present = [entry for entry in verified.entries if not entry.pruned]
     room = cap - sum(estimate_text(entry.text, estimator) for entry in present)
     lost = forgotten_statements(schema, before, present, max_tokens=room, estimator=estimator)
-    restored = [text for _, text in lost if undated(text) not in false]  # the earlier text may have had false ones too
+    restored = [
+        text for _, text in lost if without_added_days(text) not in false
+    ]  # the earlier text may have had false ones too
     if not restored:
         return verified
     added = _entry_of_lost_texts(schema, restored, version, next_entry, ())
@@ -228,9 +230,9 @@ def _narrative_with_quotes(
     if at_end:
         parts = [entry.text, *(text for _, text in quoted)]
     else:
-        older = [text for seq, text in quoted if seq <= OPENING]
+        older = [text for seq, text in quoted if seq <= LAST_OPENING_SEQ]
         first, *rest = statements(entry.text) or [""]
-        parts = [first, *older, *rest, *(text for seq, text in quoted if seq > OPENING)]
+        parts = [first, *older, *rest, *(text for seq, text in quoted if seq > LAST_OPENING_SEQ)]
     text = " ".join(filter(None, parts))
     if entry.since_version == version:
         return replace(entry, text=text)

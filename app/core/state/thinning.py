@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.choice import Option, Told, per_token
+from app.core.reading.choice import KeptTexts, Option, per_token
 from app.core.reading.labels import role_of
 from app.core.summarizer.offline.earlier_entries import entry_option
 from app.core.summarizer.offline.items import entry_tokens, label_and_clauses
@@ -71,7 +71,7 @@ def _places_worth_keeping(entry: StateEntry, texts: Sequence[str], *, older_firs
     """The places of the statements; those to be kept longest come first."""
     options = [entry_option(replace(entry, role="fact", text=text), place) for place, text in enumerate(texts)]
     first = list(dict.fromkeys([0, len(texts) - 1, *_first_with_values(texts)]))
-    known = Told()
+    known = KeptTexts()
     for place in first:
         known.take(options[place])
     before = "\n".join(entry.superseded)
@@ -98,7 +98,7 @@ def _first_with_values(texts: Sequence[str]) -> Iterator[int]:
     return (place for place, text in enumerate(opening) if critical_values(text))
 
 
-def _by_added_worth(options: Sequence[Option], known: Told) -> Iterator[Option]:
+def _by_added_worth(options: Sequence[Option], known: KeptTexts) -> Iterator[Option]:
     for option in best_first(options, lambda one: per_token(known.worth(one), one), lambda one: one.key):
         known.take(option)
         yield option

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Final, cast, get_args
 
 from app.core.model.anchors import AnchorType, ClaimedStatus
-from app.core.model.candidate import AnchorProposal, Candidate, CandidateDrop, CandidateItem, KeptWord
+from app.core.model.candidate import AnchorAnswer, AnchorProposal, Candidate, CandidateDrop, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.overlap import Overlap
 from app.core.model.segments import SegmentDigest
@@ -288,18 +288,18 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
             yield AnchorProposal(type=cast("AnchorType", type_), quote=quote_text, seq=seq)
 
 
-def _words_about_kept_passages(data: Mapping[str, Any]) -> Iterator[KeptWord]:
+def _words_about_kept_passages(data: Mapping[str, Any]) -> Iterator[AnchorAnswer]:
     for raw in islice(_as_list(data.get("anchors")), _MOST_ITEMS):
         id_value = raw.get("quote") if isinstance(raw, dict) else raw
         if name := _kept_passage_id(id_value):
-            yield KeptWord(id=name, claims=None)
+            yield AnchorAnswer(id=name, claims=None)
     for raw in islice(_as_list(data.get("dropped")), _MOST_ITEMS):
         if (
             isinstance(raw, dict)
             and (name := _kept_passage_id(raw.get("entry")))
             and _snake_case_word(raw.get("reason")) in _STATUS_BY_DROP_REASON
         ):
-            yield KeptWord(
+            yield AnchorAnswer(
                 id=name,
                 claims=_STATUS_BY_DROP_REASON[_snake_case_word(raw.get("reason"))],
                 by_seq=number_in(raw.get("by_seq")),

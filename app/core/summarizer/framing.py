@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from app.core.anchors.prompt_ids import names_of
+from app.core.anchors.prompt_ids import prompt_ids_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.model.in_doubt import marked
+from app.core.model.in_doubt import with_doubt_marks
 from app.core.model.state import StateEntry
-from app.core.text.elision import elide, shares
+from app.core.text.elision import elide, size_shares
 from app.core.text.escaping import clean, escape, place_in_escaped
-from app.core.text.parts import OF_TOOLS, Part, as_short_text, own_content, own_parts
+from app.core.text.parts import TOOL_PART_TYPES, Part, as_short_text, own_content, own_parts
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.speakers import name_in
 from app.core.text.token_counts import estimate_text
@@ -51,7 +51,7 @@ def frame_messages(
         max_tokens: The most tokens of all texts together; the largest lose their middle for it. ``None``: no limit.
     """
     kept_passages: defaultdict[int, list[tuple[str, FoundAnchor]]] = defaultdict(list)
-    for name, anchor in names_of(anchors):
+    for name, anchor in prompt_ids_of(anchors):
         kept_passages[anchor.seq].append((name, anchor))
     return "\n".join(
         _message_element(message, content, parts, kept_passages[message.seq])
@@ -86,7 +86,7 @@ def frame_entries(entries: Sequence[StateEntry]) -> str:
     return "\n".join(
         f'<entry id="{entry.id}" field="{entry.field}" from="{" ".join(map(str, entry.from_seqs))}">'
         f"{escape(text)}</entry>"
-        for entry, text in zip(entries, marked(entries), strict=True)
+        for entry, text in zip(entries, with_doubt_marks(entries), strict=True)
     )
 
 
@@ -130,7 +130,7 @@ def speaker_and_media_texts(message: Message) -> Iterator[str]:
     """
     yield name_in(message.metadata)
     for part in message.parts:
-        if part.get("type") not in OF_TOOLS and not isinstance(part.get("text"), str):
+        if part.get("type") not in TOOL_PART_TYPES and not isinstance(part.get("text"), str):
             yield _element_of_part(part).text
 
 
@@ -195,7 +195,7 @@ def _bodies_within(messages: Sequence[Message], max_tokens: int | None) -> list[
     if max_tokens is None:
         return bodies
     sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for content, parts in bodies]
-    return [_elided_body(*body, share) for body, share in zip(bodies, shares(sizes, max_tokens), strict=True)]
+    return [_elided_body(*body, share) for body, share in zip(bodies, size_shares(sizes, max_tokens), strict=True)]
 
 
 def _content_and_elements(message: Message) -> tuple[str, list[_Element]]:
@@ -231,7 +231,7 @@ def _media_name_or_address(part: Part) -> str:
 
 def _elided_body(content: str, parts: Sequence[_Element], max_tokens: int) -> tuple[str, list[_Element]]:
     texts = [content, *(part.text for part in parts)]
-    token_shares = shares([estimate_text(text) for text in texts], max_tokens)
+    token_shares = size_shares([estimate_text(text) for text in texts], max_tokens)
     first, *rest = (elide(text, share) for text, share in zip(texts, token_shares, strict=True))
     return first, [
         _Element(kind=part.kind, attributes=part.attributes, text=text) for part, text in zip(parts, rest, strict=True)

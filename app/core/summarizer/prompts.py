@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.core.anchors.prompt_ids import names_of
+from app.core.anchors.prompt_ids import prompt_ids_of
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.summarizer.candidate import candidate_json_schema, second_answer_json_schema
@@ -229,7 +229,7 @@ def without_prompt_words(text: str, doubt: Doubt) -> str:
 
 def _earlier_kept_passages(request: SummaryRequest) -> str:
     first = request.messages[0].seq if request.messages else 0
-    earlier = [(name, anchor.content) for name, anchor in names_of(request.anchors) if anchor.seq < first]
+    earlier = [(name, anchor.content) for name, anchor in prompt_ids_of(request.anchors) if anchor.seq < first]
     fenced = [kept_passage_element(name, content) for name, content in earlier[-_MOST_EARLIER_ANCHORS:]]
     return "\n".join(["Passages of earlier messages that stay word for word:", *fenced]) if fenced else ""
 

@@ -1,6 +1,6 @@
 """Reads numbers with their scales, units and currencies.
 
-Functions that *give* something add values that the text may mean besides those that it states.
+Functions that *add* something add values that the text may mean besides those that it states.
 """
 
 from __future__ import annotations
@@ -11,19 +11,27 @@ from typing import Final
 
 from app.core.text import moments
 from app.core.text.days import (
-    day_beside_date,
-    first_day,
-    give_distance,
+    add_distant_days,
+    forms_in_month_of_last_date,
+    forms_of_eight_digits,
+    forms_of_first_day,
     names_day,
-    short_forms,
-    unseparated_day,
+    short_day_and_time_forms,
     weekday_of_day,
 )
 from app.core.text.languages.joined import alternatives, words_of
-from app.core.text.numerals import DEGREES, HAN_DIGITS, goes_on, of_celsius, of_fahrenheit, of_words, plain
+from app.core.text.numerals import (
+    DEGREES,
+    HAN_DIGITS,
+    celsius_from_fahrenheit,
+    continues_number,
+    fahrenheit_from_celsius,
+    number_of_words,
+    plain_number,
+)
 from app.core.text.patterns import capped
-from app.core.text.scanned import TIGHT, Cursor, Found, Unit
-from app.core.text.spelled import half_more, spelled
+from app.core.text.scanned import TIGHT, Cursor, FoundValue, Unit
+from app.core.text.spelled import added_fraction, spelled_number_words
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -49,18 +57,18 @@ from app.core.text.tables import (
 
 _LIST_MARK: Final = capped(r"[.)]\s", 2)
 _REFERENCE: Final = capped(r"(?:#|№ ?)$", 6)
-_OR_SO: Final = alternatives("values", "about_after")
+_APPROXIMATE_ENDINGS: Final = alternatives("values", "about_after")
 _ABOUT_AFTER: Final = capped(
-    rf"(?:{alternatives('values', 'about_endings')}|(?: ?[^\W\d_]{{1,20}})? ?(?:{_OR_SO}))", 30
+    rf"(?:{alternatives('values', 'about_endings')}|(?: ?[^\W\d_]{{1,20}})? ?(?:{_APPROXIMATE_ENDINGS}))", 30
 )
 _OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_]\s?$", 6)
 _OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|-\s?\d{1,6}\s?=|=\s?[\w(\\-])", 12)
 _KEY_BEFORE: Final = capped(r"_([a-z]{1,12})[\"']? ?[:=] ?$", 20)
 _YEAR_MARKS: Final = words_of("values", "year_marks")
-_KEY, _SHORT_RANGE = 20, 10
-_BEFORE, _AFTER, _NOTE_AFTER = 6, 12, 30
+_CHARACTERS_BEFORE_KEY, _LONGEST_SHORT_RANGE = 20, 10
+_CHARACTERS_BEFORE, _CHARACTERS_AFTER, _CHARACTERS_OF_NOTE = 6, 12, 30
 """How many characters before and after a number are looked at; the last is for a note such as "approximately"."""
-_ABOUT: Final = APPROXIMATE | {"~", "≈"}
+_APPROXIMATE_WORDS: Final = APPROXIMATE | {"~", "≈"}
 _BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
 _RANGES: Final = words_of("values", "ranges") | {"-", "±"}
 _UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
@@ -68,7 +76,7 @@ _JOINTS: Final = words_of("values", "number_joints") | {"", ","}
 _SIDES: Final = frozenset(words_of("values", "between_sides") | {"x", "×", "*"})
 _MEASURES_OF_SIDES: Final = frozenset({"m", "px"})
 _MOST_SIDES: Final = 3
-_MOST_GIVEN: Final = 4
+_MOST_POSSIBLE_VALUES: Final = 4
 _BEFORE_MONEY: Final = TIGHT | {". ", ".", "/"}
 _TIGHT_COINS: Final = words_of("values", "tight_units") & CURRENCIES.keys()
 _PARTS_OF_MONEY: Final = {"CENT": 0.01, "DIME": 0.1}
@@ -77,13 +85,13 @@ _SHARED_SIGNS: Final = frozenset({"¥", "peso", "pesos"})
 _SHARE_BEFORE: Final = capped(
     rf"(?<![\d.,])(\d{{1,4}}) (?:[^\W\d_]{{1,12}} )?(?:{alternatives('values', 'out_of')}) ?$", 30
 )
-_SHARE: Final = 30
+_CHARACTERS_BEFORE_SHARE: Final = 30
 _HAN, _HANGUL = chr(0x3400), chr(0xAC00)
 _PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
 _OF: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Scales only if they stand directly after their number: "5 m" is five metres, "5m" may be five millions."""
-_RESTS: Final = {
+_PARTS_OF_UNIT: Final = {
     ("s", 60.0): 60, ("s", 3_600.0): 60, ("m", 1.0): 100, ("m", 0.3048): 12, ("g", 453.59237): 16,
     ("g", 1_000.0): 1_000,
 }  # fmt: skip
@@ -94,11 +102,11 @@ _AFTER_DECIMALS: Final = words_of("values", "after_decimals")
 _ENDS_OF_DAY: Final = ("", ".", ",", ";", ":", ")")
 _PAIR, _THREE = 2, 3
 _SMALL, _HUNDRED, _THOUSAND, _MILLION = 10, 100, 1_000, 1_000_000
-_MOST_SCALES, _NOT_FAR = 3, 6
-_LONG_CODE: Final = 7
+_MOST_SCALES, _MOST_CHARACTERS_BETWEEN = 3, 6
+_FEWEST_DIGITS_OF_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
 _LAST_DAY: Final = 31
-_LEAST_NAMING: Final = 3  # digits; a shorter number after "no." or "#" does not count as a name
+_FEWEST_DIGITS_OF_NAME: Final = 3  # digits; a shorter number after "no." or "#" does not count as a name
 
 
 def number_at(c: Cursor, place: int) -> int:
@@ -108,17 +116,17 @@ def number_at(c: Cursor, place: int) -> int:
     if scale != 1 and c.kind(after - 1) == "n" and c.tokens[after - 1].text not in SCALES:  # "1万4000" is exact
         readings, scale = [reading * scale for reading in readings], 1.0
     if readings and readings[0] < _SMALL and _are_parts(c, place, after, readings[0]):
-        return _shared(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
+        return _read_share(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
     if readings:
-        _give_spoken(c, place, after, readings[0])
-        return _quantity(c, place, after, readings, scale)
+        _add_spoken(c, place, after, readings[0])
+        return _keep_quantity(c, place, after, readings, scale)
     if token.kind == "w" and token.text in HALF_UNITS:
         share, unit = HALF_UNITS[token.text]
-        return _measured(c, place, place + 1, share, UNITS[unit])
+        return _keep_measured(c, place, place + 1, share, UNITS[unit])
     if token.kind == "f" or (token.kind == "w" and token.text in SHARES):
-        return _shared(c, place, place, token.data if token.kind == "f" else SHARES[token.text])
+        return _read_share(c, place, place, token.data if token.kind == "f" else SHARES[token.text])
     if token.kind == "w" and token.text in UNITS and c.all_readings:
-        return _one_of(c, place)
+        return _read_unit_alone(c, place)
     return place
 
 
@@ -139,7 +147,7 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         readings, after = _spelled_number(c, place)
     else:
         return [], place, 1.0
-    more, half = half_more(c, after)
+    more, half = added_fraction(c, after)
     if half:
         more *= _scale_from_thousand(c, after - 1)
         readings, after = [reading + more for reading in readings], after + half
@@ -150,7 +158,7 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
             break
         scale, after = scale * SCALES[c.tokens[after].text], after + 1
     if after > first:  # 2 million and a half
-        more, half = half_more(c, after)
+        more, half = added_fraction(c, after)
         readings, after = [reading + more for reading in readings], after + half
     if after > first and c.tokens[after - 1].text[0] >= _HAN:
         rest, after = _rest_after_han_scale(c, after, scale)
@@ -177,13 +185,15 @@ def _is_kelvin(c: Cursor, place: int) -> bool:
 
 def _is_reference_number(c: Cursor, place: int) -> bool:
     token = c.tokens[place]
-    before = c.text[max(0, token.start - _BEFORE) : token.start]
-    return token.text.isdecimal() and len(token.text) >= _LEAST_NAMING and _REFERENCE.search(before) is not None
+    before = c.text[max(0, token.start - _CHARACTERS_BEFORE) : token.start]
+    return (
+        token.text.isdecimal() and len(token.text) >= _FEWEST_DIGITS_OF_NAME and _REFERENCE.search(before) is not None
+    )
 
 
 def _add_identifier(c: Cursor, place: int) -> int:
     digits = c.tokens[place].text
-    c.add("identifier", place, place + 1, [f"n:{plain(float(digits))}", f"i:{digits}", f"r:{digits}"])
+    c.add("identifier", place, place + 1, [f"n:{plain_number(float(digits))}", f"i:{digits}", f"r:{digits}"])
     return place + 1
 
 
@@ -193,28 +203,28 @@ def _scale_from_thousand(c: Cursor, place: int) -> float:
 
 
 def _spelled_number(c: Cursor, place: int) -> tuple[list[float], int]:
-    words, after = spelled(c, place)
+    words, after = spelled_number_words(c, place)
     if not words:
         return [], place
-    return [of_words(words), *_number_after_its_scale(c, words, after), *_with_scale_left_out(words)], after
+    return [number_of_words(words), *_number_after_its_scale(c, words, after), *_with_scale_left_out(words)], after
 
 
 def _number_after_its_scale(c: Cursor, words: list[str], after: int) -> list[float]:
     if SCALES.get(words[0], 0) <= _HUNDRED:
         return []
-    number = of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
+    number = number_of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
     return [number * SCALES[words[0]]] if number else []
 
 
 def _with_scale_left_out(words: list[str]) -> list[float]:
     """The number meant if speech leaves a scale out: «миллион восемьсот» is 1,800,000."""
     last = max((place for place, word in enumerate(words) if SCALES.get(word, 0) >= _MILLION), default=len(words))
-    rest = of_words(words[last + 1 :])
+    rest = number_of_words(words[last + 1 :])
     is_left_out = _HUNDRED <= rest < _THOUSAND
-    return [of_words(words[: last + 1]) + rest * SCALES[words[last]] / _THOUSAND] if is_left_out else []
+    return [number_of_words(words[: last + 1]) + rest * SCALES[words[last]] / _THOUSAND] if is_left_out else []
 
 
-def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
+def _add_spoken(c: Cursor, place: int, after: int, first: float) -> None:
     """Add the numbers that spoken forms may mean: "nineteen eleven", «семьдесят девятого года», «пять девятьсот»."""
     point = c.word(after) if c.near(after) else ""
     is_joined = c.gap(after).strip() in NUMBER_JOINTS  # "dieciséis con cuarenta"
@@ -225,18 +235,18 @@ def _give_spoken(c: Cursor, place: int, after: int, first: float) -> None:
         return
     whole: list[float] = []
     joint = after - (point in NUMBER_JOINTS)
-    if first >= _SMALL and second in ORDINALS and goes_on(first, ORDINALS[second]):
+    if first >= _SMALL and second in ORDINALS and continues_number(first, ORDINALS[second]):
         tens = first + ORDINALS[second]
         whole = [tens, 1900 + tens, 2000 + tens] if tens < _HUNDRED else [tens]
     elif c.kind(place) == "w" and second in NUMBERS and (is_joined or c.gap(after) == " "):
         rest, _ = _spelled_number(c, after)
-        whole = list(_of_two_spoken(first, rest[0], is_joined=is_joined)) if rest else []
+        whole = list(_numbers_of_two_spoken(first, rest[0], is_joined=is_joined)) if rest else []
     if point in POINTS and 0 < c.small(joint + 1) < _SMALL and c.near(joint + 1):
         whole.append(first + c.small(joint + 1) / 10)
-    c.add_possible(place, [f"n:{plain(number)}" for number in whole], "number")
+    c.add_possible(place, [f"n:{plain_number(number)}" for number in whole], "number")
 
 
-def _of_two_spoken(first: float, second: float, *, is_joined: bool) -> Iterator[float]:
+def _numbers_of_two_spoken(first: float, second: float, *, is_joined: bool) -> Iterator[float]:
     """The numbers that two spoken numbers may mean together if a scale or the coins are left out: 1911, 5,900, 2.80."""
     if _SMALL <= second < _HUNDRED:
         yield first + second / 100
@@ -246,28 +256,28 @@ def _of_two_spoken(first: float, second: float, *, is_joined: bool) -> Iterator[
         yield from ((first * 1_000 + second) * scale for scale in (1, 1_000))
 
 
-def _shared(c: Cursor, place: int, last: int, share: float) -> int:
+def _read_share(c: Cursor, place: int, last: int, share: float) -> int:
     """Read a share such as "half an hour", "half a million", "3/4 cup"; a share without a unit states no value."""
     after = last + 1
     while c.word(after) in ARTICLES | _OF and c.near(after):
         after += 1
     scale = 12.0 if c.word(after) in DOZENS else _scale_from_thousand(c, after)
     if scale > 1 and c.near(after):
-        return _quantity(c, place, after + 1, [share], scale)
+        return _keep_quantity(c, place, after + 1, [share], scale)
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
     is_ordinal = after == place + 1 and c.word(place) in ORDINAL_SHARES
     if unit and unit[0] != "%" and not is_ordinal:
-        return _measured(c, place, with_unit, share, unit)
+        return _keep_measured(c, place, with_unit, share, unit)
     parts = c.tokens[place].text.split("/")
     numbers = [f"n:{int(part)}" for part in parts] if len(parts) > 1 else []
-    shares = [f"n:{plain(share)}", f"n:{share * 100:.0f}"]
+    shares = [f"n:{plain_number(share)}", f"n:{share * 100:.0f}"]
     c.add_possible(place, [*shares, *numbers], "number")
     if numbers and not c.all_readings and _is_pair_of_numbers(c, parts, last + 1):
-        days = [day for day in moments.of_pair(*map(int, parts)) if moments.is_day(day)]
+        days = [day for day in moments.days_of_pair(*map(int, parts)) if moments.is_day(day)]
         is_day = bool(days) and any(part[0] == "0" for part in parts)
         # The rounded percentage is left out, since it identifies little: it is 156 for 126/81 and for 134/86.
         others = () if is_day else (shares[0], "&".join(numbers))
-        c.add("number", place, place + 1, [*others, *chain(*map(moments.claimed, days))])
+        c.add("number", place, place + 1, [*others, *chain(*map(moments.claimed_forms, days))])
     return last + 1
 
 
@@ -278,28 +288,28 @@ def _is_pair_of_numbers(c: Cursor, parts: list[str], after: int) -> bool:
     return not is_part and max(sizes) < _LENGTH_OF_YEAR and c.word(after) not in MONTHS
 
 
-def _one_of(c: Cursor, place: int) -> int:
+def _read_unit_alone(c: Cursor, place: int) -> int:
     """Read a unit without its number: "a week", "через неделю", "неделю назад", "an hour and a half"."""
     word = c.word(place)
-    unit, (more, half) = UNITS[word], half_more(c, place + 1)
+    unit, (more, half) = UNITS[word], added_fraction(c, place + 1)
     is_article = c.before(place) in ARTICLES
     if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO:
-        _measured(c, place, place + 1, 1 + more, unit)
-        give_distance(c, place - is_article, place + 1, 1.0, unit)
+        _keep_measured(c, place, place + 1, 1 + more, unit)
+        add_distant_days(c, place - is_article, place + 1, 1.0, unit)
         return place + 1 + half
     if word in ONES:
-        c.add_possible(place, [f"q:{plain(unit[1])}|{unit[0]}"], "number")
+        c.add_possible(place, [f"q:{plain_number(unit[1])}|{unit[0]}"], "number")
     return place
 
 
-def _measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> int:
-    found = Found("number", c.tokens[first].start, c.tokens[after - 1].end, readings=[amount], unit=unit)
+def _keep_measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> int:
+    found = FoundValue("number", c.tokens[first].start, c.tokens[after - 1].end, readings=[amount], unit=unit)
     found.is_approximate = _is_said_approximate(c, first, after)
     _keep(c, found)
     return after
 
 
-def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
+def _keep_quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
     """Keep a number with its unit, currency and scale, and return the token after them."""
     if _is_reference_number(c, place) and not c.all_readings:
         return _add_identifier(c, place)
@@ -319,7 +329,9 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     part = _PARTS_OF_MONEY.get(CURRENCIES.get(c.word(money_at), ""), 1.0) if is_money and not money_before else 1.0
     if last > after and c.tokens[last - 1].text[0] >= _HAN and (decimals := _decimals_behind_unit(c, last)):
         readings, last = [reading + decimals for reading in readings], last + 1
-    found = Found("money" if is_money else "number", c.tokens[first].start, c.tokens[last - 1].end, readings=readings)
+    found = FoundValue(
+        "money" if is_money else "number", c.tokens[first].start, c.tokens[last - 1].end, readings=readings
+    )
     found.unit, found.scale = unit, scale * part
     found.currency = _currency(c, place, money_at) if is_money else ""
     found.is_approximate = _is_said_approximate(c, first, last) or (scale != 1 and token.text not in SCALES)
@@ -328,9 +340,9 @@ def _quantity(c: Cursor, place: int, after: int, readings: list[float], scale: f
     found.is_stated = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
     _keep(c, found, place)
     if c.all_readings:
-        _give_implied(c, place, last, found)
+        _add_implied(c, place, last, found)
     if unit:
-        give_distance(c, place, last, readings[0] * scale, unit)
+        add_distant_days(c, place, last, readings[0] * scale, unit)
     return last
 
 
@@ -356,7 +368,7 @@ def _half_behind_unit(c: Cursor, place: int) -> tuple[float, int]:
     # "two kilos and a half"
     if c.word(place) == "半" and not c.gap(place):
         return 0.5, place + 1
-    more, size = half_more(c, place)
+    more, size = added_fraction(c, place)
     after = place + size
     is_of_another = c.near(after) and (c.word(after) in UNITS or c.word(after) in DOZENS)
     return (0.0, place) if is_of_another else (more, after)
@@ -378,48 +390,54 @@ def _has_unit_or_currency(c: Cursor, place: int) -> bool:
     return place + 1 < len(c.tokens) and (c.unit(place + 1)[0] is not None or c.word(place + 1) in CURRENCIES)
 
 
-def _give_implied(c: Cursor, place: int, after: int, found: Found) -> None:
+def _add_implied(c: Cursor, place: int, after: int, found: FoundValue) -> None:
     """Add values that only the surroundings imply: a key's unit, a year of two digits, the numbers of a short range."""
     number, digits, start = found.readings[0] * found.scale, c.tokens[place].text, c.tokens[place].start
-    if not found.unit and (key := _KEY_BEFORE.search(c.text[max(0, start - _KEY) : start])) and key[1] in UNITS:
+    if (
+        not found.unit
+        and (key := _KEY_BEFORE.search(c.text[max(0, start - _CHARACTERS_BEFORE_KEY) : start]))
+        and key[1] in UNITS
+    ):
         unit, factor = UNITS[key[1]]
-        implied = Found(
+        implied = FoundValue(
             "number",
             start,
             c.tokens[place].end,
-            frozenset({f"q:{plain(number * factor)}|{unit}"}),
+            frozenset({f"q:{plain_number(number * factor)}|{unit}"}),
             is_stated=False,
         )
         implied.amounts = [(number * factor, unit)]
         c.found.append(implied)
     if found.unit and found.unit[0] == DEGREES:
-        other = of_fahrenheit(number) if c.text[found.end - 1] == "f" else of_celsius(number)
-        form = frozenset({f"q:{plain(other)}|{DEGREES}"})
-        c.found.append(Found("degrees", start, found.end, form, is_stated=False, amounts=[(other, DEGREES)]))
+        other = celsius_from_fahrenheit(number) if c.text[found.end - 1] == "f" else fahrenheit_from_celsius(number)
+        form = frozenset({f"q:{plain_number(other)}|{DEGREES}"})
+        c.found.append(FoundValue("degrees", start, found.end, form, is_stated=False, amounts=[(other, DEGREES)]))
     if c.word(after - 1) in _YEAR_MARKS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
         c.add_possible(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
-    if (share := _SHARE_BEFORE.search(c.text[max(0, start - _SHARE) : start])) and int(share[1]) < number:
-        told = 100 * int(share[1]) / number
-        shares = [(told, ""), (told / 100, "")]
-        given = frozenset(f"n:{plain(one)}" for one, _ in shares)
-        c.found.append(Found("share", start, c.tokens[place].end, given, is_stated=False, amounts=shares))
+    if (share := _SHARE_BEFORE.search(c.text[max(0, start - _CHARACTERS_BEFORE_SHARE) : start])) and int(
+        share[1]
+    ) < number:
+        percentage = 100 * int(share[1]) / number
+        shares = [(percentage, ""), (percentage / 100, "")]
+        share_forms = frozenset(f"n:{plain_number(one)}" for one, _ in shares)
+        c.found.append(FoundValue("share", start, c.tokens[place].end, share_forms, is_stated=False, amounts=shares))
     before = c.text[max(0, start - 2) : start]
     if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10", the end of a network address
-        c.add_possible(place, [f"p:.{digits}", f"n:{plain(float(f'.{digits}'))}"], "version")
+        c.add_possible(place, [f"p:.{digits}", f"n:{plain_number(float(f'.{digits}'))}"], "version")
     if c.word(place - 1) in RANGE_WORDS and c.near(place - 1) and c.near(place):
-        _give_days_of_range(c, place, (c.small(place - 2), c.small(place)), found)
+        _add_days_of_range(c, place, (c.small(place - 2), c.small(place)), found)
     if c.gap(place) != "-":
         return
     if c.kind(place - 1) == "version":
         c.add_possible(place, [f"p:.{digits}"], "version")
     first = c.tokens[place - 1].data[0] if c.kind(place - 1) == "n" else number
-    if 0 < number - first <= _SHORT_RANGE:
-        forms = (f"n:{plain(first + step)}" for step in range(1, int(number - first)))
+    if 0 < number - first <= _LONGEST_SHORT_RANGE:
+        forms = (f"n:{plain_number(first + step)}" for step in range(1, int(number - first)))
         c.add_possible(place, forms, "number")
-    _give_days_of_range(c, place, (c.small(place - 1), c.small(place)), found)
+    _add_days_of_range(c, place, (c.small(place - 1), c.small(place)), found)
 
 
-def _give_days_of_range(c: Cursor, place: int, days: tuple[int, int], found: Found) -> None:
+def _add_days_of_range(c: Cursor, place: int, days: tuple[int, int], found: FoundValue) -> None:
     # The two numbers may be days of a month.
     if 1 <= days[0] < days[1] <= _LAST_DAY and not found.unit:
         c.add_possible(place, [f"o:{day}" for day in days])
@@ -427,49 +445,51 @@ def _give_days_of_range(c: Cursor, place: int, days: tuple[int, int], found: Fou
 
 def _is_said_approximate(c: Cursor, first: int, after: int) -> bool:
     before = c.word(first - 1) if c.near(first) or c.gap(first) in {".", ". "} else ""
-    if before in _ABOUT or (before in _BEFORE_ROUNDED and c.word(first - 2) in APPROXIMATE):
+    if before in _APPROXIMATE_WORDS or (before in _BEFORE_ROUNDED and c.word(first - 2) in APPROXIMATE):
         return True
     end = c.tokens[after - 1].end
-    return _ABOUT_AFTER.match(c.text[end : end + _NOTE_AFTER]) is not None
+    return _ABOUT_AFTER.match(c.text[end : end + _CHARACTERS_OF_NOTE]) is not None
 
 
 def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
     start, end = c.tokens[place].start, c.tokens[after - 1].end
-    before, behind = c.text[max(0, start - _BEFORE) : start], c.text[end : end + _AFTER]
+    before, behind = c.text[max(0, start - _CHARACTERS_BEFORE) : start], c.text[end : end + _CHARACTERS_AFTER]
     if _REFERENCE.search(before) or _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(behind):
         return True
     if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a space, a colon
         return True
-    begins_line = "\n" in before or start < _BEFORE
+    begins_line = "\n" in before or start < _CHARACTERS_BEFORE
     return begins_line and not before.rpartition("\n")[2].strip(" >-") and _LIST_MARK.match(behind) is not None
 
 
-def _keep(c: Cursor, found: Found, place: int | None = None) -> None:
+def _keep(c: Cursor, found: FoundValue, place: int | None = None) -> None:
     """Compute the forms of an amount and keep it, joined to the amount before if both are one."""
     previous = _amount_before(c, found.start)
     between = (
-        c.text[previous.end : found.start].strip() if previous and found.start - previous.end <= _NOT_FAR else None
+        c.text[previous.end : found.start].strip()
+        if previous and found.start - previous.end <= _MOST_CHARACTERS_BETWEEN
+        else None
     )
     if previous and between is not None:
-        _give_range_one_unit(c, previous, found, between)
-    _fill_forms(found, all_readings=c.all_readings)
+        _share_unit_in_range(c, previous, found, between)
+    _set_forms(found, all_readings=c.all_readings)
     if place is not None and c.kind(place) == "n":
         _add_digit_forms(c, found, place)
     if previous and between in _SIDES and found.unit and found.unit[0] in _MEASURES_OF_SIDES:
-        _give_sides_one_unit(c, found)
+        _share_unit_of_sides(c, found)
     if c.all_readings and previous and between in _JOINTS:
-        _give_with_rest(c, previous, found)
+        _add_sum_with_rest(c, previous, found)
     if previous and between == "-" and previous.kind == "number" and not previous.unit and place is not None:
-        previous.forms |= first_day(previous.readings[0], c.tokens[place].text)
-    if previous and between in _JOINTS and _go_together(previous, found):
+        previous.forms |= forms_of_first_day(previous.readings[0], c.tokens[place].text)
+    if previous and between in _JOINTS and _are_one_amount(previous, found):
         _join(c, previous, found)
     else:
         c.found.append(found)
 
 
-def _amount_before(c: Cursor, start: int) -> Found | None:
+def _amount_before(c: Cursor, start: int) -> FoundValue | None:
     # Other possible meanings of the number at "start" are skipped.
-    for one in c.found[: -_MOST_GIVEN - 1 : -1]:
+    for one in c.found[: -_MOST_POSSIBLE_VALUES - 1 : -1]:
         if one.readings:
             return one
         if one.start < start:
@@ -477,59 +497,59 @@ def _amount_before(c: Cursor, start: int) -> Found | None:
     return None
 
 
-def _give_range_one_unit(c: Cursor, previous: Found, found: Found, between: str) -> None:
+def _share_unit_in_range(c: Cursor, previous: FoundValue, found: FoundValue, between: str) -> None:
     is_range = between in _RANGES or (between in _UNIT_RANGES and found.scale == 1)
     is_bare = not previous.unit and previous.scale == 1 and previous.kind == "number"
     if is_range and is_bare and (found.unit or found.scale != 1) and max(previous.readings) < _THOUSAND:
         previous.unit, previous.scale = found.unit, found.scale
         previous.is_stated |= bool(found.unit)
         previous.is_approximate |= found.is_approximate
-        _fill_forms(previous, all_readings=c.all_readings)
+        _set_forms(previous, all_readings=c.all_readings)
 
 
-def _fill_forms(found: Found, *, all_readings: bool) -> None:
+def _set_forms(found: FoundValue, *, all_readings: bool) -> None:
     """Fill in the forms and amounts of a number with its unit and scale."""
     scaled = [reading * found.scale for reading in found.readings]
     if found.scale < 1 or (all_readings and found.scale != 1):  # coins, or a scale that others leave out
         scaled += found.readings
     base, factor = found.unit or ("", 1.0)
-    forms = {f"n:{plain(amount)}" for amount in scaled}
+    forms = {f"n:{plain_number(amount)}" for amount in scaled}
     found.amounts = [(amount, "") for amount in scaled]
     if base == "%":
-        forms |= {f"n:{plain(amount * factor / 100)}" for amount in scaled}
-        forms |= {f"n:{plain(amount * factor)}" for amount in scaled}
+        forms |= {f"n:{plain_number(amount * factor / 100)}" for amount in scaled}
+        forms |= {f"n:{plain_number(amount * factor)}" for amount in scaled}
     elif base:
-        forms |= {f"q:{plain(amount * factor)}|{base}" for amount in scaled}
+        forms |= {f"q:{plain_number(amount * factor)}|{base}" for amount in scaled}
         found.amounts += [(amount * factor, base) for amount in scaled]
     found.forms = frozenset(forms)
 
 
-def _add_digit_forms(c: Cursor, found: Found, place: int) -> None:
+def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
     """Add the forms of what digits may be besides an amount: a code, version or day, two numbers of a Chinese text."""
     token = c.tokens[place]
     digits = token.text
-    if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _LONG_CODE or digits[0] == "0"):  # noqa: PLR2004
+    if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _FEWEST_DIGITS_OF_CODE or digits[0] == "0"):  # noqa: PLR2004
         found.forms |= {f"i:{digits}"}
         found.kind = "identifier" if found.kind == "number" and not found.unit else found.kind
     if found.kind == "number" and not found.unit and found.scale == 1:
         is_day = names_day(c, place)
         if c.all_readings or len(digits) > 4 or is_day:  # noqa: PLR2004
-            found.forms |= short_forms(digits)
+            found.forms |= short_day_and_time_forms(digits)
         if is_day and digits.isdecimal() and not c.all_readings:
-            found.forms |= day_beside_date(c, int(digits))
+            found.forms |= forms_in_month_of_last_date(c, int(digits))
         if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
-            _state_day_of_weekday(c, found, moments.of_weekday(weekday, int(digits)))
+            _state_day_of_weekday(c, found, moments.form_of_weekday(weekday, int(digits)))
     if found.unit and c.word(place + 1) in CLOCK:  # "8.50 uur"
-        found.forms |= {form for form in short_forms(digits) if form[:2] == "t:"}
+        found.forms |= {form for form in short_day_and_time_forms(digits) if form[:2] == "t:"}
     if c.all_readings:
-        found.forms |= {f"v:{digits}", *unseparated_day(digits)}
-    around = c.text[max(0, token.start - _BEFORE) : token.start] + c.text[token.end : token.end + 1]
+        found.forms |= {f"v:{digits}", *forms_of_eight_digits(digits)}
+    around = c.text[max(0, token.start - _CHARACTERS_BEFORE) : token.start] + c.text[token.end : token.end + 1]
     if ("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
         found.forms |= set(parts) if c.all_readings else {"&".join(parts)}
 
 
-def _state_day_of_weekday(c: Cursor, found: Found, form: str) -> None:
+def _state_day_of_weekday(c: Cursor, found: FoundValue, form: str) -> None:
     # Before another word the number may count something: "on Saturday 12 came".
     if c.text[found.end : found.end + 2].strip()[:1] in _ENDS_OF_DAY:
         found.forms, found.readings = frozenset({form}), []  # its kind is not "date", since it has no month
@@ -537,20 +557,22 @@ def _state_day_of_weekday(c: Cursor, found: Found, form: str) -> None:
         found.forms |= {form}
 
 
-def _give_sides_one_unit(c: Cursor, found: Found) -> None:
+def _share_unit_of_sides(c: Cursor, found: FoundValue) -> None:
     # "90 x 60 x 75 cm"
     following = found
     for previous in c.found[: -_MOST_SIDES - 1 : -1]:
-        between = c.text[previous.end : following.start] if following.start - previous.end <= _NOT_FAR else ""
+        between = (
+            c.text[previous.end : following.start] if following.start - previous.end <= _MOST_CHARACTERS_BETWEEN else ""
+        )
         is_bare = previous.kind == "number" and previous.readings and not previous.unit and previous.scale == 1
         if not is_bare or between.strip() not in _SIDES:
             break
         previous.unit = found.unit
-        _fill_forms(previous, all_readings=c.all_readings)
+        _set_forms(previous, all_readings=c.all_readings)
         following = previous
 
 
-def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
+def _add_sum_with_rest(c: Cursor, previous: FoundValue, found: FoundValue) -> None:
     """Add the sum of two amounts if the second has no unit or counts coins: "4 h 5", "12 euros 50"."""
     first, rest = previous.readings[0] * previous.scale, found.readings[0] * found.scale
     of_coins = found.kind == "money" and found.scale < 1 <= previous.scale
@@ -558,42 +580,44 @@ def _give_with_rest(c: Cursor, previous: Found, found: Found) -> None:
     rest_of_money = rest if of_coins else rest / 100 if is_bare and rest >= _SMALL else 0
     if previous.kind == "money" and 0 < rest_of_money < 1:
         total = first + rest_of_money
-        c.found.append(Found("money", previous.start, found.end, frozenset({f"n:{plain(total)}"}), is_stated=False))
+        c.found.append(
+            FoundValue("money", previous.start, found.end, frozenset({f"n:{plain_number(total)}"}), is_stated=False)
+        )
     if previous.unit is None or found.unit is not None or found.kind != "number":
         return
     base, factor = previous.unit
-    parts = _RESTS.get(previous.unit)
+    parts = _PARTS_OF_UNIT.get(previous.unit)
     if parts and rest < parts:
         total = first * factor + rest * factor / parts
-        forms = frozenset({f"q:{plain(total)}|{base}", *_as_clock(previous, rest)})
-        c.found.append(Found("number", previous.start, found.end, forms, is_stated=False))
+        forms = frozenset({f"q:{plain_number(total)}|{base}", *_clock_form(previous, rest)})
+        c.found.append(FoundValue("number", previous.start, found.end, forms, is_stated=False))
 
 
-def _as_clock(larger: Found, rest: float) -> frozenset[str]:
+def _clock_form(larger: FoundValue, rest: float) -> frozenset[str]:
     """A length of time as a clock would show it: "6:40" for "6 min 40 s" or "6 h 40"."""
     is_timed = larger.unit in {("s", 60.0), ("s", 3_600.0)}
     return frozenset({f"l:{int(larger.readings[0])}:{int(rest):02}"} if is_timed else ())
 
 
-def _go_together(previous: Found, found: Found) -> bool:
+def _are_one_amount(previous: FoundValue, found: FoundValue) -> bool:
     (first, larger), (second, smaller) = previous.unit or ("", 1.0), found.unit or ("", 1.0)
     return first == second and first not in {"", "%"} and larger > smaller
 
 
-def _join(c: Cursor, previous: Found, found: Found) -> None:
+def _join(c: Cursor, previous: FoundValue, found: FoundValue) -> None:
     """Keep two amounts as one: "2 h 15 min"."""
     base = found.unit[0] if found.unit else ""
     total = sum(one.readings[0] * one.scale * (one.unit[1] if one.unit else 1) for one in (previous, found))
-    joined = Found(
-        previous.kind, previous.start, found.end, frozenset({f"q:{plain(total)}|{base}"}), not c.all_readings
+    joined = FoundValue(
+        previous.kind, previous.start, found.end, frozenset({f"q:{plain_number(total)}|{base}"}), not c.all_readings
     )
     joined.amounts = [(total, base)]
     joined.is_approximate = previous.is_approximate or found.is_approximate
     if c.all_readings:
-        joined.forms |= _as_clock(previous, found.readings[0])
+        joined.forms |= _clock_form(previous, found.readings[0])
         c.found += [joined, found]
         return
     joined.readings, joined.unit = [total], (base, 1.0)
-    first, second = (plain(one.readings[0] * one.scale) for one in (previous, found))
+    first, second = (plain_number(one.readings[0] * one.scale) for one in (previous, found))
     joined.forms |= {f"n:{first}&n:{second}"}
     c.found[-1] = joined

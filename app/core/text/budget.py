@@ -11,32 +11,32 @@ MOST_LOOKS: Final = 12
 """How often one option is looked at, at most. Its worth only falls: after so many looks it adds hardly anything."""
 
 Option = TypeVar("Option")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 class Budget:
     """Tokens or characters that are left."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    def __init__(self, amount: int) -> None:
+        self.remaining = amount
 
     def takes(self, cost: int) -> bool:
         """Spend this cost and return true, if so much is left."""
-        if cost > self.left:
+        if cost > self.remaining:
             return False
-        self.left -= cost
+        self.remaining -= cost
         return True
 
 
-def first_fitting(options: Iterable[Option], room: int, cost: Callable[[Option], int]) -> list[Option]:
+def first_fitting(options: Iterable[Option], limit: int, cost: Callable[[Option], int]) -> list[Option]:
     """The first options that fit together. The first that does not fit ends the list: more room only adds options."""
-    budget = Budget(room)
+    budget = Budget(limit)
     return list(takewhile(lambda option: budget.takes(cost(option)), options))
 
 
-def each_fitting(options: Iterable[Option], room: int, cost: Callable[[Option], int]) -> list[Option]:
+def each_fitting(options: Iterable[Option], limit: int, cost: Callable[[Option], int]) -> list[Option]:
     """The options that fit, taken in order. One that does not fit is skipped; smaller ones after it may still fit."""
-    budget = Budget(room)
+    budget = Budget(limit)
     return [option for option in options if budget.takes(cost(option))]
 
 
@@ -48,18 +48,20 @@ def without_last(options: Iterable[Option], excess: int, cost: Callable[[Option]
     return kept
 
 
-def made_to_fit(make: Callable[[int], Made], over: Callable[[Made], int], room: int, least: int = 0) -> Made:
+def make_fitting(
+    make: Callable[[int], Result], over: Callable[[Result], int], limit: int, least_limit: int = 0
+) -> Result:
     """Make something for less and less room until it fits, since its size is only known once it is made.
 
     Args:
         make: Makes it for a given room.
         over: By how much the result is too large; 0 or less if it fits.
-        room: The room of the first try.
-        least: The least room: a result made for it is returned even if it is too large.
+        limit: The room of the first try.
+        least_limit: The least room: a result made for it is returned even if it is too large.
     """
-    while (excess := over(made := make(room))) > 0 and room > least:
-        room = max(room - excess, least)
-    return made
+    while (excess := over(result := make(limit))) > 0 and limit > least_limit:
+        limit = max(limit - excess, least_limit)
+    return result
 
 
 def best_first(

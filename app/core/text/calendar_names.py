@@ -53,9 +53,9 @@ def _babel_names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
                 yield from ((code, name, number) for number, name in names.items())
 
 
-def _unambiguous_names(told: Iterable[Name]) -> tuple[Name, ...]:
+def _unambiguous_names(given_names: Iterable[Name]) -> tuple[Name, ...]:
     meanings: defaultdict[str, set[int]] = defaultdict(set)
-    names = [(code, plain_text_of(word).text, number) for code, word, number in told]
+    names = [(code, plain_text_of(word).text, number) for code, word, number in given_names]
     for _, word, number in names:
         meanings[word].add(number)
     return tuple(

@@ -53,7 +53,7 @@ def is_fragment(text: str) -> bool:
     return len(words(text)) < FEWEST_WORDS
 
 
-def tight(text: str, found: Sequence[Identifier]) -> str:
+def clauses_with_values(text: str, found: Sequence[Identifier]) -> str:
     """The clauses of a sentence that hold its exact values, or the whole sentence where fewer would change its meaning.
 
     ``text`` is one sentence, ``found`` are its identifiers.

@@ -22,9 +22,9 @@ _HEAD: Final = compiled(r"data:[^,]{0,200}?;base64,")
 _DATA: Final = "data:"
 _NO_LINE_BREAKS: Final = str.maketrans("-_", "+/", "\r\n\t")
 """Makes plain Base64 of the URL variant, which has two other signs, and of Base64 in lines, as mail has it."""
-_A_PIECE: Final = 65_536  # characters
-_BASE64_OF: Final = 3
-_BASE64_IN: Final = 4
+_CHARACTERS_PER_PIECE: Final = 65_536  # characters
+_BYTES_PER_GROUP: Final = 3
+_CHARACTERS_PER_GROUP: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +37,10 @@ class Content:
     media_type: str
 
 
-def taken_apart(parts: Sequence[Part]) -> tuple[tuple[Part, ...], dict[str, Content]]:
+def detached_contents(parts: Sequence[Part]) -> tuple[tuple[Part, ...], dict[str, Content]]:
     """The parts with references in place of inline data, and these contents by hash; existing references are kept."""
     contents: dict[str, Content] = {}
-    return tuple(_referring(part, contents) for part in parts), contents
+    return tuple(_with_reference(part, contents) for part in parts), contents
 
 
 def references(parts: Iterable[Part]) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def references(parts: Iterable[Part]) -> tuple[str, ...]:
     return tuple(sorted(set(found)))
 
 
-def put_together(parts: Iterable[Part], contents: Mapping[str, bytes]) -> tuple[Part, ...]:
+def with_contents(parts: Iterable[Part], contents: Mapping[str, bytes]) -> tuple[Part, ...]:
     """The parts with their data as it was given; the data of a content that no longer exists is empty."""
     return tuple(_with_data(part, contents) for part in parts)
 
@@ -65,7 +65,7 @@ def data_bytes(part: Part) -> int:
 
 def decoded_bytes(part: Part) -> int:
     """The approximate bytes of a part's decoded data, the same for both forms."""
-    return data_bytes(part) * _BASE64_OF // _BASE64_IN
+    return data_bytes(part) * _BYTES_PER_GROUP // _CHARACTERS_PER_GROUP
 
 
 def inline_base64(part: Part) -> str | None:
@@ -96,7 +96,7 @@ def _unquoted(text: str) -> bytes:
     # The text is decoded in pieces: the standard library uses more than a hundred bytes for each escape.
     found, place = bytearray(), 0
     while place < len(text):
-        end = place + _A_PIECE
+        end = place + _CHARACTERS_PER_PIECE
         escape = text.rfind("%", end - 2, end)  # an escape that the end of the piece would split
         end = escape if escape != -1 else end
         found += unquote_to_bytes(text[place:end])
@@ -120,10 +120,10 @@ def named_address(part: Part) -> str:
 
 def encoded_bytes(size: int) -> int:
     """How many characters of Base64 this many bytes take."""
-    return -(-size // _BASE64_OF) * _BASE64_IN
+    return -(-size // _BYTES_PER_GROUP) * _CHARACTERS_PER_GROUP
 
 
-def data_mark(part: Part) -> str:
+def data_hash(part: Part) -> str:
     """The hash of a part's data, the same for both forms; empty without data."""
     reference = _reference(part)
     if reference is not None:
@@ -145,7 +145,7 @@ def _plain_base64(text: str) -> str | None:
     if is_base64(text):
         return text or None
     plain = text.translate(_NO_LINE_BREAKS).rstrip("=")
-    plain += "=" * (-len(plain) % _BASE64_IN)
+    plain += "=" * (-len(plain) % _CHARACTERS_PER_GROUP)
     return plain if plain and is_base64(plain) else None
 
 
@@ -158,7 +158,7 @@ def is_base64(text: str) -> bool:
     return True
 
 
-def _referring(part: Part, contents: dict[str, Content]) -> Part:
+def _with_reference(part: Part, contents: dict[str, Content]) -> Part:
     data = part.get("data") if part.get("type") == "media" else None
     if not isinstance(data, str) or not data:
         return part

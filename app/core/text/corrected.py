@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from app.core.text.cued import SAID
+from app.core.text.cued import CUE_INDEX
 from app.core.text.languages.joined import whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks
 
-_LONGEST: Final = 60  # characters of a correction: a longer sentence says something of its own
-_MOST: Final = 300  # characters of the statement and its correction together
+_LONGEST_CORRECTION: Final = 60  # characters of a correction: a longer sentence says something of its own
+_LONGEST_WITH_CORRECTION: Final = 300  # characters of the statement and its correction together
 _CORRECTS: Final = compiled(whole_words("clauses", "corrects"), re.IGNORECASE)
-_BEHIND: Final = compiled(rf"(?<=[.!?…。！？])\s{{0,4}}(?={_CORRECTS.pattern})", re.IGNORECASE)
-_BIT: Final = SAID.add(_CORRECTS.pattern)
+_CORRECTION_START: Final = compiled(rf"(?<=[.!?…。！？])\s{{0,4}}(?={_CORRECTS.pattern})", re.IGNORECASE)
+_BIT: Final = CUE_INDEX.add(_CORRECTS.pattern)
 _MARKS: Final = " ,.:;!…–—-，。！：；"
 
 
@@ -27,23 +27,28 @@ def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tu
 
     ``spans`` are the places of the single sentences, in order.
     """
-    begun: tuple[int, int] | None = None
+    open_span: tuple[int, int] | None = None
     is_bare = False
     for start, end in spans:
-        found = _CORRECTS.match(text, start, end) if begun else None
-        fits = begun is not None and end - start <= _LONGEST and end - begun[0] <= _MOST and not asks(text[start:end])
-        if begun and fits and (found or is_bare) and not asks(text[begun[0] : begun[1]]):
-            begun = (begun[0], end)
+        found = _CORRECTS.match(text, start, end) if open_span else None
+        fits = (
+            open_span is not None
+            and end - start <= _LONGEST_CORRECTION
+            and end - open_span[0] <= _LONGEST_WITH_CORRECTION
+            and not asks(text[start:end])
+        )
+        if open_span and fits and (found or is_bare) and not asks(text[open_span[0] : open_span[1]]):
+            open_span = (open_span[0], end)
         else:
-            if begun:
-                yield begun
-            begun = (start, end)
+            if open_span:
+                yield open_span
+            open_span = (start, end)
         is_bare = found is not None and not text[found.end() : end].strip(_MARKS)
-    if begun:
-        yield begun
+    if open_span:
+        yield open_span
 
 
 def correction_in(text: str) -> str:
     """The correction within a statement; empty if there is none."""
-    found = _BEHIND.search(text) if SAID.may_match_text(text) & _BIT else None
+    found = _CORRECTION_START.search(text) if CUE_INDEX.may_match_text(text) & _BIT else None
     return text[found.end() :] if found else ""

@@ -12,11 +12,11 @@ from app.core.text.required_literals import PatternIndex, alternatives
 _NOTHING: Final = capped(r"(?!)", 1)
 
 
-SAID: Final = PatternIndex()
+CUE_INDEX: Final = PatternIndex()
 """The literals that the cues of all modules need: one search of a text tells which cues may match it."""
 
 
-class Cue:
+class CuePatterns:
     """A set of patterns. A text has the cue if it matches one of them; case is ignored.
 
     Args:
@@ -29,7 +29,7 @@ class Cue:
     def __init__(self, patterns: Iterable[str], longest: int | None = None) -> None:
         parts = [one for pattern in patterns if pattern for one in alternatives(pattern)]
         self._parts: Final = {
-            SAID.add_needing(needed): capped_later(part, longest, re.IGNORECASE) for part, needed in parts
+            CUE_INDEX.add_needing(needed): capped_later(part, longest, re.IGNORECASE) for part, needed in parts
         }
         self.mask: Final = sum(self._parts)
         joined = "|".join(f"(?:{part})" for part, _ in parts)
@@ -37,25 +37,25 @@ class Cue:
 
     def is_in(self, text: str) -> bool:
         """Whether a text has the cue."""
-        return self.matches((text,), SAID.may_match_text(text))
+        return self.matches((text,), CUE_INDEX.may_match_text(text))
 
-    def matches(self, texts: Sequence[str], possible: int) -> bool:
+    def matches(self, texts: Sequence[str], possible_cues: int) -> bool:
         """Whether one of these texts has the cue.
 
         Args:
             texts: Parts of one text.
-            possible: The result of ``SAID.may_match_text`` for that text.
+            possible_cues: The result of ``SAID.may_match_text`` for that text.
         """
-        left = self.mask & possible
-        while left:
-            bit = left & -left
+        remaining = self.mask & possible_cues
+        while remaining:
+            bit = remaining & -remaining
             if any(map(self._parts[bit].search, texts)):
                 return True
-            left ^= bit
+            remaining ^= bit
         return False
 
 
-def all_in(text: str, cues: Iterable[Cue]) -> Iterator[re.Match[str]]:
+def cue_matches(text: str, cues: Iterable[CuePatterns]) -> Iterator[re.Match[str]]:
     """The places of these cues in a text, one cue after the other."""
-    possible = SAID.may_match_text(text)
-    return (found for cue in cues if cue.mask & possible for found in cue.pattern.finditer(text))
+    possible_cues = CUE_INDEX.may_match_text(text)
+    return (found for cue in cues if cue.mask & possible_cues for found in cue.pattern.finditer(text))

@@ -14,10 +14,10 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.languages.joined import words_of
 from app.core.text.moments import Day
-from app.core.text.numerals import of_words
+from app.core.text.numerals import number_of_words
 from app.core.text.patterns import compiled
-from app.core.text.scanned import LOOSE, TIGHT, WEEKDAY, Cursor, Found, Unit
-from app.core.text.spelled import spelled
+from app.core.text.scanned import LOOSE, TIGHT, WEEKDAY, Cursor, FoundValue, Unit
+from app.core.text.spelled import spelled_number_words
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -27,12 +27,12 @@ from app.core.text.tables import (
     BEFORE_MONTHS,
     CURRENCIES,
     DATE_FILL,
+    DAY_DISTANCES,
     ENDS,
     LATER,
     MONTH_ENDS,
     MONTHS,
     MONTHS_AND_VERBS,
-    NEAR,
     NEXT,
     NUMBERS,
     ORDINAL_SHARES,
@@ -48,11 +48,11 @@ from app.core.text.tables import (
     WORDS_AND_VERBS,
 )
 
-_DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
-_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL | WEEKDAYS.keys()
-_IN_DATE: Final = LOOSE - {" ("}
+_GAPS_IN_DAY_LIST: Final = LOOSE - {" (", "/", " /", " | "}
+_WORDS_BETWEEN_DAYS: Final = RANGE_WORDS | DATE_FILL | WEEKDAYS.keys()
+_GAPS_IN_DATE: Final = LOOSE - {" ("}
 """What may stand between a day and its month: "in June (12)" has no date."""
-_BEHIND_DATE: Final = frozenset({"", " ", "(", " ("})
+_GAPS_AFTER_DATE: Final = frozenset({"", " ", "(", " ("})
 """What may stand between a date and its weekday: "not on 12 May, Friday is better" means another day."""
 _YEAR_DIGITS: Final = 4
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
@@ -61,13 +61,13 @@ _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_o
 _BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
 _OF: Final = words_of("values", "shared")
 _YEAR: Final = compiled(r"(?:19|20)\d\d")
-_LAST_DAY, _LIST, _FILLING, _FAR = 31, 4, 3, 5
+_LAST_DAY, _MOST_DAYS_IN_LIST, _MOST_FILLING_WORDS, _MOST_TOKENS_TO_DATE = 31, 4, 3, 5
 _DAY: Final = 86_400
 _DAYS: Final = ("s", float(_DAY))
 _WEEK: Final = 7
-_STOPS: Final = tuple(".,!?;")
+_STOP_SIGNS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
-_NOT_FAR: Final = 10
+_MOST_CHARACTERS_TO_MONTH: Final = 10
 """The most characters between "end" and its month: "Ende des Monats"."""
 
 
@@ -76,49 +76,51 @@ def date_at(c: Cursor, place: int) -> int:
     days = _day_numbers(c, place)
     if days:
         month_at = after = days[-1][2]
-        while c.word(month_at) in DATE_FILL and c.near(month_at) and month_at - after < _FILLING:
+        while c.word(month_at) in DATE_FILL and c.near(month_at) and month_at - after < _MOST_FILLING_WORDS:
             month_at += 1
-        month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, _IN_DATE) else 0
+        month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, _GAPS_IN_DATE) else 0
         if month and not _is_verb(c, month_at):
             return _state_days_of_month(c, place, month_at + 1, month, days)
         if month and c.at:  # "21 march"
-            c.add_possible(place, [form for day, *_ in days for form in moments.given((None, month, day), c.at)])
+            c.add_possible(
+                place, [form for day, *_ in days for form in moments.possible_forms((None, month, day), c.at)]
+            )
     if c.word(place) in NUMBERS:
-        _give_counted_day(c, place)
+        _add_counted_day(c, place)
     if c.word(place) not in MONTHS:
         return _day_alone(c, place)
     month = MONTHS[c.word(place)]
     first = place + 1 + (c.word(place + 1) == "the")
-    days = _day_numbers(c, first) if c.near(first, _IN_DATE) and not _is_verb(c, place) else []
+    days = _day_numbers(c, first) if c.near(first, _GAPS_IN_DATE) and not _is_verb(c, place) else []
     if c.kind(first) == "w" and c.near(first):
-        _give_counted_day_behind(c, first, month)
+        _add_counted_day_after_month(c, first, month)
     if days and not _has_unit_behind(c, days[-1][2]):
         return _state_days_of_month(c, place, days[-1][2], month, days)
     return _month_alone(c, place, month)
 
 
-def _give_counted_day(c: Cursor, place: int) -> None:
+def _add_counted_day(c: Cursor, place: int) -> None:
     """Add the day that is written as a number in words: "le trente juin", "el quince de julio"."""
-    told, after = spelled(c, place) if c.all_readings else ([], place)
+    number_words, after = spelled_number_words(c, place) if c.all_readings else ([], place)
     after += c.word(after) in DATE_FILL
-    if told and c.near(after) and not _is_verb(c, after):
-        _give_day(c, place, MONTHS.get(c.word(after), 0), of_words(told))
+    if number_words and c.near(after) and not _is_verb(c, after):
+        _add_day(c, place, MONTHS.get(c.word(after), 0), number_of_words(number_words))
 
 
-def _give_counted_day_behind(c: Cursor, place: int, month: int) -> None:
+def _add_counted_day_after_month(c: Cursor, place: int, month: int) -> None:
     """Add the same if the month stands first: 오월 십육일."""
-    told, after = spelled(c, place) if c.all_readings else ([], place)
-    if told and UNITS.get(c.word(after)) == _DAYS and not c.gap(after):
-        _give_day(c, place, month, of_words(told))
+    number_words, after = spelled_number_words(c, place) if c.all_readings else ([], place)
+    if number_words and UNITS.get(c.word(after)) == _DAYS and not c.gap(after):
+        _add_day(c, place, month, number_of_words(number_words))
 
 
-def _give_day(c: Cursor, place: int, month: int, number: float) -> None:
+def _add_day(c: Cursor, place: int, month: int, number: float) -> None:
     one = (None, month, int(number))
     if month and number in range(1, _LAST_DAY + 1) and moments.is_day(one):
-        c.add_possible(place, moments.given(one, c.at))
+        c.add_possible(place, moments.possible_forms(one, c.at))
 
 
-def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
+def keep_date(c: Cursor, first: int, after: int, days: list[Day]) -> None:
     """Keep a date that may mean any of these days.
 
     If the text gives it a wrong weekday, the date counts as shown only by a text in the same words.
@@ -129,7 +131,9 @@ def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
         return
     possible = [day for day in days if moments.is_day(day)]
     forms = {
-        form for day in possible for form in (moments.given(day, c.at) if c.all_readings else moments.claimed(day))
+        form
+        for day in possible
+        for form in (moments.possible_forms(day, c.at) if c.all_readings else moments.claimed_forms(day))
     }
     parts = c.tokens[first].text.split("/")
     if len(parts) == 3 and len(parts[2]) == 2:  # noqa: PLR2004 - they may be three numbers: "12/14/16 mm"
@@ -142,13 +146,17 @@ def stated(c: Cursor, first: int, after: int, days: list[Day]) -> None:
 def _is_another_weekday(c: Cursor, place: int, days: list[Day]) -> bool:
     """Whether a weekday at this token stands before a date that falls on it in no reading."""
     word = c.word(place)
-    if word not in WEEKDAYS or not c.near(place + 1, _IN_DATE) or (word in WORDS_AND_VERBS and not c.is_capital(place)):
+    if (
+        word not in WEEKDAYS
+        or not c.near(place + 1, _GAPS_IN_DATE)
+        or (word in WORDS_AND_VERBS and not c.is_capital(place))
+    ):
         return False
-    told = [moments.date_or_none(year, month, number) for year, month, number in days if year and month and number]
-    return bool(told) and all(day is not None and day.weekday() != WEEKDAYS[word] for day in told)
+    dates = [moments.date_or_none(year, month, number) for year, month, number in days if year and month and number]
+    return bool(dates) and all(day is not None and day.weekday() != WEEKDAYS[word] for day in dates)
 
 
-def named(c: Cursor) -> Iterator[Day]:
+def named_days(c: Cursor) -> Iterator[Day]:
     """The dates in a text, and years, months and days of the month that it names alone: "May", "the 12th", "2026"."""
     for place, token in enumerate(c.tokens):
         word, number = c.word(place), 0 if _is_amount(c, place) else _day_number(c, place)[0]
@@ -168,7 +176,7 @@ def _is_dated_month(c: Cursor, place: int) -> bool:
     return c.before(place) in BEFORE_MONTHS or not {"n", "o"}.isdisjoint((before, behind))
 
 
-def relative(c: Cursor, place: int) -> int:
+def add_relative_days(c: Cursor, place: int) -> int:
     """Add the days that "tomorrow", "next Friday", "end of the month" mean, and return the same token again."""
     at, word = c.at, c.word(place)
     if not c.all_readings or at is None or not word:
@@ -176,54 +184,54 @@ def relative(c: Cursor, place: int) -> int:
     before = c.before(place)
     step = -1 if before in PAST else 1 if before in NEXT else 0 if before in THIS else None
     both = c.text[c.tokens[place - 1].start : c.tokens[place].end] if place else ""  # "avant-hier", "pasado mañana"
-    for told in (word, both):
-        if told in NEAR:
-            c.add_possible(place, moments.of_dates(moments.moved(at, NEAR[told] * _DAY, "s")))
+    for name in (word, both):
+        if name in DAY_DISTANCES:
+            c.add_possible(place, moments.forms_of_dates(moments.days_at_distance(at, DAY_DISTANCES[name] * _DAY, "s")))
     following = c.word(place + 1) if c.near(place + 1) else ""
     is_named = word not in WORDS_AND_VERBS or c.is_capital(place) or before in _BEFORE_WEEKDAYS
-    is_named = is_named or c.gap(place + 1)[:1] in _STOPS
+    is_named = is_named or c.gap(place + 1)[:1] in _STOP_SIGNS
     if word in WEEKDAYS and (is_named or c.kind(place + 1) in {"n", "t"} or following in BEFORE_HOURS):
-        c.add_possible(place, moments.of_dates(moments.weekdays(at, WEEKDAYS[word], step)), WEEKDAY)
-        if not is_dated(c, place):
+        c.add_possible(place, moments.forms_of_dates(moments.days_of_weekday(at, WEEKDAYS[word], step)), WEEKDAY)
+        if not has_own_date(c, place):
             c.weekdays[place] = WEEKDAYS[word]
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
-        c.add_possible(place, moments.of_span(at, step or 0, SPANS[word]), WEEKDAY)
+        c.add_possible(place, moments.forms_of_span(at, step or 0, SPANS[word]), WEEKDAY)
     is_end = SPANS.get(word) == "month" and ENDS & {
         c.word(place - 1),
         c.word(place - 2),
         c.word(place - 3),
     }
-    if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _NOT_FAR):
-        c.add_possible(place, moments.of_dates([moments.month_end(at)]))
+    if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _MOST_CHARACTERS_TO_MONTH):
+        c.add_possible(place, moments.forms_of_dates([moments.month_end(at)]))
     return place
 
 
-def give_beside_dates(c: Cursor) -> None:
+def add_days_of_weekdays(c: Cursor) -> None:
     """Add the days that weekdays may mean, counted from the dates in the same text: "sat 3 Oct is bad, rather fri"."""
     dates = (one for one in c.found if one.kind == "date" and (one.is_stated or _has_digit(c, one)))
-    told = list(islice(dates, _LIST))
-    days = {day for one in told for form in one.forms if (day := moments.day_in(form))}
-    for place, weekday in islice(c.weekdays.items(), _LIST):
+    first_dates = list(islice(dates, _MOST_DAYS_IN_LIST))
+    days = {day for one in first_dates for form in one.forms if (day := moments.day_in(form))}
+    for place, weekday in islice(c.weekdays.items(), _MOST_DAYS_IN_LIST):
         for day in sorted(days):
             after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
-            c.add_possible(place, moments.of_dates([day + after, day + after - timedelta(days=_WEEK)]), WEEKDAY)
+            c.add_possible(place, moments.forms_of_dates([day + after, day + after - timedelta(days=_WEEK)]), WEEKDAY)
 
 
-def is_dated(c: Cursor, place: int) -> bool:
+def has_own_date(c: Cursor, place: int) -> bool:
     """Whether a weekday stands beside its own date: "Saturday, 12 May", "Monday May 3", "12 May (Saturday)"."""
-    if c.gap(place) in _BEHIND_DATE:
+    if c.gap(place) in _GAPS_AFTER_DATE:
         is_year = c.kind(place - 1) == "n" and len(c.tokens[place - 1].text) == _YEAR_DIGITS
         if c.kind(place - 1) in {"d", "o"} or c.word(place - 1 - is_year) in MONTHS:
             return True
-    words = [c.word(at) for at in range(place + 1, place + _FAR) if c.near(at, _DAY_LIST)]
+    words = [c.word(at) for at in range(place + 1, place + _MOST_TOKENS_TO_DATE) if c.near(at, _GAPS_IN_DAY_LIST)]
     return c.kind(place + 1) == "d" or any(word in MONTHS for word in words)
 
 
-def _has_digit(c: Cursor, found: Found) -> bool:
+def _has_digit(c: Cursor, found: FoundValue) -> bool:
     return any(map(str.isdigit, c.text[found.start : found.end]))
 
 
-def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -> None:
+def add_distant_days(c: Cursor, first: int, after: int, count: float, unit: Unit) -> None:
     """Add the day that a length of time leads to: "in two weeks", "vor drei Tagen", "2 дня назад"."""
     base, factor = unit
     if not c.all_readings or c.at is None or base not in {"s", "mo"} or (base == "s" and factor < _HOUR):
@@ -232,27 +240,30 @@ def give_distance(c: Cursor, first: int, after: int, count: float, unit: Unit) -
     following = c.word(after) if c.near(after) else ""
     ways = {1: words & AHEAD or following in LATER, -1: following in AGO or words & _BEFORE_LENGTHS}
     days = [
-        day for way, is_meant in ways.items() if is_meant for day in moments.moved(c.at, way * count * factor, base)
+        day
+        for way, is_meant in ways.items()
+        if is_meant
+        for day in moments.days_at_distance(c.at, way * count * factor, base)
     ]
-    c.add_possible(first, moments.of_dates(days))
+    c.add_possible(first, moments.forms_of_dates(days))
 
 
-def unseparated_day(digits: str) -> Iterator[str]:
+def forms_of_eight_digits(digits: str) -> Iterator[str]:
     """The forms of the day that eight digits name: "20260403"."""
     if len(digits) == 8 and digits.isdecimal() and digits[:2] in {"19", "20"}:  # noqa: PLR2004
         day = (int(digits[:4]), int(digits[4:6]), int(digits[6:]))
         if moments.is_day(day):
-            yield from moments.given(day, None)
+            yield from moments.possible_forms(day, None)
 
 
-def short_forms(digits: str) -> frozenset[str]:
+def short_day_and_time_forms(digits: str) -> frozenset[str]:
     """The forms of the day and the time that a number may also be: "12.9", "19.01", "14.30"."""
     first, _, second = digits.partition(".")
     if not (first.isdecimal() and second.isdecimal() and len(digits) <= 5):  # noqa: PLR2004
         return frozenset()
     day = (None, int(second), int(first))
-    forms = moments.claimed(day) if moments.is_day(day) else frozenset()
-    return forms | (moments.times(int(first), int(second), "") if len(second) > 1 else frozenset())
+    forms = moments.claimed_forms(day) if moments.is_day(day) else frozenset()
+    return forms | (moments.time_forms(int(first), int(second), "") if len(second) > 1 else frozenset())
 
 
 def names_day(c: Cursor, place: int) -> bool:
@@ -261,21 +272,23 @@ def names_day(c: Cursor, place: int) -> bool:
     return (c.word(place - 1) in DATE_FILL or c.text[end : end + 1] == ".") and not _is_amount(c, place)
 
 
-def day_beside_date(c: Cursor, day: int) -> frozenset[str]:
+def forms_in_month_of_last_date(c: Cursor, day: int) -> frozenset[str]:
     """The forms that a day without a month claims in the month of the date before it: "on 15 May, not on the 22nd"."""
     dates = (form for one in reversed(c.found) if one.kind == "date" for form in sorted(one.forms))
-    last = next((told for form in dates if (told := moments.day_in(form) or moments.day_of_year_in(form))), None)
+    last = next(
+        (form_day for form in dates if (form_day := moments.day_in(form) or moments.day_of_year_in(form))), None
+    )
     is_day = last is not None and moments.is_day((None, last.month, day))
-    return moments.claimed((None, last.month, day)) if last and is_day else frozenset()
+    return moments.claimed_forms((None, last.month, day)) if last and is_day else frozenset()
 
 
-def first_day(number: float, last: str) -> frozenset[str]:
+def forms_of_first_day(number: float, last: str) -> frozenset[str]:
     """The forms of a day whose month follows only after the second day: the 17 in "17–24.01"."""
     first, _, month = last.partition(".")
     if not (first.isdecimal() and month.isdecimal() and len(last) <= 5 and number == int(number)):  # noqa: PLR2004
         return frozenset()
     day = (None, int(month), int(number))
-    return moments.claimed(day) if 1 <= number <= _LAST_DAY and moments.is_day(day) else frozenset()
+    return moments.claimed_forms(day) if 1 <= number <= _LAST_DAY and moments.is_day(day) else frozenset()
 
 
 def _is_verb(c: Cursor, place: int) -> bool:
@@ -289,14 +302,14 @@ def _month_alone(c: Cursor, place: int, month: int) -> int:
     year, after = _year_behind(c, place + 1)
     is_plain = word not in WORDS_AND_VERBS
     if year and not _is_verb(c, place):
-        stated(c, place, after, [(year, month, None)])
+        keep_date(c, place, after, [(year, month, None)])
         return after
     is_named = c.word(place - 1) in BEFORE_MONTHS and c.gap(place) == " "
     if c.at and (is_plain or is_named):
-        c.add_possible(place, moments.given((None, month, None), c.at))
+        c.add_possible(place, moments.possible_forms((None, month, None), c.at))
         if ENDS & {c.word(place - 1), c.word(place - 2)}:
             ends = [moments.month_end(date(c.at.year + step, month, 1)) for step in (0, 1)]
-            c.add_possible(place, moments.of_dates(ends))
+            c.add_possible(place, moments.forms_of_dates(ends))
     return place + 1 if is_plain and word not in UNITS else place
 
 
@@ -305,7 +318,7 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
         # Only the day next to the month includes the month's text.
-        stated(c, start if number else first, last if is_last else end, [(year, month, day)])
+        keep_date(c, start if number else first, last if is_last else end, [(year, month, day)])
         if not is_last:  # it may not be a day: "Main Street 27, 8–15 August"
             c.add_possible(start, [f"n:{day}"], "number")
     return last
@@ -314,15 +327,19 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
 def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:
     """Consecutive days ("1", "1st to the 3rd", "с первого по десятое"), each with its token and the token after it."""
     days: list[tuple[int, int, int]] = []
-    while len(days) < _LIST:
+    while len(days) < _MOST_DAYS_IN_LIST:
         day, after = _day_number(c, place)
         if not day or _is_amount(c, place):
             break
         days.append((day, place, after))
         place = after
-        while c.word(place) in _BETWEEN_DAYS and c.near(place, _DAY_LIST) and place - after < _FILLING:
+        while (
+            c.word(place) in _WORDS_BETWEEN_DAYS
+            and c.near(place, _GAPS_IN_DAY_LIST)
+            and place - after < _MOST_FILLING_WORDS
+        ):
             place += 1
-        if not c.near(place, _DAY_LIST):
+        if not c.near(place, _GAPS_IN_DAY_LIST):
             break
     return days
 
@@ -355,23 +372,26 @@ def _day_alone(c: Cursor, place: int) -> int:
     """Read ordinals alone, "am 12.", "12.9.", "on 3/8". They may be days or other numbers: only possible values."""
     token = c.tokens[place]
     if c.all_readings and token.kind == "f" and "/" in token.text:
-        _give_slashed(c, place)
+        _add_slashed_day(c, place)
     elif c.all_readings and token.kind == "n" and "." in token.text:
         first, _, second = token.text.partition(".")
-        if short_forms(token.text) and moments.is_day((None, int(second), int(first))):
+        if short_day_and_time_forms(token.text) and moments.is_day((None, int(second), int(first))):
             before = c.small(place - 1) if c.gap(place) == "-" and c.kind(place - 1) == "n" else 0
-            told = [(None, int(second), number) for number in (int(first), before) if number]
-            c.add_possible(place, [form for day in told if moments.is_day(day) for form in moments.given(day, c.at)])
+            written_days = [(None, int(second), number) for number in (int(first), before) if number]
+            c.add_possible(
+                place,
+                [form for day in written_days if moments.is_day(day) for form in moments.possible_forms(day, c.at)],
+            )
     number, _ = _day_number(c, place)
     is_alone = c.word(place - 1) in DATE_FILL and not _is_amount(c, place)
     is_day = token.kind != "n" or is_alone or c.text[token.end : token.end + 1] == "."
     is_first_of_two = c.kind(place + 1) == "o" and c.gap(place + 1) in _TWO_ORDINALS
     if number and (is_day or is_first_of_two):
         days = moments.days_of_month(c.at, number) if c.at else []
-        c.add_possible(place, [f"o:{number}", *moments.of_dates(days)])
+        c.add_possible(place, [f"o:{number}", *moments.forms_of_dates(days)])
     elif c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
         days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday] if c.at else []
-        c.add_possible(place, [moments.of_weekday(weekday, number), *moments.of_dates(days)])
+        c.add_possible(place, [moments.form_of_weekday(weekday, number), *moments.forms_of_dates(days)])
     elif token.kind == "o" and not number:  # a statement may say "flat 83" for «в 83-й»
         c.add_possible(place, [f"n:{token.data}"], "number")
     return place + 1 if token.kind == "o" else place
@@ -395,10 +415,12 @@ def _has_unit_behind(c: Cursor, after: int) -> bool:
     return after < len(c.tokens) and c.near(after) and c.unit(after)[0] is not None
 
 
-def _give_slashed(c: Cursor, place: int) -> None:
+def _add_slashed_day(c: Cursor, place: int) -> None:
     text, after = c.tokens[place].text, place + 1
     over, under = (int(part) for part in text.split("/"))
     is_share = len(text) == 3 and after < len(c.tokens) and (c.word(after) in _OF or c.unit(after)[0] is not None)  # noqa: PLR2004
     if not is_share or c.word(place - 1) in _BEFORE_DAYS:
-        days = moments.of_pair(over, under)
-        c.add_possible(place, [form for day in days if moments.is_day(day) for form in moments.given(day, c.at)])
+        days = moments.days_of_pair(over, under)
+        c.add_possible(
+            place, [form for day in days if moments.is_day(day) for form in moments.possible_forms(day, c.at)]
+        )

@@ -27,30 +27,30 @@ def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
     weight = estimate_text(text)
     if weight <= tokens:
         return text
-    room = max(0, int(tokens * len(text) / weight))
+    characters = max(0, int(tokens * len(text) / weight))
     say = catalogue_of(locale)
-    values = _values(text[int(room * _HEAD) : len(text) - int(room * _TAIL)])
-    while room:
-        shown = _shortened(text, room, values, say)
+    values = _values(text[int(characters * _HEAD) : len(text) - int(characters * _TAIL)])
+    while characters:
+        shown = _shortened(text, characters, values, say)
         if estimate_text(shown) <= tokens:
             return shown
-        room = int(room * _SHRINK)
+        characters = int(characters * _SHRINK)
     return _note(len(text), "", say)
 
 
-def shares(sizes: Sequence[int], total: int) -> list[int]:
+def size_shares(sizes: Sequence[int], total: int) -> list[int]:
     """The size allowed to each, so that all have at most ``total`` together: only the largest are cut, to one size."""
-    left, allowed = total, dict[int, int]()
+    remaining, allowed = total, dict[int, int]()
     for count, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
-        allowed[index] = min(sizes[index], max(left, 0) // count)
-        left -= allowed[index]
+        allowed[index] = min(sizes[index], max(remaining, 0) // count)
+        remaining -= allowed[index]
     return [allowed[index] for index in range(len(sizes))]
 
 
-def _shortened(text: str, room: int, values: Sequence[str], say: Catalogue) -> str:
-    head = _sentence_end_before(text, int(room * _HEAD))
-    tail = _sentence_start_after(text, len(text) - int(room * _TAIL))
-    note = _note(tail - head, _even_sample(values, int(room * _NAMED)), say)
+def _shortened(text: str, characters: int, values: Sequence[str], say: Catalogue) -> str:
+    head = _sentence_end_before(text, int(characters * _HEAD))
+    tail = _sentence_start_after(text, len(text) - int(characters * _TAIL))
+    note = _note(tail - head, _even_sample(values, int(characters * _NAMED)), say)
     return f"{text[:head]}\n{note}\n{text[tail:]}"
 
 
@@ -77,11 +77,11 @@ def _values(middle: str) -> list[str]:
     return list(dict.fromkeys(value for window in windows for value in identifiers(window)))
 
 
-def _even_sample(values: Sequence[str], room: int) -> str:
-    if not values or room <= 0:
+def _even_sample(values: Sequence[str], characters: int) -> str:
+    if not values or characters <= 0:
         return ""
     length = sum(len(value) + 2 for value in values)
-    step = max(1, -(-length // room))
+    step = max(1, -(-length // characters))
     # The sample is spread evenly: later values matter as much as earlier ones.
     chosen = ", ".join(values[::step])
-    return chosen if len(chosen) <= room else ""
+    return chosen if len(chosen) <= characters else ""

@@ -16,38 +16,38 @@ from app.core.text.word_lists import STOPWORDS
 
 MAYBE: Final = "maybe"
 """Marks a word as part of a value only if the text is in a language that it may be in: "dos meses"."""
-_AMOUNTS: Final = ("numbers", "scales", "units", "shares", "currencies")
-_KEYS: Final = (
-    *_AMOUNTS, "date_fill", "before_clock", "past_hour", "ten_joints", "ordinals", "quarters", "half_past",
+_AMOUNT_KEYS: Final = ("numbers", "scales", "units", "shares", "currencies")
+_VALUE_KEYS: Final = (
+    *_AMOUNT_KEYS, "date_fill", "before_clock", "past_hour", "ten_joints", "ordinals", "quarters", "half_past",
     "named_hours",
 )  # fmt: skip
 """The keys whose words, next to a homograph, show its language."""
 
 
-def _words(code: str, keys: Sequence[str] = _KEYS) -> Iterator[str]:
-    said = next(one.values for one in languages() if one.code == code)
+def _words(code: str, keys: Sequence[str] = _VALUE_KEYS) -> Iterator[str]:
+    own_values = next(one.values for one in languages() if one.code == code)
     for key in keys:
-        for row in getattr(said, key):
+        for row in getattr(own_values, key):
             yield from (row,) if isinstance(row, str) else row[1]
 
 
-def _all_words(said: Values) -> frozenset[str]:
-    rows = (getattr(said, name) for name in type(said).model_fields)
+def _all_words(own_values: Values) -> frozenset[str]:
+    rows = (getattr(own_values, name) for name in type(own_values).model_fields)
     listed = (row for several in rows if isinstance(several, tuple) for row in several)
     return frozenset(word for row in listed for word in ((row,) if isinstance(row, str) else row[1]))
 
 
-_EVERY: Final = {one.code: frozenset(_words(one.code)) for one in languages()}
-_COUNTING: Final = {one.code: frozenset(_words(one.code, _AMOUNTS)) for one in languages()}
-_USED: Final = {one.code: _all_words(one.values) | STOPWORDS.get(one.code, frozenset()) for one in languages()}
-_ELSEWHERE: Final = {
-    word: [used for code, used in _USED.items() if code not in codes and word in used]
+_WORDS_OF_VALUES: Final = {one.code: frozenset(_words(one.code)) for one in languages()}
+_WORDS_OF_AMOUNTS: Final = {one.code: frozenset(_words(one.code, _AMOUNT_KEYS)) for one in languages()}
+_USED_WORDS: Final = {one.code: _all_words(one.values) | STOPWORDS.get(one.code, frozenset()) for one in languages()}
+_OTHER_MEANINGS: Final = {
+    word: [used for code, used in _USED_WORDS.items() if code not in codes and word in used]
     for word, codes in t.HOMOGRAPHS.items()
 }
 """For each homograph, the words of each language in which it means something else."""
 
 
-def settled(tokens: list[Token], text: str) -> list[Token]:
+def with_homographs_decided(tokens: list[Token], text: str) -> list[Token]:
     """The tokens of a text with each homograph decided for one language; those that then fit no value are left out.
 
     ``text`` is the normalized text.
@@ -57,23 +57,23 @@ def settled(tokens: list[Token], text: str) -> list[Token]:
     return [
         one
         for place, token in enumerate(tokens)
-        for one in (_settled(tokens, place, text) if token.kind == "w" and token.text in t.HOMOGRAPHS else (token,))
+        for one in (_decided(tokens, place, text) if token.kind == "w" and token.text in t.HOMOGRAPHS else (token,))
     ]
 
 
-def _settled(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...]:
+def _decided(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...]:
     token = tokens[place]
     if token.text not in t.SHORT_MONTHS or _is_beside_number(tokens, place):
         for code in sorted(t.HOMOGRAPHS[token.text]):
             if code == detect(text) or _is_beside_word_of_language(tokens, place, text, code):
                 return (replace(token, text=t.own_word(token.text, code)),)
         for code in sorted(t.HOMOGRAPHS[token.text]):
-            if any(word in _COUNTING[code] for word in _words_beside(tokens, place, text)):
+            if any(word in _WORDS_OF_AMOUNTS[code] for word in _words_beside(tokens, place, text)):
                 return (replace(token, text=t.own_word(token.text, code), data=MAYBE),)
     return (token,) if token.text in VOCABULARY else ()
 
 
-def certain(tokens: Sequence[Token]) -> Sequence[Token]:
+def without_uncertain_values(tokens: Sequence[Token]) -> Sequence[Token]:
     """The tokens, with homographs that are only possibly part of a value read as ordinary words."""
     if not any(token.data is MAYBE for token in tokens):
         return tokens
@@ -86,9 +86,10 @@ def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _is_beside_word_of_language(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:
-    others = _ELSEWHERE[tokens[place].text]
+    others = _OTHER_MEANINGS[tokens[place].text]
     return any(
-        code in t.HOMOGRAPHS.get(word, ()) or (word in _EVERY[code] and not any(word in other for other in others))
+        code in t.HOMOGRAPHS.get(word, ())
+        or (word in _WORDS_OF_VALUES[code] and not any(word in other for other in others))
         for word in _words_beside(tokens, place, text)
     )
 

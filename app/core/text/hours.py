@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.text import moments
 from app.core.text.languages.joined import words_of
-from app.core.text.numerals import plain
+from app.core.text.numerals import plain_number
 from app.core.text.scanned import Cursor
 from app.core.text.spelled import number_below_sixty
 from app.core.text.tables import (
@@ -20,6 +20,7 @@ from app.core.text.tables import (
     CLOCK,
     CURRENCIES,
     DATE_FILL,
+    DAY_DISTANCES,
     DOZENS,
     EARLY,
     HALF_BEFORE,
@@ -33,7 +34,6 @@ from app.core.text.tables import (
     MINUTES_PAST,
     MINUTES_TO,
     NAMED_HOURS,
-    NEAR,
     NIGHT,
     ONE_OR_ARTICLE,
     ORDINALS,
@@ -58,7 +58,7 @@ _MINUTE_WORDS: Final = {"half": 30, **dict.fromkeys(sorted(QUARTERS), 15)}
 _HALF: Final = 0.5
 _ONE_HOUR: Final = frozenset({"час", "часу"})
 """The words for one o'clock before "дня" or "ночи"."""
-_AFTER_HOURS: Final = RANGE_WORDS | NEAR.keys()
+_AFTER_HOURS: Final = RANGE_WORDS | DAY_DISTANCES.keys()
 """Words that show that the number before them is an hour: "8 til", "9 tomorrow"."""
 _DASHES: Final = frozenset({"-", " - "})
 _DAY_MINUTES: Final = 1_440
@@ -92,12 +92,12 @@ def _time(c: Cursor, place: int) -> int:
         named = c.word(last)
         if named in NAMED_HOURS and minutes:  # "twenty to midnight"
             total = (NAMED_HOURS[named][0] * 60 + minutes) % _DAY_MINUTES
-            c.add("time", place, last + 1, moments.times(total // 60, total % 60, "0"))
+            c.add("time", place, last + 1, moments.time_forms(total // 60, total % 60, "0"))
             return last + 1
         if 1 <= hour <= _CLOCK_HOURS:
             half, after = _half_of_day(c, last + 1)
             total = (hour * 60 + minutes) % (_CLOCK_HOURS * 60)
-            c.add("time", place, after, moments.times(total // 60 or _CLOCK_HOURS, total % 60, half))
+            c.add("time", place, after, moments.time_forms(total // 60 or _CLOCK_HOURS, total % 60, half))
             # "5 to 3" may also be a range, and "yedi buçuk" seven and a half.
             is_maybe = (c.word(place + 1) == "to" and word not in _MINUTE_WORDS) or c.word(place + 1) in HALF_PAST
             return place if is_maybe else after
@@ -120,9 +120,9 @@ def _hour_first(c: Cursor, place: int) -> int:
     if after == at and (is_length or is_named):
         minutes, after = _minutes_after_hour(c, at)
     total = (hour * _HOUR_MINUTES + minutes) % _DAY_MINUTES
-    times = moments.times(total // _HOUR_MINUTES, total % _HOUR_MINUTES, "0" if is_named else "")
+    times = moments.time_forms(total // _HOUR_MINUTES, total % _HOUR_MINUTES, "0" if is_named else "")
     if is_length and minutes >= 0:
-        times |= {f"q:{plain(_HOUR_MINUTES * total)}|s"}
+        times |= {f"q:{plain_number(_HOUR_MINUTES * total)}|s"}
     if after > at and (is_clock or is_length):
         c.add("time", place, after, times)
         return after
@@ -182,21 +182,21 @@ def _is_end_of_hour_range(c: Cursor, place: int) -> bool:
 
 def _written(c: Cursor, place: int) -> int:
     hour, minute, second, half = c.tokens[place].data
-    told, after = _half_of_day(c, place + 1)
+    named_half, after = _half_of_day(c, place + 1)
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
-    if told or c.before(place) in _PARTS_OF_DAY:
-        half = told or _name_of_half(c.before(place))
+    if named_half or c.before(place) in _PARTS_OF_DAY:
+        half = named_half or _name_of_half(c.before(place))
     elif unit and unit[0] == "s" and second is None:  # "1:30 h"
         half, after = "h", with_unit
-    forms = moments.times(hour, minute, half)
+    forms = moments.time_forms(hour, minute, half)
     if not half and second is None:
         forms |= {f"l:{hour}:{minute:02}"}
     if second is not None:
         exact = frozenset(f"{form}:{second:02}" for form in forms)
-        length = {f"q:{plain(hour * 3600 + minute * 60 + second)}|s"} if c.all_readings else set()
+        length = {f"q:{plain_number(hour * 3600 + minute * 60 + second)}|s"} if c.all_readings else set()
         forms = forms | exact | length if c.all_readings else exact
     if half == "h" or hour > _HOURS or minute > _MINUTES or c.all_readings:  # it is or may be a length
-        lengths = {f"q:{plain(hour * 3600 + minute * 60)}|s", f"q:{plain(hour * 60 + minute)}|s"}
+        lengths = {f"q:{plain_number(hour * 3600 + minute * 60)}|s", f"q:{plain_number(hour * 60 + minute)}|s"}
         numbers = (f"n:{hour}", f"n:{minute}")
         forms |= {*lengths, *(numbers if c.all_readings else ("&".join(numbers),))}
     c.add("time", place, after, forms, is_stated=half != "?")
@@ -290,14 +290,14 @@ def _hour(c: Cursor, place: int) -> int:
     """Read a full hour, such as "17 Uhr", "в 8 вечера"; "at 7" is only a possible time."""
     hour, word = 0 if c.word(place) in ONE_OR_ARTICLE else c.small(place), c.word(place + 1)
     if c.word(place) in _ONE_HOUR and word in {"дня", "ночи"} and c.gap(place + 1) == " ":
-        c.add("time", place, place + 2, moments.times(1, 0, "p" if word == "дня" else "a"))
+        c.add("time", place, place + 2, moments.time_forms(1, 0, "p" if word == "дня" else "a"))
         return place + 2
     if not hour and c.word(place) in ORDINALS and c.before(place) in BEFORE_HOURS:
-        _give_ordinal_hour(c, place)
+        _add_ordinal_hour(c, place)
     if c.word(place) in _ONE_HOUR and c.before(place) in BEFORE_HOURS:  # «в час»
-        c.add_possible(place, moments.times(1, 0, ""), "time")
+        c.add_possible(place, moments.time_forms(1, 0, ""), "time")
     if hour > _HOURS or (hour == 0 and c.tokens[place].text not in {"0", "00"}):
-        _give_four_digit_time(c, place)
+        _add_four_digit_time(c, place)
         return place
     half, after = _half_of_day(c, place + 1)
     if word in _COUNTED and half:
@@ -305,47 +305,47 @@ def _hour(c: Cursor, place: int) -> int:
     if half or (word in CLOCK - _LENGTHS and c.near(place + 1)):
         minute = c.small(place + 2) if word == "uhr" and c.gap(place + 2) == " " and not half else 0
         after += minute > 0
-        c.add("time", place, after, moments.times(hour, minute, half))
+        c.add("time", place, after, moments.time_forms(hour, minute, half))
         return after
     before = c.before(place)
     if before in BEFORE_HOURS | _PARTS_OF_DAY or (word in _AFTER_HOURS and hour) or _is_end_of_hour_range(c, place):
         half = _name_of_half(before) if before in _PARTS_OF_DAY else ""
-        c.add_possible(place, moments.times(hour, 0, half), "time")
-    _give_hyphenated_time(c, place, hour)
+        c.add_possible(place, moments.time_forms(hour, 0, half), "time")
+    _add_hyphenated_time(c, place, hour)
     return place
 
 
-def _give_ordinal_hour(c: Cursor, place: int) -> None:
+def _add_ordinal_hour(c: Cursor, place: int) -> None:
     """Add the time of an hour that is an ordinal: "o siódmej trzydzieści", «о десятій ранку»."""
     minute, after = number_below_sixty(c, place + 1) if c.near(place + 1) else (0, place + 1)
     half, _ = _half_of_day(c, after)
     if (hour := ORDINALS[c.word(place)]) <= _HOURS:
-        c.add_possible(place, moments.times(hour, minute, half), "time")
+        c.add_possible(place, moments.time_forms(hour, minute, half), "time")
 
 
 def _hour_or_length(c: Cursor, place: int, half: str) -> int:
-    forms = moments.times(c.small(place), 0, half)
+    forms = moments.time_forms(c.small(place), 0, half)
     # Without a word that introduces a time it may be a length: "one night".
     if c.before(place) not in BEFORE_HOURS:
         if c.all_readings:
             c.add_possible(place, forms, "time")
         return place
     base, factor = UNITS[c.word(place + 1)]
-    c.add("time", place, place + 2, {*forms, f"q:{plain(c.small(place) * factor)}|{base}"})
+    c.add("time", place, place + 2, {*forms, f"q:{plain_number(c.small(place) * factor)}|{base}"})
     return place + 2
 
 
-def _give_hyphenated_time(c: Cursor, place: int, hour: int) -> None:
+def _add_hyphenated_time(c: Cursor, place: int, hour: int) -> None:
     if c.gap(place + 1) == "-" and c.kind(place + 1) == "n" and len(c.tokens[place + 1].text) == _TWO:
         minute = c.tokens[place + 1].text
         if minute.isdecimal() and int(minute) <= _MINUTES:
-            c.add_possible(place, moments.times(hour, int(minute), ""), "time")
+            c.add_possible(place, moments.time_forms(hour, int(minute), ""), "time")
 
 
-def _give_four_digit_time(c: Cursor, place: int) -> None:
+def _add_four_digit_time(c: Cursor, place: int) -> None:
     text = c.tokens[place].text
     if c.kind(place) != "n" or len(text) != 2 * _TWO or not text.isdecimal():
         return
     hour, minute = int(text[:2]), int(text[2:])
     if hour < _HOURS and minute <= _MINUTES and (text[0] == "0" or c.before(place) in BEFORE_HOURS):
-        c.add_possible(place, moments.times(hour, minute, "0"), "time")
+        c.add_possible(place, moments.time_forms(hour, minute, "0"), "time")

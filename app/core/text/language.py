@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.core.text.languages.loading import languages
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.patterns import compiled
 from app.core.text.scripts import SCRIPTS
 from app.core.text.sentences import sentences
@@ -100,7 +100,7 @@ _ENOUGH: Final = 8  # words; fewer may be only names and terms
 _SAMPLE: Final = 60_000  # characters are plenty to know a language by
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def detect(text: str) -> str | None:
     """The dominant language (ISO 639-1), or ``None`` for names, code, numbers, an even mixture or too little text."""
     prose = _prose(text)

@@ -4,7 +4,8 @@ A message is read many times: for anchors, state, segments, recall and checks. T
 the same text. ``memoized`` keeps the results, by function and arguments. A result never has to be invalidated, since
 the result of a function for a text does not change while a process runs. A kept result is called a *reading*.
 
-* **Bounded.** All results together stay within ``MOST`` bytes, whatever comes in from outside. Each time half of that
+* **Bounded.** All results together stay within ``MOST_BYTES`` bytes, whatever comes in from outside. Each time half of
+that
   is full, results that nobody asked for since the last time are dropped, a few with each new one, since dropping
   thousands at once would hold up the event loop. (``word_memo`` has a bound of its own.)
 * **Private.** A result is only found by a caller that has the text itself, so nothing of another tenant or of an
@@ -23,18 +24,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 K = TypeVar("K", bound=Hashable)
 
-MOST: Final = 64_000_000
+MOST_BYTES: Final = 64_000_000
 """The most bytes that a process keeps, estimated from the lengths of the texts."""
-READING: Final = 8
+READING_GROWTH: Final = 8
 """Estimated bytes of a reading such as words, values or sentences, for each byte of its text in UTF-8, the text
 included."""
-FIGURE: Final = 2
+FIGURE_GROWTH: Final = 2
 """The same for a reading that is a number, a flag or another form of the text."""
 _ENTRY: Final = 400
 """Bytes that every reading takes in addition."""
-_LARGEST: Final = MOST // 16
+_LARGEST: Final = MOST_BYTES // 16
 """The most bytes of one reading: one document must not push out everything else."""
-_LARGEST_OF_MANY: Final = MOST // 8
+_LARGEST_OF_MANY: Final = MOST_BYTES // 8
 """The most bytes of one reading of many texts, such as a conversation."""
 LONGEST_WORD: Final = 64
 """The most characters of a word that is remembered."""
@@ -123,10 +124,10 @@ class Memo:
         return sum(len(one.new) + len(one.old) for one in self._of_functions) + sum(map(len, self._leaving))
 
 
-_MEMO: Final = Memo(MOST)
+_MEMO: Final = Memo(MOST_BYTES)
 
 
-def memoized(growth: int = READING, memo: Memo = _MEMO) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def memoized(growth: int = READING_GROWTH, memo: Memo = _MEMO) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Keep the results of a pure function. Nobody may change a result.
 
     Args:
@@ -178,8 +179,8 @@ class Latest(Generic[K, R]):
     def keep(self, key: K, reading: R, size: int) -> None:
         """Keep a reading of that many bytes as the last one of this key."""
         before: tuple[R, int] | None = self._readings.new.pop(key, None)
-        gone = before[1] if before else 0
-        self._memo.keep(self._readings, key, (reading, size), size, before=gone, largest=_LARGEST_OF_MANY)
+        freed_bytes = before[1] if before else 0
+        self._memo.keep(self._readings, key, (reading, size), size, before=freed_bytes, largest=_LARGEST_OF_MANY)
 
 
 def _bytes(argument: object) -> int:
@@ -210,12 +211,12 @@ class _Words(dict[str, R]):
         self._make = make
 
     def __missing__(self, word: str) -> R:
-        made = self._make(word)
+        result = self._make(word)
         if len(word) <= LONGEST_WORD:
             if len(self) >= _WORDS:
                 self.clear()
-            self[word] = made
-        return made
+            self[word] = result
+        return result
 
 
 def word_memo(function: Callable[[str], R]) -> Callable[[str], R]:

@@ -44,7 +44,7 @@ def is_day(day: Day) -> bool:
     )
 
 
-def claimed(day: Day) -> frozenset[str]:
+def claimed_forms(day: Day) -> frozenset[str]:
     """The forms that a stated day or month claims; a shown text has to give one of them."""
     year, month, number = day
     if number is None:
@@ -60,7 +60,7 @@ def claimed(day: Day) -> frozenset[str]:
     )
 
 
-def given(day: Day, at: date | None) -> Iterator[str]:
+def possible_forms(day: Day, at: date | None) -> Iterator[str]:
     """The forms that a day or month in a shown text gives. A missing year is that of the last or the next such day."""
     year, month, number = day
     if month is None:
@@ -75,11 +75,11 @@ def given(day: Day, at: date | None) -> Iterator[str]:
         yield from (f"d:{each}-{month:02}", f"d:--{month:02}", f"n:{each}")
         if number:
             yield from (f"d:{each}-{month:02}-{number:02}", f"d:--{month:02}-{number:02}")
-        if number and (told := date_or_none(each, month, number)):
-            yield of_weekday(told.weekday(), number)
+        if number and (known_day := date_or_none(each, month, number)):
+            yield form_of_weekday(known_day.weekday(), number)
 
 
-def of_pair(one: int, other: int) -> tuple[Day, Day]:
+def days_of_pair(one: int, other: int) -> tuple[Day, Day]:
     """The two days that "28/05" or "05/28" may mean; one of them may not exist."""
     return (None, other, one), (None, one, other)
 
@@ -106,13 +106,13 @@ def minutes_in(form: str) -> int | None:
     return int(form[2:4]) * 60 + int(form[5:]) if is_one else None
 
 
-def of_dates(days: Iterable[date]) -> Iterator[str]:
+def forms_of_dates(days: Iterable[date]) -> Iterator[str]:
     """The forms that known days give."""
     for day in days:
-        yield from given((day.year, day.month, day.day), None)
+        yield from possible_forms((day.year, day.month, day.day), None)
 
 
-def of_weekday(weekday: int, number: int) -> str:
+def form_of_weekday(weekday: int, number: int) -> str:
     """The form of a weekday with a day of an unnamed month: "Saturday 12"."""
     return f"d:{_WEEKDAYS[weekday]}-{number:02}"
 
@@ -125,7 +125,7 @@ def _years(month: int, number: int, at: date | None) -> list[int]:
     return [*past[-1:], *[day.year for day in days if day >= at][:1]]
 
 
-def weekdays(at: date, weekday: int, step: int | None) -> list[date]:
+def days_of_weekday(at: date, weekday: int, step: int | None) -> list[date]:
     """The days that a weekday may mean: the last and the next one; with a step (-1, 0, 1) also that of its week."""
     coming = at + timedelta(days=(weekday - at.weekday()) % _WEEK)
     before, after = coming - timedelta(days=_WEEK), coming + timedelta(days=_WEEK)
@@ -135,7 +135,7 @@ def weekdays(at: date, weekday: int, step: int | None) -> list[date]:
     return {-1: [before, of_week], 0: [before, coming, of_week], 1: [coming, after, of_week]}.get(step, [of_week])
 
 
-def moved(at: date, count: float, base: str) -> list[date]:
+def days_at_distance(at: date, count: float, base: str) -> list[date]:
     """The day that is ``count`` seconds (base ``s``) or months (``mo``) away; empty beyond the calendar."""
     try:
         if base == "mo":
@@ -155,19 +155,19 @@ def month_after(at: date, count: int) -> date:
     return date(year, month + 1, min(at.day, monthrange(year, month + 1)[1]))
 
 
-def of_span(at: date, step: int, span: str) -> Iterator[str]:
+def forms_of_span(at: date, step: int, span: str) -> Iterator[str]:
     """The forms that "last week", "this month", "next year" give."""
     if span == "year":
         yield f"n:{at.year + step}"
         return
     if span == "month":
         month = month_after(at.replace(day=1), step)
-        yield from given((month.year, month.month, None), None)
-        yield from of_dates([month, month_end(month)])
+        yield from possible_forms((month.year, month.month, None), None)
+        yield from forms_of_dates([month, month_end(month)])
         return
     monday = at + timedelta(days=_WEEK * step - at.weekday())
     days = range(4, 7) if span == "weekend" else range(_WEEK)
-    yield from of_dates(monday + timedelta(days=offset) for offset in days)
+    yield from forms_of_dates(monday + timedelta(days=offset) for offset in days)
 
 
 def month_end(at: date) -> date:
@@ -181,7 +181,7 @@ def days_of_month(at: date, number: int) -> list[date]:
     return [day for first in firsts if (day := date_or_none(first.year, first.month, number))]
 
 
-def times(hour: int, minute: int, half: str) -> frozenset[str]:
+def time_forms(hour: int, minute: int, half: str) -> frozenset[str]:
     """The forms of a time: an hour up to twelve may be in either half of the day, if none is named.
 
     Args:

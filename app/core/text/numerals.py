@@ -31,17 +31,17 @@ DEGREES: Final = "°"
 """The base unit of temperatures, for both scales."""
 
 
-def of_celsius(degrees: float) -> float:
+def fahrenheit_from_celsius(degrees: float) -> float:
     """Degrees Celsius in Fahrenheit."""
     return degrees * 1.8 + 32
 
 
-def of_fahrenheit(degrees: float) -> float:
+def celsius_from_fahrenheit(degrees: float) -> float:
     """Degrees Fahrenheit in Celsius."""
     return (degrees - 32) / 1.8
 
 
-def plain(number: float) -> str:
+def plain_number(number: float) -> str:
     """A number without a sign and without trailing zeros: ``5000``, ``1.2``."""
     size = abs(number)
     if size > _LARGEST:
@@ -63,10 +63,10 @@ def resolution_as_written(text: str, number: float) -> float:
         if float(found[0].replace(",", ".")) == abs(number):
             return float(10 ** -len(found[1]))
     is_in_words = not any(map(str.isdecimal, text))
-    return max(resolution(plain(number)), _TENTH if is_in_words else 0.0)
+    return max(resolution(plain_number(number)), _TENTH if is_in_words else 0.0)
 
 
-def readings(digits: str) -> list[float]:
+def readings_of_digits(digits: str) -> list[float]:
     """The numbers that digits may mean: "1,234" may be more than a thousand, or between one and two.
 
     A space may also separate two numbers: then each part is a further reading. The list is empty for no amount.
@@ -87,13 +87,13 @@ def readings(digits: str) -> list[float]:
     return found
 
 
-def goes_on(last: float, following: float) -> bool:
+def continues_number(last: float, following: float) -> bool:
     """Whether the second number word continues the first to one number: "forty-five", "двести сорок"."""
     is_ten = 20 <= last < 100 and last % 10 == 0  # noqa: PLR2004
     return following < 10 if is_ten else following < 100 <= last or following < 1_000 <= last  # noqa: PLR2004
 
 
-def of_words(words: list[str]) -> float:
+def number_of_words(words: list[str]) -> float:
     """The number that these words mean together ("one million two hundred thousand"); 0 if they are not a number."""
     total = group = 0.0
     for word in words:
@@ -110,12 +110,12 @@ def of_words(words: list[str]) -> float:
     return total + group
 
 
-def within(word: str) -> list[tuple[str, int]]:
+def number_words_within(word: str) -> list[tuple[str, int]]:
     """The number words within one word ("zweitausendfünfhundert"), each with its length; empty for other words."""
-    return beginning(word, is_whole=True)[0]
+    return number_words_at_start(word, is_whole=True)[0]
 
 
-def beginning(word: str, *, is_whole: bool = False) -> tuple[list[tuple[str, int]], int]:
+def number_words_at_start(word: str, *, is_whole: bool = False) -> tuple[list[tuple[str, int]], int]:
     """The number words at the beginning of a word, and their length; with ``is_whole`` they must be the whole word."""
     found = (_number_words_from(word, known) for known in NUMBER_WORDS)
     return max((one for one in found if not is_whole or one[1] == len(word)), key=itemgetter(1), default=([], 0))
@@ -131,17 +131,17 @@ def _number_words_from(word: str, known: Mapping[str, str]) -> tuple[list[tuple[
     return ways[last], last
 
 
-def of_han(signs: str) -> float:
+def number_of_han(signs: str) -> float:
     """The number that Chinese numerals mean; 0 if they are not a number ("万一", "千万")."""
-    return next(iter(all_of_han(signs)), 0.0)
+    return next(iter(numbers_of_han(signs)), 0.0)
 
 
-def of_han_place(sign: str) -> float:
+def number_of_han_place(sign: str) -> float:
     """The number of 十, 百 or 千 alone, as Japanese has them before a unit; 0 for anything else."""
     return float(_HAN_TENS.get(sign, 0))
 
 
-def all_of_han(signs: str, *, is_full: bool = False) -> list[float]:
+def numbers_of_han(signs: str, *, is_full: bool = False) -> list[float]:
     """The numbers that Chinese numerals may mean: "三四百" 300 or 400, "七八" 78, 7 or 8; "万一" is not a number.
 
     With ``is_full``, as in Japanese, the last digit counts as it is written: "二百一" means 201 before 210.
@@ -152,17 +152,17 @@ def all_of_han(signs: str, *, is_full: bool = False) -> list[float]:
         return []
     rest = float("0." + "".join(str(_HAN_DIGITS.get(sign, 0)) for sign in decimals)) if decimals else 0.0
     if all(sign in _HAN_DIGITS for sign in whole):
-        told = [float("".join(str(_HAN_DIGITS[sign]) for sign in whole))]
-        told += [_HAN_DIGITS[sign] for sign in whole if len(whole) == _PAIR and _is_either(whole)]
+        numbers = [float("".join(str(_HAN_DIGITS[sign]) for sign in whole))]
+        numbers += [_HAN_DIGITS[sign] for sign in whole if len(whole) == _PAIR and _is_either(whole)]
     elif pair := _TWO_DIGITS.search(whole):
         # Two digits may mean "three or four". If they do not, the second belongs to the next word: "三百六一罐".
         digits = pair[0] if _is_either(pair[0]) else pair[0][:1]
-        told = [_with_places(whole[: pair.start()] + digit + whole[pair.end() :]) for digit in digits]
+        numbers = [_with_places(whole[: pair.start()] + digit + whole[pair.end() :]) for digit in digits]
     else:
         # Chinese may leave out the last place, while Japanese counts the last digit as it is and may leave out a one.
-        told = [_with_places(whole), _with_places(whole, is_full=True)]
-        told = told[::-1] if is_full or whole[0] in _HAN_TENS else told
-    return [one + rest for one in dict.fromkeys(told)]
+        numbers = [_with_places(whole), _with_places(whole, is_full=True)]
+        numbers = numbers[::-1] if is_full or whole[0] in _HAN_TENS else numbers
+    return [one + rest for one in dict.fromkeys(numbers)]
 
 
 def _begins_number(signs: str) -> bool:
@@ -189,14 +189,14 @@ def _with_places(signs: str, *, is_full: bool = False) -> float:
     return float(total + section + digit)
 
 
-def of_compound(word: str) -> tuple[float, str] | None:
+def number_and_unit_of_compound(word: str) -> tuple[float, str] | None:
     """The number and the unit within one word ("семилетняя", "dreitägig"); the unit may be empty."""
     rest, number = word, 0.0
     while True:
         for size in range(min(len(rest), _LONGEST_WITHIN), 2, -1):
             if rest[:size] in COMPOUND_HEADS:
-                told = COMPOUND_HEADS[rest[:size]]
-                number = (number or 1) * told if rest[:size] in SCALES else number + told
+                head_number = COMPOUND_HEADS[rest[:size]]
+                number = (number or 1) * head_number if rest[:size] in SCALES else number + head_number
                 rest = rest[size:]
                 break
         else:

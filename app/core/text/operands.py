@@ -9,8 +9,8 @@ from itertools import chain, islice, starmap
 from typing import Final
 
 from app.core.text import moments
-from app.core.text.reader import day_of, read, scanned
-from app.core.text.scanned import Found
+from app.core.text.reader import day_of, plain_text_and_tokens, read_values
+from app.core.text.scanned import FoundValue
 from app.core.text.tables import WEEKDAYS
 from app.core.text.values import MONEY
 
@@ -71,10 +71,10 @@ def operands(text: str, at: datetime | None = None, *, without: Iterable[tuple[i
         at: The moment of its message.
         without: (start, end) of each part of the text that does not count.
     """
-    plain_text, pieces = scanned(text)
+    plain_text, pieces = plain_text_and_tokens(text)
     left_out = set(chain.from_iterable(starmap(range, without)))
     read_out = _Read()
-    for found in read(plain_text, pieces, day_of(at), all_readings=True):
+    for found in read_values(plain_text, pieces, day_of(at), all_readings=True):
         start = plain_text.original(found.start)
         if start not in left_out:
             read_out.take(found, plain_text.text[found.start : found.end], start)
@@ -89,7 +89,7 @@ class _Read:
         self._weekdays: dict[int, None] = {}
         self._times: dict[int, None] = {}
 
-    def take(self, found: Found, text: str, start: int) -> None:
+    def take(self, found: FoundValue, text: str, start: int) -> None:
         if found.kind in _COUNTABLE:
             for one in _amounts(found, start):
                 self._amounts.setdefault(one)
@@ -112,7 +112,7 @@ class _Read:
         )
 
 
-def _amounts(found: Found, start: int) -> list[Quantity]:
+def _amounts(found: FoundValue, start: int) -> list[Quantity]:
     unit, factor = (MONEY, 1.0) if found.kind == MONEY else found.unit or ("", 1.0)
     if found.readings:
         return [Quantity(reading * found.scale, unit, factor, start) for reading in found.readings[:1]]

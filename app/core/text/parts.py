@@ -12,12 +12,12 @@ from typing import Any, Final
 
 Part = Mapping[str, Any]
 """A part of a message: a text, a call of a tool, its result, media."""
-OF_TOOLS: Final = frozenset({"tool_call", "tool_result"})
+TOOL_PART_TYPES: Final = frozenset({"tool_call", "tool_result"})
 
 
-def tells_of_tools(role: str, parts: Sequence[Part]) -> bool:
+def has_tool_parts(role: str, parts: Sequence[Part]) -> bool:
     """Whether a message holds calls of tools or their results."""
-    return role == "tool" or any(part.get("type") in OF_TOOLS for part in parts)
+    return role == "tool" or any(part.get("type") in TOOL_PART_TYPES for part in parts)
 
 
 def as_text(value: Any) -> str:
@@ -41,14 +41,14 @@ def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
     It is empty only for messages of role ``tool``: what anybody else says is shown, even if a result says the same.
     """
     repeats = role == "tool" and any(
-        part.get("type") == "tool_result" and _content_says(content, part) for part in parts
+        part.get("type") == "tool_result" and _is_in_content(content, part) for part in parts
     )
     return "" if repeats else content
 
 
 def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
     """The parts that the content does not repeat."""
-    return [part for part in parts if not _content_says(content, part)]
+    return [part for part in parts if not _is_in_content(content, part)]
 
 
 def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -58,21 +58,21 @@ def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def is_repeated_text(content: str, part: Part) -> bool:
     """Whether a part is a text that the content holds already, so that it is not sent twice."""
-    return part.get("type") == "text" and _content_says(content, part)
+    return part.get("type") == "text" and _is_in_content(content, part)
 
 
-def _content_says(content: str, part: Part) -> bool:
+def _is_in_content(content: str, part: Part) -> bool:
     match part.get("type"):
         case "text":
             text = part.get("text")
-            return isinstance(text, str) and _stands_in_whole_words(text, content)
+            return isinstance(text, str) and _has_whole_words(text, content)
         case "tool_result":
             return _is_same(content.strip(), part.get("content"))
         case _:
             return False
 
 
-def _stands_in_whole_words(text: str, content: str) -> bool:
+def _has_whole_words(text: str, content: str) -> bool:
     # "blue" is not a whole word in "blueberries".
     start = content.find(text)
     while start >= 0 and text:
@@ -84,17 +84,17 @@ def _stands_in_whole_words(text: str, content: str) -> bool:
     return not text
 
 
-def _is_same(told: str, value: Any) -> bool:
+def _is_same(text: str, value: Any) -> bool:
     """Whether a text is the value or its JSON, with any spaces and any order of keys."""
-    if not told:
+    if not text:
         return False
     written = value.strip() if isinstance(value, str) else ""
-    if told == written:
+    if text == written:
         return True
-    if (isinstance(value, Mapping | Sequence) and told[0] not in "{[") or (written and written[0] not in "{["):
+    if (isinstance(value, Mapping | Sequence) and text[0] not in "{[") or (written and written[0] not in "{["):
         return False
     try:
-        return _ordered_json(json.loads(told)) == _ordered_json(json.loads(written) if written else value)
+        return _ordered_json(json.loads(text)) == _ordered_json(json.loads(written) if written else value)
     except (ValueError, RecursionError):
         return False
 

@@ -115,8 +115,8 @@ def _lines_and_whether_pasted(block: str, place: int) -> Iterator[tuple[int, int
     enough = len(logged) >= _LOG_LINES or (len(logged) > 1 and len(logged) * 2 >= len(lines))
     log = range(logged[0], _end_of_log(lines, logged[-1])) if enough else range(0)
     for index, line in enumerate(lines):
-        told = line.splitlines()[0]
-        yield place, place + len(told), index in log or _QUOTED.match(line) is not None
+        line_text = line.splitlines()[0]
+        yield place, place + len(line_text), index in log or _QUOTED.match(line) is not None
         place += len(line)
 
 
@@ -126,10 +126,10 @@ def _end_of_log(lines: Sequence[str], last: int) -> int:
 
 
 def _is_one_quotation(text: str) -> bool:
-    told = text.strip()
-    if told[:1] not in _CLOSING:
+    stripped = text.strip()
+    if stripped[:1] not in _CLOSING:
         return False
-    return next(quotations(told), None) == (0, len(told)) and len(sentence_spans(told)) > 1
+    return next(quotations(stripped), None) == (0, len(stripped)) and len(sentence_spans(stripped)) > 1
 
 
 def quotations(content: str) -> Iterator[tuple[int, int]]:

@@ -9,20 +9,20 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.amounts import number_at
 from app.core.text.days import (
+    add_days_of_weekdays,
+    add_relative_days,
     date_at,
-    give_beside_dates,
-    is_dated,
-    named,
-    relative,
-    stated,
-    unseparated_day,
+    forms_of_eight_digits,
+    has_own_date,
+    keep_date,
+    named_days,
 )
-from app.core.text.homographs import certain
+from app.core.text.homographs import without_uncertain_values
 from app.core.text.hours import time_at
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText, plain_text_of
-from app.core.text.scanned import WEEKDAY, Cursor, Found, Token
+from app.core.text.scanned import WEEKDAY, Cursor, FoundValue, Token
 from app.core.text.scanner import tokens
 from app.core.text.vocabulary import BEGINNINGS
 
@@ -32,7 +32,7 @@ _TOKENS: Final = 100  # bytes of all tokens, for each character of their text
 
 
 @memoized(_TOKENS)
-def scanned(text: str) -> tuple[PlainText, Sequence[Token]]:
+def plain_text_and_tokens(text: str) -> tuple[PlainText, Sequence[Token]]:
     """A text in plain letters, and its tokens: the same for the values that it states and for all that it may mean."""
     plain = plain_text_of(text)
     return plain, tuple(tokens(plain))
@@ -43,7 +43,7 @@ def day_of(at: datetime | None) -> date | None:
     return at.date() if at is not None and _FIRST_YEAR < at.year < _LAST_YEAR else None
 
 
-def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readings: bool) -> list[Found]:
+def read_values(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readings: bool) -> list[FoundValue]:
     """Every value of a text, in order.
 
     Args:
@@ -52,7 +52,9 @@ def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readi
         at: The day of its message, from which relative days are counted.
         all_readings: Whether to return all that the text may mean, instead of only the values that it states.
     """
-    cursor = Cursor(text.text, text.cased, pieces if all_readings else certain(pieces), at, all_readings)
+    cursor = Cursor(
+        text.text, text.cased, pieces if all_readings else without_uncertain_values(pieces), at, all_readings
+    )
     place = 0
     while place < len(cursor.tokens):
         token = cursor.tokens[place]
@@ -61,14 +63,14 @@ def read(text: PlainText, pieces: Sequence[Token], at: date | None, *, all_readi
             continue
         place = next((after for step in _STEPS if (after := step(cursor, place)) > place), place + 1)
     if cursor.weekdays:
-        give_beside_dates(cursor)
+        add_days_of_weekdays(cursor)
     return cursor.found
 
 
 def dates_named(text: str) -> tuple[moments.Day, ...]:
     """The dates in a text, and years, months and days of the month that it names alone."""
-    plain, pieces = scanned(text)
-    return tuple(named(Cursor(plain.text, plain.cased, pieces, None, all_readings=False)))
+    plain, pieces = plain_text_and_tokens(text)
+    return tuple(named_days(Cursor(plain.text, plain.cased, pieces, None, all_readings=False)))
 
 
 def _complete(cursor: Cursor, place: int) -> int:
@@ -77,14 +79,14 @@ def _complete(cursor: Cursor, place: int) -> int:
     if len(token.kind) == 1 and token.kind != "d":
         return place
     if token.kind == "d":
-        stated(cursor, place, place + 1, token.data)
+        keep_date(cursor, place, place + 1, token.data)
     elif token.kind == "weekday":
-        days = moments.weekdays(cursor.at, token.data[1], token.data[0]) if cursor.at else []
-        cursor.add_possible(place, moments.of_dates(days), WEEKDAY)
-        if not is_dated(cursor, place):
+        days = moments.days_of_weekday(cursor.at, token.data[1], token.data[0]) if cursor.at else []
+        cursor.add_possible(place, moments.forms_of_dates(days), WEEKDAY)
+        if not has_own_date(cursor, place):
             cursor.weekdays[place] = token.data[1]
     elif token.kind == "span":
-        cursor.add_possible(place, moments.of_span(cursor.at, *token.data) if cursor.at else (), WEEKDAY)
+        cursor.add_possible(place, moments.forms_of_span(cursor.at, *token.data) if cursor.at else (), WEEKDAY)
     else:
         forms = [*token.data, *(_numbers_and_days_inside(token.text) if cursor.all_readings else ())]
         cursor.add(token.kind, place, place + 1, forms, is_stated=not _is_dotted_name(cursor, place))
@@ -102,7 +104,7 @@ def _numbers_and_days_inside(text: str) -> Iterator[str]:
         yield from (f"p:{network}", f"p:.{host}")
     for match in _DIGITS.finditer(text):
         yield f"n:{int(match.group())}"
-        yield from unseparated_day(match.group())
+        yield from forms_of_eight_digits(match.group())
 
 
-_STEPS: Final = (_complete, date_at, time_at, relative, number_at)
+_STEPS: Final = (_complete, date_at, time_at, add_relative_days, number_at)

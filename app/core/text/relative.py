@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
 
-from app.core.text.cued import SAID
+from app.core.text.cued import CUE_INDEX
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Relative
@@ -22,16 +22,16 @@ from app.core.text.patterns import compiled
 _TABLES: Final[Mapping[str, Relative]] = {
     language.code: language.relative for language in languages() if language.relative is not None
 }
-_STARTS: Final = ".!?…:;\"'“«„(（[—–-•*。！？：；「"
+_SIGNS_BEFORE_SENTENCE: Final = ".!?…:;\"'“«„(（[—–-•*。！？：；「"
 """Signs after which a sentence or a quotation may begin."""
-QUOTED: Final = compiled(
+QUOTATION: Final = compiled(
     r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」|『[^』\n]{1,600}』|`[^`\n]{1,600}`"
 )
 """A quotation, or code within a line."""
 _HAN: Final = "\u3400"  # the first Chinese character: words from here on have no spaces around them
 
 
-Needed = Literal["weekday", "day", "month"]
+NeededPart = Literal["weekday", "day", "month"]
 """How much of the day's date is needed to understand a relative time."""
 
 
@@ -56,18 +56,18 @@ def near_days(text: str) -> list[NearDay]:
 def _near_days_of(text: str, possible: int) -> list[NearDay]:
     matches = [
         (language, match)
-        for language, (bit, pattern, _) in _NEAR.items()
+        for language, (bit, pattern, _) in _NEAR_DAY_PATTERNS.items()
         if bit & possible
         for match in pattern.finditer(text)
     ]
-    quoted = [found.span() for found in QUOTED.finditer(text)] if matches else []
+    quoted = [found.span() for found in QUOTATION.finditer(text)] if matches else []
     starts = [start for start, _ in quoted]
     found = [
         NearDay(
             language,
             match.start(),
             match.end(),
-            _NEAR[language][2][match["word"].lower()],
+            _NEAR_DAY_PATTERNS[language][2][match["word"].lower()],
             (number := bisect_right(starts, match.start())) > 0 and match.start() < quoted[number - 1][1],
         )
         for language, match in matches
@@ -82,7 +82,7 @@ class OtherTime:
 
     language: str
     text: str
-    needed: Needed
+    needed: NeededPart
 
 
 def other_times(text: str) -> list[OtherTime]:
@@ -90,34 +90,34 @@ def other_times(text: str) -> list[OtherTime]:
     possible = _bits_of_possible_patterns(text)
     return [
         OtherTime(language, match[0], needed)
-        for language, needed, bit, pattern in _OTHER
+        for language, needed, bit, pattern in _OTHER_TIME_PATTERNS
         if bit & possible
         for match in pattern.finditer(text)
     ]
 
 
-def is_relative(text: str) -> bool:
+def has_relative_time(text: str) -> bool:
     """Whether a text holds any relative time."""
-    possible = _bits_of_possible_patterns(text) & _ANY
+    possible = _bits_of_possible_patterns(text) & _ANY_BIT
     if not possible:
         return False
     return bool(_near_days_of(text, possible)) or any(
-        bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER
+        bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER_TIME_PATTERNS
     )
 
 
 def _bits_of_possible_patterns(text: str) -> int:
     # Ukrainian shares words with Russian, and Japanese with Chinese, but they may mean something else.
-    found = SAID.may_match_text(text)
-    return 0 if found & _ANY and detect(text) in _WITHOUT else found
+    found = CUE_INDEX.may_match_text(text)
+    return 0 if found & _ANY_BIT and detect(text) in _LANGUAGES_WITHOUT_TABLE else found
 
 
-def in_brackets(day: date, language: str) -> str:
+def day_in_brackets(day: date, language: str) -> str:
     """A day as it is written after the word that means it: `` (12 May 2025)``."""
     return _bracketed(language, _day_in_form(_TABLES[language].day, day, language))
 
 
-def said_on(day: date, text: str) -> str:
+def date_note(day: date, text: str) -> str:
     """The day of a message, as far as its text needs it: `` (said Mon 12 May 2025)``; empty if the text does not."""
     near, others = near_days(text), other_times(text)
     if not (near or others):
@@ -128,11 +128,11 @@ def said_on(day: date, text: str) -> str:
     return _bracketed(language, _day_in_form(form, day, language))
 
 
-def undated(text: str) -> str:
+def without_added_days(text: str) -> str:
     """The text without the days that this module wrote into it, for comparing it with others."""
     if not any(sign in text for sign in ")）"):
         return text
-    for pattern in _ADDED:
+    for pattern in _ADDED_DAY_PATTERNS:
         text = pattern.sub(r"\g<word>", text)
     return text
 
@@ -150,7 +150,7 @@ def _day_in_form(form: str, day: date, language: str) -> str:
 
 def _begins_sentence(text: str, place: int) -> bool:
     before = text[max(place - 3, 0) : place].rstrip()
-    return not before or before[-1] in _STARTS or "\n" in text[max(place - 2, 0) : place]
+    return not before or before[-1] in _SIGNS_BEFORE_SENTENCE or "\n" in text[max(place - 2, 0) : place]
 
 
 def _any_of(words: Collection[str]) -> str:
@@ -164,16 +164,16 @@ def _near_pattern(table: Relative) -> str:
     return rf"(?<![\w-]){table.not_after}(?P<word>{words})(?:['’]s)?(?: (?:{parts}))?{table.not_before}(?![\w-])"
 
 
-def _other_pattern(table: Relative, needed: Needed) -> str:
+def _other_pattern(table: Relative, needed: NeededPart) -> str:
     patterns: tuple[str, ...] = getattr(table, f"by_{needed}")
     others = "|".join(patterns).replace("{number}", table.number)
     return others if not others or next(iter(table.days))[0] >= _HAN else rf"(?<![\w-])(?:{others})(?![\w-])"
 
 
 def _added_patterns(table: Relative) -> Iterator[str]:
-    """Patterns of what ``in_brackets`` and ``said_on`` write; of the former only after a word that means a day."""
+    """Patterns of what ``day_in_brackets`` and ``date_note`` write; the former only after a word that means a day."""
     months, weekdays = _any_of(table.months), _any_of(table.weekdays)
-    day, *said = (
+    day, *notes = (
         re.escape(table.brackets.replace("{}", form))
         .replace(r"\{day\}", r"\d{1,2}")
         .replace(r"\{year\}", r"\d{4}")
@@ -182,23 +182,25 @@ def _added_patterns(table: Relative) -> Iterator[str]:
         for form in dict.fromkeys([table.day, table.said.weekday, table.said.day, table.said.month])
     )
     yield rf"(?P<word>{_near_pattern(table).replace('(?P<word>', '(?:')}){day}"
-    yield rf"(?P<word>)(?:{'|'.join(said)})"
+    yield rf"(?P<word>)(?:{'|'.join(notes)})"
 
 
-_NEAR: Final[Mapping[str, tuple[int, re.Pattern[str], Mapping[str, int]]]] = {
-    language: (SAID.add(source), compiled(source, re.IGNORECASE), table.days)
+_NEAR_DAY_PATTERNS: Final[Mapping[str, tuple[int, re.Pattern[str], Mapping[str, int]]]] = {
+    language: (CUE_INDEX.add(source), compiled(source, re.IGNORECASE), table.days)
     for language, table in _TABLES.items()
     for source in [_near_pattern(table)]
 }
-_OTHER: Final[Sequence[tuple[str, Needed, int, re.Pattern[str]]]] = [
-    (language, needed, SAID.add(source), compiled(source, re.IGNORECASE))
-    for needed in get_args(Needed)
+_OTHER_TIME_PATTERNS: Final[Sequence[tuple[str, NeededPart, int, re.Pattern[str]]]] = [
+    (language, needed, CUE_INDEX.add(source), compiled(source, re.IGNORECASE))
+    for needed in get_args(NeededPart)
     for language, table in _TABLES.items()
     for source in [_other_pattern(table, needed)]
     if source
 ]
-_ANY: Final = sum([*(bit for bit, _, _ in _NEAR.values()), *(bit for _, _, bit, _ in _OTHER)])
-_WITHOUT: Final = frozenset(language.code for language in languages()) - _TABLES.keys()
-_ADDED: Final = tuple(
+_ANY_BIT: Final = sum(
+    [*(bit for bit, _, _ in _NEAR_DAY_PATTERNS.values()), *(bit for _, _, bit, _ in _OTHER_TIME_PATTERNS)]
+)
+_LANGUAGES_WITHOUT_TABLE: Final = frozenset(language.code for language in languages()) - _TABLES.keys()
+_ADDED_DAY_PATTERNS: Final = tuple(
     compiled(pattern, re.IGNORECASE) for table in _TABLES.values() for pattern in _added_patterns(table)
 )

@@ -15,7 +15,7 @@ from itertools import product
 from operator import or_
 from typing import Final
 
-from app.core.text.memo import FIGURE, memoized, word_memo
+from app.core.text.memo import FIGURE_GROWTH, memoized, word_memo
 from app.core.text.patterns import compiled
 
 _GRAM: Final = 3  # how many characters of a piece are used to look it up
@@ -138,7 +138,7 @@ class PatternIndex:
     @cached_property
     def may_match_text(self) -> Callable[[str], int]:
         """``may_match`` for a text that is not normalized yet. Results are remembered."""
-        return memoized(FIGURE)(lambda text: self.may_match(normalized(text)))
+        return memoized(FIGURE_GROWTH)(lambda text: self.may_match(normalized(text)))
 
     @cached_property
     def _takes_all_numbers_alike(self) -> bool:

@@ -9,10 +9,10 @@ from app.core.text.languages.loading import languages
 
 
 def _by_kind(key: Literal["rivals", "serves_as"]) -> dict[str, frozenset[str]]:
-    said = [table for language in languages() for table in getattr(language, key).items()]
+    kinds_and_words = [table for language in languages() for table in getattr(language, key).items()]
     return {
-        kind: frozenset(word for other, words in said if other == kind for word in words)
-        for kind in sorted({kind for kind, _ in said})
+        kind: frozenset(word for other, words in kinds_and_words if other == kind for word in words)
+        for kind in sorted({kind for kind, _ in kinds_and_words})
     }
 
 

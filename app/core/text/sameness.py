@@ -10,7 +10,7 @@ from app.core.text.identifiers import identifiers
 from app.core.text.languages.joined import words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.word_lists import respelled
 
 _MARKS: Final = compiled("[\"'’‘`“”„«»*]+")
@@ -19,21 +19,21 @@ _PUNCTUATION: Final = compiled(
 )
 _KEY: Final = compiled(r"(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])\S+")
 _ARTICLES: Final = words_of("clauses", "articles")
-_TURNING: Final = words_of("clauses", "turns")
+_REVERSING_WORDS: Final = words_of("clauses", "turns")
 
-_FEWEST: Final = 4  # words; with fewer it cannot be sure
-_LEAST_SHARE: Final = 0.6  # the shorter text's share of the longer: more than two fifths of new words are news
+_WORDS_OF_RUN: Final = 4  # words; with fewer it cannot be sure
+_LEAST_SHARED_SHARE: Final = 0.6  # the shorter text's share of the longer: more than two fifths of new words are news
 
 
 @memoized()
 def canonical(text: str) -> str:
     """A text for comparisons: without added days, and without case (but in ``aB3x``), quotes and punctuation."""
-    folded = unicodedata.normalize("NFKC", undated(text))
+    folded = unicodedata.normalize("NFKC", without_added_days(text))
     plain = _PUNCTUATION.sub("", _MARKS.sub("", " ".join(folded.split())))
     return " ".join(word if _KEY.fullmatch(word) else _fold(word) for word in plain.split())
 
 
-def length(text: str) -> int:
+def word_count(text: str) -> int:
     """The number of words, without articles."""
     return len(_words(text))
 
@@ -45,18 +45,18 @@ def covers(longer: str, shorter: str) -> bool:
     a dog", "the user's sister has a dog"). Exact values must be the same, and added words may not reverse the meaning.
     """
     long_words, short_words = _words(longer), _words(shorter)
-    if len(short_words) < _FEWEST or len(short_words) < _LEAST_SHARE * len(long_words):
+    if len(short_words) < _WORDS_OF_RUN or len(short_words) < _LEAST_SHARED_SHARE * len(long_words):
         return False
     if len(short_words) > len(long_words) or f" {' '.join(short_words)} " not in f" {' '.join(long_words)} ":
         return False
     added = Counter(long_words) - Counter(short_words)
-    return not (_TURNING & added.keys()) and _values(longer) == _values(shorter)
+    return not (_REVERSING_WORDS & added.keys()) and _values(longer) == _values(shorter)
 
 
-def runs(text: str) -> list[str]:
-    """All runs of ``_FEWEST`` words of a text. A longer text that covers it has them too, so texts can be looked up."""
+def word_runs(text: str) -> list[str]:
+    """All runs of ``_WORDS_OF_RUN`` words of a text. A longer text that covers it has them too: it can be looked up."""
     words = _words(text)
-    return [" ".join(words[at : at + _FEWEST]) for at in range(len(words) - _FEWEST + 1)]
+    return [" ".join(words[at : at + _WORDS_OF_RUN]) for at in range(len(words) - _WORDS_OF_RUN + 1)]
 
 
 def _fold(word: str) -> str:
@@ -69,4 +69,4 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _values(text: str) -> set[str]:
-    return {value.casefold() for value in identifiers(undated(text))}
+    return {value.casefold() for value in identifiers(without_added_days(text))}

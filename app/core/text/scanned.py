@@ -42,7 +42,7 @@ class Token:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundValue:
     """A value and its place in the text in plain letters."""
 
     kind: str
@@ -75,7 +75,7 @@ class Cursor:
     at: date | None
     all_readings: bool
     """Whether all that the text may mean is wanted, and not only what it states."""
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundValue] = field(default_factory=list)
     weekdays: dict[int, int] = field(default_factory=dict)
     """The weekdays that are named without a date, by the index of their token."""
 
@@ -143,7 +143,7 @@ class Cursor:
     def add(self, kind: str, first: int, after: int, forms: Iterable[str], *, is_stated: bool = True) -> None:
         """Keep a value that reaches from the token ``first`` up to the token before ``after``."""
         start, end = self.tokens[first].start, self.tokens[after - 1].end
-        self.found.append(Found(kind, start, end, frozenset(forms), is_stated))
+        self.found.append(FoundValue(kind, start, end, frozenset(forms), is_stated))
 
     def add_possible(self, place: int, forms: Iterable[str], kind: str = "date") -> None:
         """Keep a value that the text may mean without stating it; only if all readings are wanted."""

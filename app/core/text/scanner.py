@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.text import shapes
 from app.core.text import tables as t
-from app.core.text.homographs import settled
+from app.core.text.homographs import with_homographs_decided
 from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText
@@ -122,7 +122,7 @@ def tokens(text: PlainText) -> list[Token]:
             found.extend(shapes.number(match, text.cased))
         elif kind in _READERS:
             found.extend(_READERS[kind](match))
-    return settled(_with_decimals_as_elsewhere(found), text.text)
+    return with_homographs_decided(_with_decimals_as_elsewhere(found), text.text)
 
 
 def _with_decimals_as_elsewhere(found: list[Token]) -> list[Token]:

@@ -10,13 +10,13 @@ from urllib.parse import unquote
 from app.core.text.moments import is_day
 from app.core.text.numerals import (
     HAN_DIGITS,
-    all_of_han,
-    beginning,
-    of_compound,
-    of_han,
-    of_han_place,
-    readings,
-    within,
+    number_and_unit_of_compound,
+    number_of_han,
+    number_of_han_place,
+    number_words_at_start,
+    number_words_within,
+    numbers_of_han,
+    readings_of_digits,
 )
 from app.core.text.patterns import compiled
 from app.core.text.scanned import Token
@@ -161,15 +161,17 @@ def iso(match: re.Match[str]) -> Iterator[Token]:
 def percent(match: re.Match[str]) -> Iterator[Token]:
     """A Chinese percentage, such as "百分之十五"."""
     share = match["share"]
-    yield Token("n", share, match.start(), match.end(), [float(share) if share[0].isdecimal() else of_han(share)])
+    yield Token(
+        "n", share, match.start(), match.end(), [float(share) if share[0].isdecimal() else number_of_han(share)]
+    )
     yield Token("w", "%", match.end(), match.end())
 
 
 def parts(match: re.Match[str]) -> Iterator[Token]:
     """A Chinese fraction, such as "四分之一"."""
-    under = of_han(match["under"])
+    under = number_of_han(match["under"])
     if under:
-        yield _token("f", match.group(), match.start(), of_han(match["over"]) / under)
+        yield _token("f", match.group(), match.start(), number_of_han(match["over"]) / under)
 
 
 def han_date(match: re.Match[str]) -> Iterator[Token]:
@@ -223,7 +225,7 @@ def word(match: re.Match[str]) -> Iterator[Token]:
 def syllables(match: re.Match[str]) -> Iterator[Token]:
     """A Korean word of numbers, a unit or another known word, and an ending; nothing if the word has any other part."""
     text, start = match.group(), match.start()
-    numbers, size = ([], 0) if text in SCANNED else beginning(text)
+    numbers, size = ([], 0) if text in SCANNED else number_words_at_start(text)
     if len(numbers) > 1 and text[size - numbers[-1][1] : size] in UNITS and not _is_unit_behind(match, size):
         size -= numbers.pop()[1]  # the word for 1 is also the word for "day"
     if len(numbers) > 1 and text[size - numbers[-1][1] :] in ENDINGS:  # the word for 2 is also the start of endings
@@ -251,13 +253,13 @@ def _is_unit_behind(match: re.Match[str], size: int) -> bool:
 def han_number(match: re.Match[str]) -> Iterator[Token]:
     """Chinese numerals, also as a scale after digits. After 周 the numeral that was read as a weekday is included."""
     text, start = match.group(), match.start()
-    told = match.string[max(0, start - 3) : start]
-    if text[0] not in HAN_DIGITS and SPANS.get(told[-2:-1]) == "week":
-        both = [of_han(told[-1] + text), of_han(text)]
-        yield _token("n", text, start, [one for one in (both[::-1] if told[:1] in _STEPS else both) if one])
-    elif (place := of_han_place(text)) and _is_before_japanese(match):
+    text_before = match.string[max(0, start - 3) : start]
+    if text[0] not in HAN_DIGITS and SPANS.get(text_before[-2:-1]) == "week":
+        both = [number_of_han(text_before[-1] + text), number_of_han(text)]
+        yield _token("n", text, start, [one for one in (both[::-1] if text_before[:1] in _STEPS else both) if one])
+    elif (place := number_of_han_place(text)) and _is_before_japanese(match):
         yield _token("n", text, start, [place])
-    elif any(values := all_of_han(text, is_full=_is_before_japanese(match))) or text in SCALES or text == "零":
+    elif any(values := numbers_of_han(text, is_full=_is_before_japanese(match))) or text in SCALES or text == "零":
         yield _token("n", text, start, values or [0.0])
 
 
@@ -373,7 +375,7 @@ def _token(kind: str, text: str, start: int, data: object = None) -> Token:
 def _integer(digits: str | None) -> int | None:
     if not digits:
         return None
-    return int(digits) if digits.isdecimal() else int(of_han(digits))
+    return int(digits) if digits.isdecimal() else int(number_of_han(digits))
 
 
 def _code_token(text: str, start: int) -> Token:
@@ -397,9 +399,9 @@ def _identifier(text: str, start: int, pieces: list[str]) -> Token:
     names = [f"s:{piece}" for piece in pieces if piece.isalpha()]
     single = set[str]()
     if len(numbers) == 1:  # small numbers are in most texts: they only count together with the same names
-        beside = names if len(numbers[0]) < _LONG else []
-        beside += [f"s:{piece}" for piece in codes if piece not in numbers and len(piece) > _LONG]
-        single = {"&".join([*beside, f"n:{int(numbers[0][:20])}"])}
+        compound_parts = names if len(numbers[0]) < _LONG else []
+        compound_parts += [f"s:{piece}" for piece in codes if piece not in numbers and len(piece) > _LONG]
+        single = {"&".join([*compound_parts, f"n:{int(numbers[0][:20])}"])}
     elif len(codes) == 1 and len(pieces) > 1 and len(codes[0]) > 1:  # "N3-Packung"
         single = {f"s:{codes[0]}"}
     return _token("identifier", text, start, {f"s:{text}", f"i:{squashed(text)}", *single})
@@ -410,18 +412,18 @@ def _known_words(pieces: list[str], start: int) -> Iterator[Token]:
         if piece in SCANNED:
             yield _token("w", piece, start)
         elif piece.isdecimal():
-            yield _token("n", piece, start, readings(piece) or [0.0])
+            yield _token("n", piece, start, readings_of_digits(piece) or [0.0])
         elif len(piece) >= _SHORTEST_COMPOUND and piece[:3] in HEADS:
             yield from _number_in_compound(piece, start)
         start += len(piece) + 1
 
 
 def _number_in_compound(text: str, start: int) -> Iterator[Token]:
-    if words := within(text):
+    if words := number_words_within(text):
         for word, size in words:
             yield Token("w", word, start, start + size)
             start += size
-    elif compound := of_compound(text):
+    elif compound := number_and_unit_of_compound(text):
         value, unit = compound
         yield _token("n", text, start, [value])
         if unit:
@@ -467,7 +469,7 @@ def _digit_tokens(digits: str, start: int) -> Iterator[Token]:
 
 
 def _digits_in_one(digits: str, start: int) -> Token | None:
-    amounts = [] if _ADDRESS.fullmatch(digits) else readings(digits)
+    amounts = [] if _ADDRESS.fullmatch(digits) else readings_of_digits(digits)
     if digits.isdecimal() or " " in digits:
         return _token("n", digits, start, amounts or [float(digits[:30].replace(" ", ""))])
     if _is_code_number(digits):

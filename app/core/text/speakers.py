@@ -16,12 +16,14 @@ _LABEL: Final = compiled(rf"\s{{0,8}}+{_NAMED}")
 _LABELS: Final = compiled(f"^{_NAMED}", re.MULTILINE)
 _ROLES: Final = frozenset({"user", "assistant"})
 _PARENTHESES: Final = compiled("[()（）]")
-MOST_OF_NAME: Final = 40
+LONGEST_NAME: Final = 40
 """The most characters of a name that is served with each message of its speaker."""
-_SHARE: Final = 0.6  # the least share of a role's messages that begin with a name
-_FEWEST: Final = 3  # the fewest messages of a role that begin with a name
-_FEWEST_OF_ALL: Final = 2  # the fewest messages, if every message begins with a name
-_TIMES: Final = 2  # how many messages a name begins on average; "Note: " and "Question: " come too rarely to be names
+_LEAST_NAMED_SHARE: Final = 0.6  # the least share of a role's messages that begin with a name
+_FEWEST_NAMED: Final = 3  # the fewest messages of a role that begin with a name
+_FEWEST_IF_ALL_NAMED: Final = 2  # the fewest messages, if every message begins with a name
+_LEAST_REPETITIONS: Final = (
+    2  # how many messages a name begins on average; "Note: " and "Question: " come too rarely to be names
+)
 
 
 class Label(NamedTuple):
@@ -44,15 +46,15 @@ def name_in(metadata: Mapping[str, object]) -> str:
     return short_name(name) if isinstance(name, str) else ""
 
 
-def short_name(given: str) -> str:
+def short_name(name: str) -> str:
     """A given name in a form that can be put in parentheses: one short line without parentheses of its own."""
-    if not given:
+    if not name:
         return ""
-    plain = _PARENTHESES.sub(" ", clean(given[: 4 * MOST_OF_NAME]))
-    return " ".join(plain.split())[:MOST_OF_NAME].rstrip()
+    plain = _PARENTHESES.sub(" ", clean(name[: 4 * LONGEST_NAME]))
+    return " ".join(plain.split())[:LONGEST_NAME].rstrip()
 
 
-def named(name: str, text: str) -> str:
+def with_speaker_name(name: str, text: str) -> str:
     """A text as a chat model is sent it: with the speaker's name first, unless the text already begins with it.
 
     A known name is always added, whoever else speaks. So the same message is always sent in the same words: what
@@ -74,7 +76,7 @@ def without_speakers(text: str) -> str:
     return _LABELS.sub("", text)
 
 
-def labels_of(said: Sequence[tuple[str, str]]) -> list[Label | None]:
+def labels_of(messages: Sequence[tuple[str, str]]) -> list[Label | None]:
     """The label of each message; ``None`` if the messages of its role do not begin with their speakers' names.
 
     A role has names if most of its messages, and at least three, begin with names that are repeated. If there are fewer
@@ -82,28 +84,28 @@ def labels_of(said: Sequence[tuple[str, str]]) -> list[Label | None]:
     "Note: " does not count as a name. A heading that an assistant puts before its answers ("Noted: ") does not count
     either if the users have no names.
 
-    ``said``: role and text of each message, in order.
+    ``messages``: role and text of each message, in order.
     """
-    labels = [label_of(text) if role in _ROLES else None for role, text in said]
-    totals = Counter(role for role, text in said if role in _ROLES and text.strip())
+    labels = [label_of(text) if role in _ROLES else None for role, text in messages]
+    totals = Counter(role for role, text in messages if role in _ROLES and text.strip())
     names: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for (role, _), label in zip(said, labels, strict=True):
+    for (role, _), label in zip(messages, labels, strict=True):
         if label:
             names[role][label.name] += 1
-    named = {role for role, found in names.items() if _are_names(found, totals[role])}
-    if totals["user"] and "user" not in named:
-        named.discard("assistant")
+    named_roles = {role for role, found in names.items() if _are_names(found, totals[role])}
+    if totals["user"] and "user" not in named_roles:
+        named_roles.discard("assistant")
     if _are_all_named(names, totals):
-        named |= names.keys()
-    return [label if role in named else None for (role, _), label in zip(said, labels, strict=True)]
+        named_roles |= names.keys()
+    return [label if role in named_roles else None for (role, _), label in zip(messages, labels, strict=True)]
 
 
 def _are_names(found: Counter[str], total: int) -> bool:
     times = found.total()
-    return times >= max(_FEWEST, _SHARE * total) and times >= _TIMES * len(found)
+    return times >= max(_FEWEST_NAMED, _LEAST_NAMED_SHARE * total) and times >= _LEAST_REPETITIONS * len(found)
 
 
 def _are_all_named(names: dict[str, Counter[str]], totals: Counter[str]) -> bool:
     every = all(found.total() == totals[role] and len(found) == 1 for role, found in names.items())
     different = len({name for found in names.values() for name in found}) == len(totals)
-    return every and different and totals.total() >= _FEWEST_OF_ALL
+    return every and different and totals.total() >= _FEWEST_IF_ALL_NAMED

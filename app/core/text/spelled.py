@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from app.core.text.languages.joined import words_of
-from app.core.text.numerals import goes_on, of_words
+from app.core.text.numerals import continues_number, number_of_words
 from app.core.text.scanned import Cursor
 from app.core.text.tables import (
     AND_MORE,
@@ -41,13 +41,13 @@ _PHRASES: Final = phrases(NUMBERS.keys())
 _MORE: Final = phrases(AND_MORE.keys())
 
 
-def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
+def spelled_number_words(c: Cursor, place: int) -> tuple[list[str], int]:
     """The words from this token on that make one number together, and the token after them."""
     words: list[str] = []
     after, last = place, 0.0
     while len(words) < _MOST_WORDS and (not words or c.gap(after) in _BETWEEN):
         word, behind = phrase_at(c, after, _PHRASES)
-        if word in NUMBERS and (not last or word in DOZENS or goes_on(last, NUMBERS[word])):
+        if word in NUMBERS and (not last or word in DOZENS or continues_number(last, NUMBERS[word])):
             last = NUMBERS[word]
         elif word in SCALES and _counts_as_scale(c, word, last):
             last = SCALES[word]
@@ -61,7 +61,7 @@ def spelled(c: Cursor, place: int) -> tuple[list[str], int]:
     is_article = (
         len(words) == 1 and NUMBERS.get(words[0]) == 1 and (words[0] in ONE_OR_ARTICLE or _is_pronoun_one(c, place))
     )
-    return ([], place) if is_article and not half_more(c, after)[1] else (words, after)
+    return ([], place) if is_article and not added_fraction(c, after)[1] else (words, after)
 
 
 def _counts_as_scale(c: Cursor, word: str, last: float) -> bool:
@@ -83,15 +83,15 @@ def number_below_sixty(c: Cursor, place: int) -> tuple[int, int]:
         return 0, place
     number, after = (c.tokens[place].data[0] if c.kind(place) == "n" else 0.0), place + 1
     if c.kind(place) == "w":
-        words, after = spelled(c, place)
-        number = of_words(words)
+        words, after = spelled_number_words(c, place)
+        number = number_of_words(words)
         if c.word(place) in ONE_OR_ARTICLE and not words:
             number, after = 1.0, place + 1
     is_small = number < _MINUTES and number == int(number) and (number or c.kind(place) == "n")
     return (int(number), after) if is_small else (0, place)
 
 
-def half_more(c: Cursor, place: int) -> tuple[float, int]:
+def added_fraction(c: Cursor, place: int) -> tuple[float, int]:
     """What words such as "and a half" add, and how many tokens they are."""
     word, after = phrase_at(c, place, _MORE)
     return (AND_MORE[word], after - place) if word in AND_MORE and c.near(place) else (0.0, 0)
@@ -100,7 +100,7 @@ def half_more(c: Cursor, place: int) -> tuple[float, int]:
 def _joins_two_numbers(c: Cursor, place: int, last: float) -> bool:
     following = NUMBERS.get(c.word(place + 1), 0.0)
     if c.word(place) in TEN_JOINTS and last < _HUNDRED:
-        return 0 < following < _TEN and goes_on(last, following) and c.near(place + 1)
+        return 0 < following < _TEN and continues_number(last, following) and c.near(place + 1)
     return c.word(place) in HUNDRED_JOINTS and last >= _HUNDRED and c.word(place + 1) in NUMBERS
 
 

@@ -67,7 +67,7 @@ _ENGLISH, _ELSEWHERE = STOPWORDS["en"] - _OTHERS, _OTHERS - STOPWORDS["en"]
 """The function words that only English has, and those that English does not have."""
 
 
-def stemmed(language: str | None) -> str | None:
+def stemming_language(language: str | None) -> str | None:
     """The language, if it is one of ``ALGORITHMS``."""
     return language if language in ALGORITHMS else None
 
@@ -96,16 +96,20 @@ def _stems_in(text: str, language: str) -> tuple[str, ...]:
     return tuple(stem_in(word, language) for word in words(text))
 
 
-def guess(text: str) -> str | None:
+def guessed_language(text: str) -> str | None:
     """The language of ``ALGORITHMS`` that a text is most likely in, judged by its beginning.
 
     It guesses from a word or two, where ``detect`` gives no answer. Use it only where a wrong guess does no harm.
     """
     text = text[:_FIRST]
     if not text.isascii() and _OWN_SCRIPT.search(text):
-        return stemmed(detect(text))
-    said = set(text.lower().split())
-    return None if _is_surely_english(said) else stemmed(_most(_function_words_by_language(said), margin=1.0))
+        return stemming_language(detect(text))
+    text_words = set(text.lower().split())
+    return (
+        None
+        if _is_surely_english(text_words)
+        else stemming_language(_most_frequent(_function_words_by_language(text_words), margin=1.0))
+    )
 
 
 def language_of(texts: Sequence[str]) -> str | None:
@@ -114,28 +118,28 @@ def language_of(texts: Sequence[str]) -> str | None:
     sample = "\n".join(text[:_SAMPLE] for text in texts[::step])
     if not sample.isascii() and _OWN_SCRIPT.search(sample):
         return detect(sample)
-    said = sample.lower().split()
-    if _is_surely_english(set(said)):
+    text_words = sample.lower().split()
+    if _is_surely_english(set(text_words)):
         return "en"
-    found = _function_words_by_language(said)
-    is_told = max(found.values(), default=0) >= max(_FEWEST, _SHARE * len(said))
-    return _most(found, margin=_MARGIN) if is_told else None
+    found = _function_words_by_language(text_words)
+    is_certain = max(found.values(), default=0) >= max(_FEWEST, _SHARE * len(text_words))
+    return _most_frequent(found, margin=_MARGIN) if is_certain else None
 
 
 def stem_language(texts: Sequence[str], otherwise: str | None = None) -> str | None:
     """The language whose stems are used to compare texts: that of most of them; in doubt ``otherwise``."""
-    return stemmed(language_of(texts) or otherwise)
+    return stemming_language(language_of(texts) or otherwise)
 
 
-def _is_surely_english(said: Collection[str]) -> bool:
+def _is_surely_english(text_words: Collection[str]) -> bool:
     # This spares most texts the count for all languages.
-    return len(_ELSEWHERE.intersection(said)) < len(_ENGLISH.intersection(said))
+    return len(_ELSEWHERE.intersection(text_words)) < len(_ENGLISH.intersection(text_words))
 
 
-def _function_words_by_language(said: Collection[str]) -> Counter[str]:
-    return Counter(chain.from_iterable(map(_LANGUAGES.get, said, repeat(()))))
+def _function_words_by_language(text_words: Collection[str]) -> Counter[str]:
+    return Counter(chain.from_iterable(map(_LANGUAGES.get, text_words, repeat(()))))
 
 
-def _most(found: Counter[str], *, margin: float) -> str | None:
+def _most_frequent(found: Counter[str], *, margin: float) -> str | None:
     (language, best), (_, second) = [*found.most_common(2), ("", 0), ("", 0)][:2]
     return language if best > margin * second else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.cued import Cue
+from app.core.text.cued import CuePatterns
 from app.core.text.languages.joined import sources_of
 
-_SUPPOSED: Final = Cue(sources_of("claims", "supposed"))
+_SUPPOSED: Final = CuePatterns(sources_of("claims", "supposed"))
 
 
 def is_supposed(text: str) -> bool:

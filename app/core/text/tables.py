@@ -83,29 +83,29 @@ ARTICLES: Final = _words("articles")
 _TEN, _HUNDRED = 10, 100
 
 
-def _tens_and_ones(code: str, said: Values) -> Iterator[tuple[str, float]]:
+def _tens_and_ones(code: str, values: Values) -> Iterator[tuple[str, float]]:
     """The numbers below a hundred that a language writes in one word, such as "zweiundvierzig" and "ventotto"."""
-    told = [(word, float(first)) for first, words in (*said.numbers, *said.within_words) for word in words]
-    ones = [(word, number) for word, number in told if 1 <= number < _TEN and number.is_integer()]
-    tens = [(word, number) for word, number in told if _TEN <= number < _HUNDRED and number % _TEN == 0]
-    for template in said.tens_and_ones:
+    named_numbers = [(word, float(first)) for first, words in (*values.numbers, *values.within_words) for word in words]
+    ones = [(word, number) for word, number in named_numbers if 1 <= number < _TEN and number.is_integer()]
+    tens = [(word, number) for word, number in named_numbers if _TEN <= number < _HUNDRED and number % _TEN == 0]
+    for template in values.tens_and_ones:
         for ten, base in tens:
             for one, number in ones:
                 yield template.replace("{ten}", ten).replace("{one}", one), base + number
-    yield from ((word, number) for word, number in _within_words(code, said) if number < _HUNDRED)
+    yield from ((word, number) for word, number in _within_words(code, values) if number < _HUNDRED)
 
 
-def _within_words(code: str, said: Values) -> Iterator[tuple[str, float]]:
-    return ((own_word(word, code), float(first)) for first, words in said.within_words for word in words)
+def _within_words(code: str, values: Values) -> Iterator[tuple[str, float]]:
+    return ((own_word(word, code), float(first)) for first, words in values.within_words for word in words)
 
 
-def _number_words(code: str, said: Values) -> Iterator[tuple[str, str]]:
+def _number_words(code: str, values: Values) -> Iterator[tuple[str, str]]:
     """The words of which a number in one word may consist, each with the word that stands for it in a token."""
-    rows = (*said.numbers, *said.scales)
-    for word in (*(word for _, words in rows for word in words), *said.hundred_joints):
+    rows = (*values.numbers, *values.scales)
+    for word in (*(word for _, words in rows for word in words), *values.hundred_joints):
         yield word, next(_own_spellings((word,), code))
-    yield from ((word, word) for word, _ in _tens_and_ones(code, said) if "." not in word)
-    yield from ((word, own_word(word, code)) for _, words in said.within_words for word in words)
+    yield from ((word, word) for word, _ in _tens_and_ones(code, values) if "." not in word)
+    yield from ((word, own_word(word, code)) for _, words in values.within_words for word in words)
 
 
 _IN_ONE_WORD: Final = {code: said for code, said in _VALUES.items() if said.tens_and_ones}
@@ -127,7 +127,7 @@ CURRENCIES: Final[Mapping[str, str]] = _first_by_word("currencies")
 MONTHS: Final[Mapping[str, int]] = _number_by_name((*_FULL_MONTHS, *_SHORT_MONTHS)) | _integers("months")
 WEEKDAYS: Final[Mapping[str, int]] = _number_by_name(weekday_names()) | _integers("weekdays")
 """The number of a weekday; Monday is 0."""
-NEAR: Final[Mapping[str, int]] = _integers("days")
+DAY_DISTANCES: Final[Mapping[str, int]] = _integers("days")
 """The distance in days from the message's day."""
 ORDINALS: Final[Mapping[str, int]] = _integers("ordinals")
 TENS: Final[Mapping[str, int]] = _integers("tens")

@@ -20,7 +20,7 @@ from string import ascii_lowercase
 from typing import Final, Literal
 
 from app.core.text.contents import decoded_bytes
-from app.core.text.memo import FIGURE, LONGEST_WORD, memoized, word_memo
+from app.core.text.memo import FIGURE_GROWTH, LONGEST_WORD, memoized, word_memo
 from app.core.text.parts import Part, as_short_text, compact_json, is_repeated_text, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
@@ -206,10 +206,10 @@ _RUNS: Final = (
     _Run("hangul", compiled("[\uac00-\ud7af]+"), frozenset({"hangul"})),
 )
 
-NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
+PRICE_NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
 """The names of everything that has a price, except single letters."""
 
-_WEIGHS_TOGETHER: Final = compiled("  |[\u0181-\u0245\u10a0-\u10cd\u3100-\u33ff]")
+_NOT_SUM_OF_WORDS: Final = compiled("  |[\u0181-\u0245\u10a0-\u10cd\u3100-\u33ff]")
 """Parts of a text that are not the sum of their words. Two blanks are one run. A run of the other characters is counted
 only if the text has one of the classes that the run ``needs``, to which they, or their small letters, do not belong."""
 
@@ -231,9 +231,9 @@ class Weight:
     bytes: int
 
 
-BESIDE: Final = 2_000
+FREE_BYTES_OF_FURTHER_KEYS: Final = 2_000
 """Bytes of a message's further keys in parts that count nothing; see ``weigh``."""
-_KNOWN: Final[Mapping[str, frozenset[str]]] = {
+_COUNTED_KEYS: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"type", "text"}),
     "tool_call": frozenset({"type", "id", "name", "arguments"}),
     "tool_result": frozenset({"type", "id", "tool_call_id", "name", "content"}),
@@ -248,8 +248,8 @@ def class_of(character: str) -> str:
     return _CLASSES[bisect_right(_STARTS, ord(character)) - 1][1]
 
 
-def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> dict[str, int]:
-    """The counts by which a text is priced: its runs, and its characters by class; those in ``apart`` one by one."""
+def counts(text: str, single: Collection[str] = _LETTER_PRICES) -> dict[str, int]:
+    """The counts by which a text is priced: its runs, and its characters by class; those in ``single`` one by one."""
     if "<" in text:
         text = _TAG.sub("\x01", text)
     found: dict[str, int] = {}
@@ -257,7 +257,7 @@ def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> dict[str, int]
     for character, count in Counter(text.lower()).items():
         kind = class_of(character)
         classes.add(kind)
-        name = character if character in apart else kind
+        name = character if character in single else kind
         found[name] = found.get(name, 0) + count
     for run in _RUNS:
         if not run.needs.isdisjoint(classes):
@@ -265,7 +265,7 @@ def counts(text: str, apart: Collection[str] = _LETTER_PRICES) -> dict[str, int]
     return found
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _script_tokens(text: str) -> float:
     return sum(ALL_PRICES[name] * count for name, count in counts(text).items())
 
@@ -275,10 +275,10 @@ def _with_same_digits(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").translate(_ANY_DIGIT).decode("utf-8", "surrogatepass")
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _hundredths_of_tokens(text: str) -> int:
     first, *others = _with_same_digits(text).split(" ")
-    if not others or _WEIGHS_TOGETHER.search(text):
+    if not others or _NOT_SUM_OF_WORDS.search(text):
         return _hundredths_of(text)
     # The weight of a word does not depend on its neighbours.
     return _hundredths_of_tokens(first) + sum(map(_hundredths_behind_blank, others))
@@ -360,21 +360,22 @@ def weigh(
 
     * A part that repeats the content (a tool's result, a text) counts once.
     * Media count by their own ``tokens`` if given, otherwise by their type; the length of their data does not matter.
-    * Further keys of parts, which are in every context, count by their length less the first ``BESIDE`` bytes.
+    * Further keys of parts, which are in every context, count by their length less the first
+      ``FREE_BYTES_OF_FURTHER_KEYS`` bytes.
     * The content is counted by ``estimate``. The caller may give ``estimate_lines`` for a content whose lines recur.
     """
-    own = own_content(role, content, parts)
-    tokens, size, beside = MESSAGE_OVERHEAD + estimate(own), byte_length(own), 0
+    shown_content = own_content(role, content, parts)
+    tokens, size, further_bytes = MESSAGE_OVERHEAD + estimate(shown_content), byte_length(shown_content), 0
     for part in parts:
         media = _media_tokens(part) if part.get("type") == "media" else None
         more = _bytes_of_further_keys(part)
-        beside += more
+        further_bytes += more
         if is_repeated_text(content, part):
             size += more
             continue
         tokens += estimate_text(_text_sent_to_model(part)) if media is None else media
         size += byte_length(compact_json(part)) if media is None else media * BYTES_PER_TOKEN + more
-    return Weight(tokens=tokens + max(beside - BESIDE, 0) // BYTES_PER_TOKEN, bytes=size)
+    return Weight(tokens=tokens + max(further_bytes - FREE_BYTES_OF_FURTHER_KEYS, 0) // BYTES_PER_TOKEN, bytes=size)
 
 
 def _media_tokens(part: Part) -> int:
@@ -390,7 +391,7 @@ def _media_tokens(part: Part) -> int:
 
 
 def _bytes_of_further_keys(part: Part) -> int:
-    known = _KNOWN.get(str(part.get("type")))
+    known = _COUNTED_KEYS.get(str(part.get("type")))
     more = {key: value for key, value in part.items() if key not in known} if known else None
     return byte_length(compact_json(more)) if more else 0
 

@@ -3,8 +3,8 @@
 (Values that are only copied as they are written are found by ``identifiers.py``.)
 
 A statement is read strictly: only what is plainly a value counts (``values``). What was shown is read generously
-(``Given``): a value is found if any reading of the text gives it, whatever its unit, separators, words or order. Only
-currencies, percentages, hours, minutes, seconds, longer lengths of time and times of day are distinguished
+(``ValueIndex``): a value is found if any reading of the text gives it, whatever its unit, separators, words or order.
+Only currencies, percentages, hours, minutes, seconds, longer lengths of time and times of day are distinguished
 (``measure``): "12 hours" is found in a text with a bare 12, but not in one with "12 %" or "12 minutes". Values that
 follow from others by calculation are not found here, except days that follow from the date of the message.
 """
@@ -22,21 +22,22 @@ from urllib.parse import unquote
 
 from app.core.text import moments
 from app.core.text.memo import memoized
-from app.core.text.numerals import plain, resolution, resolution_as_written
-from app.core.text.reader import day_of, read, scanned
-from app.core.text.scanned import WEEKDAY, Found
+from app.core.text.numerals import plain_number, resolution, resolution_as_written
+from app.core.text.reader import day_of, plain_text_and_tokens, read_values
+from app.core.text.scanned import WEEKDAY, FoundValue
 from app.core.text.shapes import FILE, squashed_within
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
-NAMING: Final[frozenset[Kind]] = frozenset({"url", "email", "path", "identifier"})
+NAMING_KINDS: Final[frozenset[Kind]] = frozenset({"url", "email", "path", "identifier"})
 """Kinds of values that name something. A name does not change over time as amounts and days do, and a part of it names
 something else."""
-_EXACT: Final = 1_000
+_LEAST_ROUNDED_NUMBER: Final = 1_000
 """Whole numbers below this are never roundings, unless the text says so."""
-ROUNDED: Final = 0.02
-ROUGHLY: Final = 0.1
-"""How far off a rounding (``ROUNDED``) and one that says "about" (``ROUGHLY``) may be, as a share of the number."""
-_ABOUT: Final = 4
+MOST_ROUNDING: Final = 0.02
+MOST_APPROXIMATION: Final = 0.1
+"""How far off a rounding (``MOST_ROUNDING``) and one that says "about" (``MOST_APPROXIMATION``) may be, as a share of
+the number."""
+_APPROXIMATION_IN_LAST_DIGITS: Final = 4
 """How far off a number that says "about" may be if no zero ends it, in units of its last digit: "about 83" may mean 84,
 not 88."""
 _TIME_STEPS: Final = (60, 30, 15, 10, 5)
@@ -44,12 +45,12 @@ _TIME_STEPS: Final = (60, 30, 15, 10, 5)
 _PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
-_MOST_ALIKE: Final = 1_000
+_MOST_SIMILAR_SIZES: Final = 1_000
 _CLOCK: Final = "clock"
 MONEY: Final = "money"
 """The unit for all currencies: currencies are not converted."""
 _DAY: Final = 86_400
-_TOLD_APART: Final = frozenset({"%", "s", "mo"})
+_DISTINCT_BASES: Final = frozenset({"%", "s", "mo"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,10 @@ def values(text: str, at: datetime | None = None) -> tuple[Value, ...]:
 
 @memoized()
 def _values(text: str, day: date | None) -> tuple[Value, ...]:
-    plain_text, pieces = scanned(text)
+    plain_text, pieces = plain_text_and_tokens(text)
     found: list[Value] = []
     last = 0
-    for one in read(plain_text, pieces, day, all_readings=False):
+    for one in read_values(plain_text, pieces, day, all_readings=False):
         start, end = plain_text.original(one.start), plain_text.original(one.end - 1) + 1
         if not one.is_stated or start < last or end <= start:
             continue
@@ -126,14 +127,14 @@ def _values(text: str, day: date | None) -> tuple[Value, ...]:
     return tuple(found)
 
 
-def _measure(found: Found) -> str:
+def _measure(found: FoundValue) -> str:
     if found.kind == "time":
         return _CLOCK
     base, factor = found.unit or (found.currency, 1.0)
     if _is_shown_by_clock(base, factor):
         return f"{base} {factor:g}"
     # Other units are not distinguished: their signs are letters with many other meanings (m, g, l, t).
-    return base if found.currency or base in _TOLD_APART else ""
+    return base if found.currency or base in _DISTINCT_BASES else ""
 
 
 def _is_shown_by_clock(base: str, factor: float) -> bool:
@@ -157,17 +158,17 @@ def _is_number(form: str) -> bool:
 
 @memoized()
 def _possible_meanings(text: str, day: date | None) -> tuple[frozenset[str], frozenset[tuple[float, str]], str]:
-    plain_text, pieces = scanned(text)
-    found = read(plain_text, pieces, day, all_readings=True)
+    plain_text, pieces = plain_text_and_tokens(text)
+    found = read_values(plain_text, pieces, day, all_readings=True)
     small = plain_text.text
     return (
-        frozenset(form for one in found for form in _given_forms(one)),
-        frozenset(amount for one in found for amount in _given_amounts(one)),
+        frozenset(form for one in found for form in _possible_forms(one)),
+        frozenset(amount for one in found for amount in _possible_amounts(one)),
         unquote(small) if "%" in small and "/" in small else small,
     )
 
 
-def _given_forms(found: Found) -> Iterator[str]:
+def _possible_forms(found: FoundValue) -> Iterator[str]:
     for form in found.forms:
         yield _as_possible_day(form) if found.kind == WEEKDAY else form
     yield from (f"{form}|#{_measure(found)}" for form in found.forms if _is_number(form))
@@ -177,12 +178,12 @@ def _as_possible_day(form: str) -> str:
     return f"w:{form}" if moments.is_of_day(form) else form
 
 
-def _given_amounts(found: Found) -> Iterator[tuple[float, str]]:
+def _possible_amounts(found: FoundValue) -> Iterator[tuple[float, str]]:
     yield from found.amounts
     yield from ((amount, f"#{_measure(found)}") for amount, base in found.amounts if not base)
 
 
-class Given:
+class ValueIndex:
     """The texts that were shown, by numbered sources; finds whether and where they have a value."""
 
     __slots__ = ("_amounts", "_forms", "_is_dated", "_known", "_plain", "_sizes", "_squashed", "_texts")
@@ -191,8 +192,8 @@ class Given:
         self._forms: defaultdict[str, set[int]] = defaultdict(set)
         self._amounts: defaultdict[str, dict[float, set[int]]] = defaultdict(dict)
         self._sizes: defaultdict[str, list[float]] = defaultdict(list)
-        self._texts: list[_Searched] = []
-        self._squashed: list[_Searched] = []
+        self._texts: list[_SearchableText] = []
+        self._squashed: list[_SearchableText] = []
         self._known: dict[str, frozenset[int]] = {}
         self._plain: dict[tuple[object, ...], frozenset[int]] = {}
         self._is_dated = False
@@ -219,22 +220,22 @@ class Given:
             self._amounts[base].setdefault(amount, set()).add(source)
         self._forms[f"r:{source}"].add(source)  # "#218" may name a message
         if at is not None and day is not None:
-            elsewhere = map(_as_possible_day, moments.of_dates(_day_elsewhere(day, at.hour)))
-            for form in (*moments.of_dates([day]), *elsewhere, f"t:{at:%H:%M}"):
+            elsewhere = map(_as_possible_day, moments.forms_of_dates(_day_elsewhere(day, at.hour)))
+            for form in (*moments.forms_of_dates([day]), *elsewhere, f"t:{at:%H:%M}"):
                 self._forms[form].add(source)
-        self._texts.append(_Searched(source, searched, is_of_word))
+        self._texts.append(_SearchableText(source, searched, is_of_word))
 
     def sources(self, value: Value) -> frozenset[int]:
         """The sources that have a value in any form; empty if it was not shown."""
-        plainly, by_weekday = self.plainly(value), self.by_weekday(value)
-        return plainly | by_weekday if by_weekday else plainly
+        plain_sources, weekday_sources = self.plain_sources(value), self.weekday_sources(value)
+        return plain_sources | weekday_sources if weekday_sources else plain_sources
 
-    def plainly(self, value: Value) -> frozenset[int]:
+    def plain_sources(self, value: Value) -> frozenset[int]:
         """The same without sources that have the day only by a weekday, or as their date in another time zone."""
-        meant = value.meaning
-        if meant not in self._plain:
-            self._plain[meant] = self._plainly(value)
-        return self._plain[meant]
+        meaning = value.meaning
+        if meaning not in self._plain:
+            self._plain[meaning] = self._plainly(value)
+        return self._plain[meaning]
 
     def _plainly(self, value: Value) -> frozenset[int]:
         found: set[int] = set()
@@ -256,19 +257,21 @@ class Given:
             if day.startswith("o:"):
                 yield self._sources_of(day), self._sources_of(month)
 
-    def by_weekday(self, value: Value) -> frozenset[int]:
+    def weekday_sources(self, value: Value) -> frozenset[int]:
         """The sources with a weekday that may mean this day, and those written when it was this day elsewhere."""
         return frozenset(source for form in value.forms for source in self._forms.get(f"w:{form}", ()))
 
     def holding(self, number: float) -> frozenset[int]:
         """The sources that have this number."""
-        return frozenset(self._forms.get(f"n:{plain(number)}", ()))
+        return frozenset(self._forms.get(f"n:{plain_number(number)}", ()))
 
-    def holding_about(self, amount: float, most: float) -> frozenset[int]:
+    def sources_of_similar_amount(self, amount: float, most: float) -> frozenset[int]:
         """The sources of large numbers at most ``most`` times larger or smaller than this one; years do not count."""
         sizes = self._sizes.get("", [])
-        alike = sizes[bisect_left(sizes, max(amount / most, _EXACT)) : bisect_right(sizes, amount * most)]
-        found = (self._amounts[""][one] for one in alike[:_MOST_ALIKE] if not _FIRST_YEAR <= one <= _LAST_YEAR)
+        alike = sizes[
+            bisect_left(sizes, max(amount / most, _LEAST_ROUNDED_NUMBER)) : bisect_right(sizes, amount * most)
+        ]
+        found = (self._amounts[""][one] for one in alike[:_MOST_SIMILAR_SIZES] if not _FIRST_YEAR <= one <= _LAST_YEAR)
         return frozenset().union(*found)
 
     def amounts_between(self, unit: str, first: float, last: float) -> list[float]:
@@ -297,7 +300,7 @@ class Given:
         kind, _, needle = form.partition(":")
         if kind == "i":
             for one in self._texts[len(self._squashed) :]:
-                self._squashed.append(_Searched(one.source, squashed_within(one.text), str.isdigit))
+                self._squashed.append(_SearchableText(one.source, squashed_within(one.text), str.isdigit))
         texts = {"s": self._texts, "f": self._texts, "i": self._squashed}.get(kind, [])
         return frozenset(one.source for one in texts if needle in one.text and one.holds(needle))
 
@@ -320,20 +323,22 @@ class Given:
             claimed = float(number)
             if not claimed:
                 continue
-            is_exact = not value.approximate and claimed < _EXACT and claimed == int(claimed)
+            is_exact = not value.approximate and claimed < _LEAST_ROUNDED_NUMBER and claimed == int(claimed)
             scale = claimed / abs(value.amount) if value.amount else 1
-            about = _ABOUT * resolution(plain(abs(value.amount))) * scale
+            about = _APPROXIMATION_IN_LAST_DIGITS * resolution(plain_number(abs(value.amount))) * scale
             step = resolution_as_written(value.text, value.amount) * scale
             step = min(step, 1.0) if is_exact else step
             # The numbers of digits cannot be compared if the unit was converted, as from feet to metres.
-            is_converted = bool(base) and base not in _TOLD_APART and bool(plain(value.factor).strip("10."))
+            is_converted = bool(base) and base not in _DISTINCT_BASES and bool(plain_number(value.factor).strip("10."))
             for amount in self._nearby_sizes(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
-                    is_rounding = off <= max(min(step / 2, claimed * ROUGHLY), min(about, claimed * ROUNDED))
+                    is_rounding = off <= max(
+                        min(step / 2, claimed * MOST_APPROXIMATION), min(about, claimed * MOST_ROUNDING)
+                    )
                 else:
-                    is_rounding = off <= min(step / 2, claimed * ROUNDED) and (
-                        is_converted or resolution(plain(amount)) < step
+                    is_rounding = off <= min(step / 2, claimed * MOST_ROUNDING) and (
+                        is_converted or resolution(plain_number(amount)) < step
                     )
                 if is_rounding:
                     found |= self._amounts[base][amount]
@@ -354,12 +359,15 @@ class Given:
 
     def _nearby_sizes(self, base: str, claimed: float) -> list[float]:
         sizes = self._sizes.get(base, [])
-        first, last = bisect_left(sizes, claimed * (1 - ROUGHLY)), bisect_right(sizes, claimed * (1 + ROUGHLY))
+        first, last = (
+            bisect_left(sizes, claimed * (1 - MOST_APPROXIMATION)),
+            bisect_right(sizes, claimed * (1 + MOST_APPROXIMATION)),
+        )
         nearest = bisect_left(sizes, claimed)
-        return sizes[max(first, nearest - _MOST_ALIKE) : min(last, nearest + _MOST_ALIKE)]
+        return sizes[max(first, nearest - _MOST_SIMILAR_SIZES) : min(last, nearest + _MOST_SIMILAR_SIZES)]
 
 
-class _Searched:
+class _SearchableText:
     """A text that is searched for values as they are written."""
 
     __slots__ = ("_ends", "_joins", "source", "text")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from app.core.anchors.prompt_ids import names_of, without_names
+from app.core.anchors.prompt_ids import prompt_ids_of, without_prompt_ids
 from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
@@ -55,7 +55,7 @@ def parse_second_answer(text: str, schema: StateSchema, request: SummaryRequest)
     if not isinstance(data, dict):
         return SecondAnswer()
     names = {one.name for one in schema.fields}
-    passages = {name for name, _ in names_of(request.anchors)}
+    passages = {name for name, _ in prompt_ids_of(request.anchors)}
     doubts = dict(enumerate(request.doubts, start=1))
     statements = {
         number: statement
@@ -75,7 +75,7 @@ def parse_second_answer(text: str, schema: StateSchema, request: SummaryRequest)
 def _text(value: Any, passages: Collection[str]) -> str | None:
     if not isinstance(value, str) or len(value) > _LONGEST_STATEMENT:
         return None
-    return without_names(statement_in(value), passages)
+    return without_prompt_ids(statement_in(value), passages)
 
 
 def _answers_doubt(text: str, doubted: str) -> bool:

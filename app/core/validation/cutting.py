@@ -16,7 +16,7 @@ from app.core.text.language import detect
 from app.core.text.languages.joined import pattern_of
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
-from app.core.text.relative import QUOTED
+from app.core.text.relative import QUOTATION
 from app.core.text.sentences import ENDS, sentence_spans, sentences
 from app.core.text.values import Value, values
 from app.core.text.words import stems, words
@@ -139,7 +139,7 @@ class _Statement:
 def _masked(text: str, text_values: Sequence[Value]) -> str:
     # Quotations, brackets, formulas and values are masked, since no clause begins within them.
     plain = list(text)
-    for pattern in (QUOTED, _PARENTHESIS, _FORMULA):
+    for pattern in (QUOTATION, _PARENTHESIS, _FORMULA):
         for one in pattern.finditer(text):
             plain[one.start() : one.end()] = "_" * (one.end() - one.start())
     for value in text_values:

@@ -16,7 +16,7 @@ from app.core.model.state import StateEntry
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentences
 from app.core.text.token_counts import estimate_text
-from app.core.text.values import Given, values
+from app.core.text.values import ValueIndex, values
 
 DamageKind = Literal["quote", "fragment", "stale_narrative", "cut_narrative"]
 """``quote``: a sentence of a message is in an item's place. ``fragment``: something that is not a statement is
@@ -211,7 +211,7 @@ def mended_entries(entries: Sequence[StateEntry], found_damage: Iterable[Damage]
     """
     kinds = {damage.entry.id: damage.kind for damage in found_damage}
     remaining = [entry for entry in entries if not entry.pruned and kinds.get(entry.id) != "fragment"]
-    kept_values = Given()
+    kept_values = ValueIndex()
     for entry in remaining if "fragment" in kinds.values() else ():
         kept_values.add(1, entry.text)
     line = _newest_items([entry for entry in remaining if entry.id not in kinds])
@@ -225,7 +225,7 @@ def mended_entries(entries: Sequence[StateEntry], found_damage: Iterable[Damage]
     return MendedEntries(entries=tuple(entries_after), repairs=tuple(repairs))
 
 
-def _mended_entry(entry: StateEntry, kind: DamageKind | None, kept_values: Given, line: str) -> StateEntry:
+def _mended_entry(entry: StateEntry, kind: DamageKind | None, kept_values: ValueIndex, line: str) -> StateEntry:
     if kind == "quote" or (kind == "fragment" and not all(map(kept_values.holds, values(entry.text)))):
         return replace(entry, in_doubt=True)
     if kind == "fragment":

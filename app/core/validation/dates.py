@@ -18,8 +18,8 @@ from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
 from app.core.text.budget import Budget
-from app.core.text.memo import FIGURE, memoized
-from app.core.text.relative import NearDay, in_brackets, is_relative, near_days, other_times, said_on
+from app.core.text.memo import FIGURE_GROWTH, memoized
+from app.core.text.relative import NearDay, date_note, day_in_brackets, has_relative_time, near_days, other_times
 from app.core.text.sentences import ENDS, sentence_spans
 from app.core.text.values import Value, values
 from app.core.text.words import stems
@@ -91,14 +91,14 @@ def text_with_dates(text: str, sources: Sequence[Message], *, may_append_day: bo
     pieces, end = list[str](), 0
     for one, day in sorted(_without_adjacent_date(known, absolute), key=lambda pair: pair[0].end):
         if text[one.end : one.end + 2].lstrip()[:1] not in {"(", "（"}:
-            pieces += [text[end : one.end], in_brackets(day, one.language)]
+            pieces += [text[end : one.end], day_in_brackets(day, one.language)]
             end = one.end
     dated = "".join([*pieces, text[end:]])
     if not may_append_day or dated != text or absolute or len(known) == len(relative_days) + len(other_relative_times):
         return dated
     words = [other.text for other in other_relative_times] or [text[one.start : one.end] for one in relative_days]
     message_day = _common_message_day(words, sources)
-    return inserted_before_end(dated, said_on(message_day, text)) if message_day else dated
+    return inserted_before_end(dated, date_note(message_day, text)) if message_day else dated
 
 
 def _is_day(value: Value, text: str) -> bool:
@@ -112,7 +112,7 @@ def _narrative_with_dates(text: str, span: Sequence[Message], *, is_narrative_on
     end, search_budget = 0, Budget(_MOST_SENTENCES)
     for start, stop in sentence_spans(text):
         sentence = text[start:stop]
-        is_dated = is_relative(sentence) and search_budget.takes(1)
+        is_dated = has_relative_time(sentence) and search_budget.takes(1)
         pieces += [
             text[end:start],
             text_with_dates(sentence, _source_messages(sentence, span), may_append_day=is_narrative_only)
@@ -152,7 +152,7 @@ def _day_of_relative_time(relative_day: NearDay, sources: Sequence[Message]) -> 
         return None
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _distances_in_days(text: str) -> frozenset[tuple[str, int]]:
     return frozenset((one.language, one.distance) for one in near_days(text))
 

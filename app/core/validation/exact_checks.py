@@ -19,9 +19,9 @@ from app.core.model.repairs import Cut, Repair, RepairReason
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.budget import Budget
-from app.core.text.numerals import plain
+from app.core.text.numerals import plain_number
 from app.core.text.sentences import ENDS, closed, sentence_spans, sentences
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Value, ValueIndex, values
 from app.core.validation.calculations import follows_by_calculation
 from app.core.validation.cutting import text_before_orders, without_values
 from app.core.validation.differences import is_stated_difference
@@ -83,7 +83,7 @@ class ExaminedCandidate:
     failures: tuple[Failure, ...] = ()
     borrowed_values: tuple[Repair, ...] = ()
     """Texts with a value that is elsewhere than in their sources: that is not a failure, but is recorded."""
-    calculated_values: Given = dataclass_field(default_factory=Given)
+    calculated_values: ValueIndex = dataclass_field(default_factory=ValueIndex)
     """The values that items calculated from their sources: texts without sources may state them too."""
 
 
@@ -109,7 +109,7 @@ def unsupported_values(
     source_texts: SourceTexts,
     seqs: Sequence[int] = (),
     replaced_entries: Sequence[int] = (),
-    calculated_values: Given | None = None,
+    calculated_values: ValueIndex | None = None,
     calculation_budget: Budget | None = None,
     newest_day: date | None = None,
 ) -> list[Value]:
@@ -167,16 +167,16 @@ def _shown_number_check(
 ) -> Callable[[float], bool]:
     starts = {one.start for one in novel}
     shown_numbers = {
-        plain(abs(one.amount)) for one in text_values if one.amount is not None and one.start not in starts
+        plain_number(abs(one.amount)) for one in text_values if one.amount is not None and one.start not in starts
     }
-    return lambda number: plain(number) in shown_numbers or source_texts.holds_number(number)
+    return lambda number: plain_number(number) in shown_numbers or source_texts.holds_number(number)
 
 
 class _Examination:
-    def __init__(self, source_texts: SourceTexts, calculated_values: Given | None = None) -> None:
+    def __init__(self, source_texts: SourceTexts, calculated_values: ValueIndex | None = None) -> None:
         self._source_texts = source_texts
         self._calculation_budget, self._order_budget = Budget(_MOST_CALCULATED_OF_ANSWER), Budget(_MOST_SEARCHED_ORDERS)
-        self._calculated_values = calculated_values or Given()
+        self._calculated_values = calculated_values or ValueIndex()
         self._failures: list[Failure] = []
         self._borrowed_values: list[Repair] = []
 

@@ -8,9 +8,16 @@ from datetime import date
 from itertools import chain, combinations, islice, pairwise, product
 from typing import Final
 
-from app.core.text.numerals import DEGREES, of_celsius, of_fahrenheit, plain, resolution, resolution_as_written
+from app.core.text.numerals import (
+    DEGREES,
+    celsius_from_fahrenheit,
+    fahrenheit_from_celsius,
+    plain_number,
+    resolution,
+    resolution_as_written,
+)
 from app.core.text.operands import Operands, Quantity
-from app.core.text.values import MONEY, ROUGHLY, ROUNDED, Value
+from app.core.text.values import MONEY, MOST_APPROXIMATION, MOST_ROUNDING, Value
 from app.core.validation.expected_values import (
     DAY_SECONDS,
     YEAR_MONTHS,
@@ -53,7 +60,7 @@ _PlacedAmount = tuple[Quantity, int]
 def expected_amount(value: Value) -> _Amount | None:
     """The amount in the row of numbers of its size and precision; ``None`` for 0."""
     amount, is_money = abs(value.amount or 0.0), value.kind == "money"
-    step = resolution(plain(amount))
+    step = resolution(plain_number(amount))
     step = min(step, 1.0) if value.base == "%" else step  # 10 % is as exact as 11 %
     position = round(amount / step)
     least_similar = _LEAST_SIMILAR_PRICES if is_money else _LEAST_SIMILAR_VALUES
@@ -80,7 +87,7 @@ class _Amount(ExpectedValue):
     def position_of(self, result: float) -> int | None:
         position = round(result / self.step)
         target, off = position * self.step, abs(result - position * self.step)
-        least, most = (self.step, ROUGHLY) if self.is_approximate else (self.written_step, ROUNDED)
+        least, most = (self.step, MOST_APPROXIMATION) if self.is_approximate else (self.written_step, MOST_ROUNDING)
         tolerance = min(least / 2, target * most)
         return position if off <= max(tolerance, _EXACT * target) else None
 
@@ -242,8 +249,8 @@ class _Amount(ExpectedValue):
     def _in_other_units(self, quantities: Sequence[Quantity]) -> Results:
         for one in quantities:
             if one.unit == self.unit == DEGREES:
-                yield of_celsius(one.amount)
-                yield of_fahrenheit(one.amount)
+                yield fahrenheit_from_celsius(one.amount)
+                yield celsius_from_fahrenheit(one.amount)
             elif one.unit == self.unit and one.factor != self.factor:
                 yield self._in_own_unit(one)
 

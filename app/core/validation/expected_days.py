@@ -8,7 +8,7 @@ from datetime import date
 from itertools import product
 from typing import Final
 
-from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, minutes_in, moved
+from app.core.text.moments import LEAP_YEAR, day_in, day_of_year_in, days_at_distance, minutes_in
 from app.core.text.operands import Operands, Quantity
 from app.core.validation.expected_values import (
     DAY_SECONDS,
@@ -115,7 +115,7 @@ class _Date(ExpectedValue):
     @staticmethod
     def _moved(days: Iterable[date], lengths: Sequence[Quantity], ways: Sequence[int] = (1, -1)) -> Results:
         for day, one, way in product(days, lengths, ways):
-            yield from (float(moment.toordinal()) for moment in moved(day, way * one.size, one.unit))
+            yield from (float(moment.toordinal()) for moment in days_at_distance(day, way * one.size, one.unit))
 
     @staticmethod
     def _weekdays_after(days: Iterable[date], weekdays: Sequence[int]) -> Results:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.core.anchors.prompt_ids import names_of, without_names
+from app.core.anchors.prompt_ids import prompt_ids_of, without_prompt_ids
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.model_io import OFFLINE, FinishReason, Proposal, SummaryRequest
@@ -29,7 +29,7 @@ from app.core.model.redaction import redact
 from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry
 from app.core.reading.labels import role_of
-from app.core.reading.quoting import quoted
+from app.core.reading.quoting import as_quotation
 from app.core.summarizer.candidate import CandidateError, attribute_sources, parse_candidate
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
@@ -177,13 +177,13 @@ def _exactly_checked(candidate: Candidate, request: SummaryRequest, report_so_fa
 
 def _without_passage_names(candidate: Candidate, request: SummaryRequest) -> tuple[Candidate, tuple[Repair, ...]]:
     """The candidate without ids of kept passages, and the repairs that removed them."""
-    known = {name for name, _ in names_of(request.anchors)}
+    known = {name for name, _ in prompt_ids_of(request.anchors)}
     if not known:
         return candidate, ()
     repairs: list[Repair] = []
 
     def without_known_names(field: str, text: str) -> str:
-        after = without_names(text, known)
+        after = without_prompt_ids(text, known)
         if after != text:
             repairs.append(Repair(field=field, reason="passage_named", before=text, after=after))
         return after
@@ -227,7 +227,7 @@ def _with_orders_quoted(candidate: Candidate, request: SummaryRequest) -> Candid
     for item in candidate.items:
         source = next((messages[seq] for seq in item.from_seqs if seq in messages), None)
         if source is not None and orders_in(item.text):
-            quotation = quoted(_without_role_label(item.text), origin_of(source, item.text), request.locale)
+            quotation = as_quotation(_without_role_label(item.text), origin_of(source, item.text), request.locale)
             items.append(replace(item, text=quotation))
         else:
             items.append(item)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from app.core.model.in_doubt import unmarked
+from app.core.model.in_doubt import without_doubt_mark
 from app.core.model.state import StateSchema
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled
@@ -78,7 +78,7 @@ def findings(
     text_findings = [
         Finding(kind=kind, field=field, text=text)
         for field, text in texts
-        if (kind := _kind_of_finding(text, is_sourced=unmarked(text)[0] in sourced_texts)) is not None
+        if (kind := _kind_of_finding(text, is_sourced=without_doubt_mark(text)[0] in sourced_texts)) is not None
     ]
     missing = _missing_fields(schema, state, before or {})
     return [*text_findings, *(one for one in missing if one.field not in fields_given_up)]

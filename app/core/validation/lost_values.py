@@ -13,13 +13,13 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.provenance import language_of, origin_of
 from app.core.model.redaction import redact
-from app.core.reading.quoting import quoted
+from app.core.reading.quoting import as_quotation
 from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, clause_starts
 from app.core.text.patterns import any_literal
 from app.core.text.sentences import is_code, sentences
 from app.core.text.token_counts import least_tokens
-from app.core.text.values import Given, Value, values
+from app.core.text.values import Value, ValueIndex, values
 
 _LONGEST_SENTENCE: Final = 300
 """The most characters of a sentence that is kept whole. Of a longer one the clauses with its values are kept, of longer
@@ -86,7 +86,7 @@ def lost_sentences(
         shortened = redact(_clauses(" ".join(text.split()), lost))
         language = language if number else language_of(span)
         text_with_lead = f"{redact(' '.join(lead.split()))} {shortened}".lstrip()
-        attributed_text = quoted(text_with_lead, origin_of(message, text), language)
+        attributed_text = as_quotation(text_with_lead, origin_of(message, text), language)
         yield LostSentence(seq=message.seq, text=shortened, attributed_text=attributed_text)
 
 
@@ -107,7 +107,7 @@ def _lost(
             if (
                 token_budget is not None
                 and len(text) <= _LONGEST_SENTENCE
-                and _FRAME + least_tokens(len(text)) > token_budget.left
+                and _FRAME + least_tokens(len(text)) > token_budget.remaining
             ):
                 continue
             stated_values = critical_values(text, message.created_at)
@@ -126,7 +126,7 @@ class ServedValues:
     """What is served. A value counts as served in any of its forms, a path or a URL only as a whole."""
 
     def __init__(self) -> None:
-        self._values: Final = Given()
+        self._values: Final = ValueIndex()
         self._texts: Final[list[str]] = []
 
     def add(self, text: str, at: datetime | None = None) -> None:

@@ -15,7 +15,7 @@ from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
 from app.core.model.repairs import Repair, RepairReason
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.validation.evidence import content_stems
@@ -89,7 +89,9 @@ class _RestoredEntries:
 
     def states(self, claim: Claim) -> bool:
         """Whether a served entry states the text of a claim again."""
-        return any(claim.text in undated(self.entries[index].text) for index in self._served_indexes(claim.field))
+        return any(
+            claim.text in without_added_days(self.entries[index].text) for index in self._served_indexes(claim.field)
+        )
 
     def put_back(
         self, claim: Claim, restoration: Restoration, replacement_verdicts: Mapping[ReplacedEntry, str]
@@ -142,7 +144,7 @@ class _RestoredEntries:
 def _is_rest_of_cut(entry: StateEntry, claim: Claim) -> bool:
     if entry.role == "narrative":
         return entry.id == claim.target and claim.left in entry.text
-    return bool(claim.left) and undated(entry.text) == undated(claim.left)
+    return bool(claim.left) and without_added_days(entry.text) == without_added_days(claim.left)
 
 
 def _with_statement_back(text: str, claim: Claim, restored_before: int) -> str:

@@ -17,10 +17,10 @@ from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
 from app.core.summarizer.framing import speaker_and_media_texts
 from app.core.text.operands import Operands, operands
-from app.core.text.parts import tells_of_tools
+from app.core.text.parts import has_tool_parts
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.patterns import compiled
-from app.core.text.values import MONEY, Given, Value
+from app.core.text.values import MONEY, Value, ValueIndex
 from app.core.text.words import stems
 from app.core.validation.expected_values import AmountsBetween, CalculationBasis, SourceOperands
 from app.core.validation.orders import Utterance, Wishes, orders_in
@@ -70,7 +70,7 @@ class SourceTexts:
         self._seqs: Final = [message.seq for message in messages]
         self._indexes: Final = {seq: index for index, seq in enumerate(self._seqs)}
         self._sentences: Final[dict[int, tuple[SentenceContent, ...]]] = {}
-        self._values: Final = Given()
+        self._values: Final = ValueIndex()
         self._texts: Final = {message.seq: message_text(message) for message in messages}
         self._texts.update((number, entry.text) for number, entry in self._entries.items())
         self._operands: Final[dict[int, Operands]] = {}
@@ -102,11 +102,11 @@ class SourceTexts:
 
     def shows(self, value: Value, seqs: Sequence[int]) -> bool:
         """Whether a value was shown anywhere, or may be meant in or near these messages."""
-        return bool(self._values.plainly(value) or self._unscaled_sources(value)) or self._has_day(value, seqs)
+        return bool(self._values.plain_sources(value) or self._unscaled_sources(value)) or self._has_day(value, seqs)
 
     def _has_day(self, value: Value, seqs: Sequence[int]) -> bool:
         nearby_sources = self.neighbourhood(seqs)
-        weekday_sources = self._values.by_weekday(value)
+        weekday_sources = self._values.weekday_sources(value)
         # A statement that names no messages may rest on any.
         if weekday_sources and (not nearby_sources or not weekday_sources.isdisjoint(nearby_sources)):
             return True
@@ -125,7 +125,9 @@ class SourceTexts:
         numbers = (value.amount / scale for scale in _SCALES)
         bare = [one for one in numbers if one >= _LEAST_UNSCALED or one != int(one)]
         sources = frozenset[int]().union(*map(self._values.holding, bare))
-        similar_sources = self._values.holding_about(value.amount, _MOST_SIZE_RATIO) if sources else frozenset()
+        similar_sources = (
+            self._values.sources_of_similar_amount(value.amount, _MOST_SIZE_RATIO) if sources else frozenset()
+        )
         return frozenset(seq for seq in sources if not similar_sources.isdisjoint(self.neighbourhood([seq])))
 
     def holds_number(self, number: float) -> bool:
@@ -323,7 +325,7 @@ class SourceTexts:
 
 def _listed_numbers(message: Message, text: str) -> str:
     # In data a comma without a space may separate two numbers: "[1200,3450]", "@@ -141,7", "sed -n 210,222p".
-    lists = _LIST.findall(text) if tells_of_tools(message.role, message.parts) else ()
+    lists = _LIST.findall(text) if has_tool_parts(message.role, message.parts) else ()
     return "\n".join(lists).replace(",", "\n")
 
 

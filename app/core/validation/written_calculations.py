@@ -14,11 +14,11 @@ from typing import Final
 
 from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.memo import memoized
-from app.core.text.numerals import plain, resolution, resolution_as_written
+from app.core.text.numerals import plain_number, resolution, resolution_as_written
 from app.core.text.patterns import capped
-from app.core.text.reader import scanned
+from app.core.text.reader import plain_text_and_tokens
 from app.core.text.scanned import Token
-from app.core.text.values import ROUGHLY, Value
+from app.core.text.values import MOST_APPROXIMATION, Value
 
 _MOST_CHARACTERS_BETWEEN: Final = 30
 _UNIT_WORD: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
@@ -82,7 +82,7 @@ class WrittenCalculation:
         if value.kind not in {"number", "money"} or not amount:
             return False
         written_step = min(resolution_as_written(value.text, amount), 1.0)
-        tolerance = min(resolution(plain(amount)) / 2, amount * ROUGHLY) if value.approximate else 0.0
+        tolerance = min(resolution(plain_number(amount)) / 2, amount * MOST_APPROXIMATION) if value.approximate else 0.0
         tolerance = max(tolerance, written_step / 2) + _EXACT * amount
         return any(
             abs(abs(one) - amount) <= tolerance
@@ -155,7 +155,7 @@ def _is_adjacent(text: str, one: WrittenCalculation, value: Value) -> bool:
 @memoized()
 def written_calculations(text: str) -> WrittenCalculations:
     """Find the calculations of a statement: two and more numbers, with an operator between each two."""
-    folded, tokens = scanned(text)
+    folded, tokens = plain_text_and_tokens(text)
     found: list[WrittenCalculation] = []
     for terms, signs in _runs(folded.text, tokens):
         before, after = folded.text[: terms[0].start], folded.text[terms[-1].end :]

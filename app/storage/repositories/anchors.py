@@ -91,7 +91,7 @@ def _newest_active(wanted: Any) -> Any:
 
 
 def _of_all_the_best() -> Any:
-    """The statement for the active anchors that ``Servable`` may show within ``room`` tokens, and how many it hides.
+    """The statement for active anchors that ``ServableAnchors`` may show within ``room`` tokens, and how many it hides.
 
     ``is_free`` are the anchors among which every draft of a context chooses. Of several with the same words only one is
     shown, the first in the window. A free anchor whose words no other anchor has gets the same rank in every draft. So

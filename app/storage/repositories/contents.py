@@ -18,7 +18,7 @@ from sqlmodel import col
 
 from app.core.model.conversation import Message
 from app.core.model.errors import ConflictError
-from app.core.text.contents import Content, data_bytes, put_together, references, taken_apart
+from app.core.text.contents import Content, data_bytes, detached_contents, references, with_contents
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.tables import ContentRow, MessageRow
@@ -64,7 +64,7 @@ class ContentRepository(Repository):
         found = await self.read(wanted)
 
         def fill() -> list[Message]:
-            return [replace(message, parts=put_together(message.parts, found)) for message in messages]
+            return [replace(message, parts=with_contents(message.parts, found)) for message in messages]
 
         size = sum(AN_ITEM + data_bytes(part) for message in messages for part in message.parts)
         return await off_loop(fill, size=size)
@@ -102,7 +102,7 @@ class ContentRepository(Repository):
         """Move the data within a message to rows of its own, in a *locked* conversation; ``False`` if it has none."""
         of = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
         parts = await self._session.first(select(col(_message.parts)).where(*of))
-        apart, contents = await off_loop(taken_apart, parts or [])
+        apart, contents = await off_loop(detached_contents, parts or [])
         if not contents:
             return False
         hashes, stored = list(references(apart)), [dict(part) for part in apart]

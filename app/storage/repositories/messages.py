@@ -40,7 +40,7 @@ from app.core.model.pace import Step
 from app.core.model.policies.protection import DEMANDS, call_ids, partners
 from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
-from app.core.text.contents import Content, data_bytes, references, taken_apart
+from app.core.text.contents import Content, data_bytes, detached_contents, references
 from app.core.text.token_counts import UNITS, Estimator, tokens_of
 from app.off_loop import AN_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
@@ -768,7 +768,7 @@ async def _without_inline_data(messages: Sequence[Message]) -> tuple[list[Messag
     def take() -> list[Message]:
         stored = []
         for message in messages:
-            parts, found = taken_apart(message.parts)
+            parts, found = detached_contents(message.parts)
             contents.update(found)
             stored.append(replace(message, parts=parts) if found else message)
         return stored

@@ -35,7 +35,7 @@ from app.core.context.tools import OWN_TOOL_NAMES
 from app.core.model.overlap import text_with_parts
 from app.core.retrieval.corpus import Source
 from app.core.text.memo import Latest
-from app.core.text.stemming import guess, language_of, stemmed, stems_in
+from app.core.text.stemming import guessed_language, language_of, stemming_language, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
 from app.storage.repositories.message_keys import HOLDER, holder_of
@@ -381,7 +381,7 @@ class Narrowing:
 
 
 def _stems_of_both_languages(text: str, language: str | None) -> Iterator[str]:
-    languages = dict.fromkeys((guess(text), stemmed(language)))
+    languages = dict.fromkeys((guessed_language(text), stemming_language(language)))
     found = (stem for language in languages if language for stem in stems_in(text, language))
     return islice(dict.fromkeys(found), MOST_STEMS)
 

@@ -18,7 +18,7 @@ from sqlmodel import col
 
 from app.core.model.conversation import Message
 from app.core.model.overlap import message_text
-from app.core.text.stemming import guess, stems_in
+from app.core.text.stemming import guessed_language, stems_in
 from app.core.text.words import stem, words
 from app.off_loop import off_loop
 from app.storage.repositories.base import Repository
@@ -48,7 +48,7 @@ class TermKeys:
     def of_text(self, text: str) -> list[int]:
         """The keys of the stems of a text, each once."""
         keys = {self._of_word(word) for word in words(text)}
-        if keys and (language := guess(text)):
+        if keys and (language := guessed_language(text)):
             keys.update(map(self.of_stem, frozenset(stems_in(text, language))))
         return sorted(keys)
 

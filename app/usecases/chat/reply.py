@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Message, Usage
-from app.core.model.errors import ModelFailedError, ModelUnavailableError, told_reason
+from app.core.model.errors import ModelFailedError, ModelUnavailableError, full_reason
 from app.core.model.live_context import Sent
 from app.core.model.model_io import (
     ChatRequest,
@@ -228,7 +228,7 @@ async def run_step(model: ChatModel, request: ChatRequest, *, stop: asyncio.Even
                     break
     except ModelUnavailableError as error:
         raise ModelFailedError(
-            f"the model {model.profile.name} did not answer ({told_reason(error.reason)}); {_AGAIN}",
+            f"the model {model.profile.name} did not answer ({full_reason(error.reason)}); {_AGAIN}",
             retry_after=error.retry_after if error.retryable else None,
             extra={"reason": error.reason},
             code="model_unavailable",

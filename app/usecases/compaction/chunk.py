@@ -127,7 +127,9 @@ class Chunk:
 
     def _anchors_shown_next(self) -> tuple[FoundAnchor, ...]:
         room, estimator = self.resolved.budgets.anchor_tokens, self.resolved.policy.estimator
-        return serve(self.anchors, through_seq=self.plan.to_seq, held=(), room=room, estimator=estimator).shown
+        return serve(
+            self.anchors, through_seq=self.plan.to_seq, held_seqs=(), token_limit=room, estimator=estimator
+        ).shown
 
     @property
     def changes_schema(self) -> bool:

@@ -15,7 +15,7 @@ from app.core.model.errors import (
     NotRetriedError,
     RateLimitedError,
     SummarizerFailedError,
-    told_reason,
+    full_reason,
 )
 from app.core.model.records import ERASURE, Compaction, FoldRequest, Page
 from app.core.model.redaction import redact
@@ -243,7 +243,7 @@ class ManualCompaction:
             raise ConflictError("another change of the state came first: look at it, then compact again", extra=extra)
         if row.reason == "empty_summary":
             raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")
-        raise SummarizerFailedError(f"no usable summary ({told_reason(row.reason)}); nothing was changed", extra=extra)
+        raise SummarizerFailedError(f"no usable summary ({full_reason(row.reason)}); nothing was changed", extra=extra)
 
     async def _spending_limit_error(self, row: Compaction) -> RateLimitedError:
         async with self._shell.uow(row.tenant_id) as uow:

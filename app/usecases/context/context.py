@@ -31,7 +31,7 @@ from app.core.model.segments import Expansion
 from app.core.segments.reading import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.budget import first_fitting
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.token_counts import estimate_text, tokens_of
 from app.off_loop import AN_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -468,6 +468,6 @@ def _newest_within(messages: Sequence[Message], tokens: int) -> tuple[Message, .
     return tuple(newest[::-1] or messages[-1:])
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _digest_without_secrets(span: Messages, max_tokens: int, locale: str) -> str:
     return extractive_digest(redact_messages(span.messages), max_tokens, locale)

@@ -10,7 +10,7 @@ from uuid import UUID
 from app.core.context.assembly import AssembledContext
 from app.core.context.media import has_media_data, parts_with_newest_media, parts_within_bytes
 from app.core.model.model_io import ContextMessage
-from app.core.text.contents import put_together, references
+from app.core.text.contents import references, with_contents
 from app.off_loop import off_loop
 from app.usecases.shared.shell import Shell
 
@@ -42,7 +42,7 @@ async def with_media(
 
     def fill() -> tuple[ContextMessage, ...]:
         pairs = zip(messages, kept, strict=True)
-        return tuple(replace(message, parts=put_together(parts, contents)) for message, parts in pairs)
+        return tuple(replace(message, parts=with_contents(parts, contents)) for message, parts in pairs)
 
     return replace(context, messages=await off_loop(fill))
 

@@ -9,9 +9,9 @@ from typing import Final
 from uuid import UUID
 
 from app.core.anchors.detect import detect
-from app.core.anchors.pool import places_sharing
-from app.core.anchors.statements import Statement, statements
-from app.core.anchors.transitions import CHANGING, LOOKS_BACK, subjects, transitions
+from app.core.anchors.pool import places_with_stems
+from app.core.anchors.statements import Statement, statements_of
+from app.core.anchors.transitions import MOST_POSITIONS_BACK, SUPERSEDING_TYPES, subject_stems, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
 from app.off_loop import AN_ITEM, off_loop
@@ -119,13 +119,13 @@ async def _within_reach(uow: UnitOfWork, conversation: Conversation, parsed: Mes
     """
     if conversation.last_seq == 0:
         return []
-    from_seq = min(message.seq for message in parsed.messages) - LOOKS_BACK
-    words = subjects(parsed.found) if from_seq > 1 else frozenset[str]()
+    from_seq = min(message.seq for message in parsed.messages) - MOST_POSITIONS_BACK
+    words = subject_stems(parsed.found) if from_seq > 1 else frozenset[str]()
     if not words:
         return await uow.anchors.active_since(conversation.id, from_seq, limit=MOST_ACTIVE)
     active_texts = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
     texts = [content for _, _, content in active_texts]
-    places = set(await off_loop(places_sharing, texts, words, size=AN_ITEM * len(texts)))
+    places = set(await off_loop(places_with_stems, texts, words, size=AN_ITEM * len(texts)))
     wanted = [id_ for place, (id_, seq, _) in enumerate(active_texts) if place in places or seq >= from_seq]
     return await uow.anchors.still_active(conversation.id, wanted)
 
@@ -185,16 +185,16 @@ class MessageStatements:
         answers = any(
             not statement.is_question for statements in self.statements_by_seq.values() for statement in statements
         )
-        return answers or any(anchor.type in CHANGING for anchor in self.found)
+        return answers or any(anchor.type in SUPERSEDING_TYPES for anchor in self.found)
 
 
 def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datetime) -> MessageStatements:
     """Split messages into statements, and find their anchors."""
-    statements_by_seq = {message.seq: statements(message) for message in messages}
+    statements_by_seq = {message.seq: statements_of(message) for message in messages}
     found = [
         _anchor(one, message, new_id(), now)
         for message in messages
-        for one in detect(message, said=statements_by_seq[message.seq])
+        for one in detect(message, statements=statements_by_seq[message.seq])
     ]
     return MessageStatements(messages=messages, statements_by_seq=statements_by_seq, found=found)
 
@@ -202,7 +202,7 @@ def message_statements(messages: Sequence[Message], *, new_id: NewId, now: datet
 def effects_of(parsed: MessageStatements, before: Sequence[Anchor]) -> AnchorEffects:
     """What messages and their anchors change in the active anchors and in each other."""
     made, changed = _with_final_status(
-        parsed.found, transitions(before, parsed.found, parsed.messages, said=parsed.statements_by_seq)
+        parsed.found, transitions(before, parsed.found, parsed.messages, statements=parsed.statements_by_seq)
     )
     return AnchorEffects(new=made, changed=changed)
 

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from app.core.model.conversation import MessageStatus, Role
 from app.core.model.errors import TooLargeError
-from app.core.reading.labels import named_by
+from app.core.reading.labels import with_name_for_model
 from app.core.text.parts import Part
 from app.core.text.token_counts import Weight, byte_length, weigh
 
@@ -55,7 +55,7 @@ class MessageDraft:
 
     def computed_weight(self) -> Weight:
         """The weight of the draft in tokens and bytes."""
-        return self.weight or weigh(self.role, named_by(self.role, self.content, self.metadata), self.parts)
+        return self.weight or weigh(self.role, with_name_for_model(self.role, self.content, self.metadata), self.parts)
 
 
 def bytes_of(draft: MessageDraft) -> int:

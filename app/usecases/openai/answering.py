@@ -11,9 +11,9 @@ from typing import Any, Final
 from app.core.context.newest import newest_within
 from app.core.context.tools import tools_tokens
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions, refuse_unsupported_options
-from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, told_reason
+from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, full_reason
 from app.core.model.model_io import ChatRequest, ContextMessage, FinishReason, ModelProfile, ToolCall
-from app.core.reading.labels import told_name
+from app.core.reading.labels import name_for_model
 from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.usecases.admin.limiting import LimitService
@@ -205,7 +205,7 @@ def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
 def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...]:
     """The system prompt and the messages, within the model's window."""
     messages = tuple(
-        ContextMessage(role=draft.role, content=draft.content, parts=draft.parts, name=told_name(draft.metadata))
+        ContextMessage(role=draft.role, content=draft.content, parts=draft.parts, name=name_for_model(draft.metadata))
         for draft in prompt.messages
     )
     words = prompt.options.instructions
@@ -242,7 +242,7 @@ def _failure_of_unstored_request(error: ModelFailedError) -> DomainError:
     if reason == TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")
     return ModelFailedError(
-        _FAILURE_TEXTS.get(str(reason)) or f"the model did not answer ({told_reason(reason)})",
+        _FAILURE_TEXTS.get(str(reason)) or f"the model did not answer ({full_reason(reason)})",
         code=error.stable_code,
         retry_after=error.retry_after,
         extra={"reason": reason},

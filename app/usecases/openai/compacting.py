@@ -10,7 +10,12 @@ from uuid import UUID
 from app.core.context.drafts import outline_of
 from app.core.context.media import MEDIA_BYTES, parts_within_bytes
 from app.core.model.conversation import Conversation, Message, Sums, Usage
-from app.core.model.errors import NotFoundError, PreviousResponseNotFoundError, SummarizerFailedError, told_reason
+from app.core.model.errors import (
+    NotFoundError,
+    PreviousResponseNotFoundError,
+    SummarizerFailedError,
+    full_reason,
+)
 from app.core.model.model_io import ModelProfile
 from app.core.model.records import Compaction, FoldRequest
 from app.core.model.redaction import redact_messages
@@ -169,7 +174,7 @@ class ArrayCompaction:
             if all(attempt.reason in TOO_LITTLE for attempt in result.attempts):
                 return None
             raise SummarizerFailedError(
-                f"no usable summary ({told_reason(result.reason)})", extra={"reason": result.reason}
+                f"no usable summary ({full_reason(result.reason)})", extra={"reason": result.reason}
             )
         return self._next_progress(progress, chunk, result.applied, result.usage)
 

@@ -18,7 +18,7 @@ from app.core.model.errors import (
     InvalidInputError,
     NotFoundError,
     SummarizerFailedError,
-    told_reason,
+    full_reason,
 )
 from app.core.model.records import Page
 from app.core.model.redaction import redact_messages
@@ -243,7 +243,7 @@ class ExpansionService:
             await self._spending.check(uow, resolved, metered=metered)
         made = await self._details.run_now(tenant_id, conversation_id, segment.id)
         if made.outcome in {"refused", "failed"}:
-            detail = f"the model wrote no usable text ({told_reason(made.reason)}); what there was stays"
+            detail = f"the model wrote no usable text ({full_reason(made.reason)}); what there was stays"
             raise SummarizerFailedError(detail, extra={"reason": made.reason})
         if made.outcome not in {"written", "kept"}:
             message = "the model is busy with this conversation: the text is written as soon as it is free"

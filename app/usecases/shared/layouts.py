@@ -174,8 +174,8 @@ def layout_from_sources(
     anchors = serve(
         sources.active_anchors,
         through_seq=sources.boundary_seq,
-        held=frozenset(message.seq for message in held),
-        room=sources.anchor_room,
+        held_seqs=frozenset(message.seq for message in held),
+        token_limit=sources.anchor_room,
         estimator=policy.estimator,
     )
     layout = layout_of(

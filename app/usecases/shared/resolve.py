@@ -31,7 +31,7 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateSchema
 from app.core.state.layout import messages_tokens
 from app.core.text.localization.catalogue import catalogue_of
-from app.core.text.memo import FIGURE, memoized
+from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.token_counts import Estimator, tokens_of
 from app.off_loop import ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -331,7 +331,7 @@ def hidden_tokens(conversation: Conversation) -> int:
     return conversation.covered.tokens - conversation.covered.held_tokens
 
 
-@memoized(FIGURE)
+@memoized(FIGURE_GROWTH)
 def _system_tokens(system: str, estimator: Estimator) -> int:
     # It is weighed at every turn and hardly ever changes.
     return messages_tokens((ContextMessage(role="system", content=system),), estimator)

@@ -15,7 +15,7 @@ from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, as_text
 from app.core.text.patterns import compiled
 from app.core.text.served_text import value_as_data
-from app.core.text.speakers import named
+from app.core.text.speakers import with_speaker_name
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
@@ -33,7 +33,9 @@ def _with_name_in_text(message: ContextMessage) -> ContextMessage:
         return replace(message, name="")
     # Recalled messages are not the speaker's own words.
     recalled, own_text = split_elements(message.content)
-    return replace(message, name="", content=with_elements_before(recalled.rstrip(), "", named(message.name, own_text)))
+    return replace(
+        message, name="", content=with_elements_before(recalled.rstrip(), "", with_speaker_name(message.name, own_text))
+    )
 
 
 def piece_of(part: Part, catalogue: Catalogue) -> Piece | None:

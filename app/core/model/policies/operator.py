@@ -71,18 +71,18 @@ def _check_operator_numbers(preset_name: str, numbers: Mapping[str, Any], called
     try:
         resolve(preset_name, numbers)
     except PolicyInvalidError as error:
-        told = {
+        message_of_field = {
             f"presets.{preset_name}.{called.get(field, field)}": one.message
             for one in error.errors
             for field in [one.field.removeprefix("policy.")]
         }
-        errors = [FieldError(field=field, message=message) for field, message in told.items()]
+        errors = [FieldError(field=field, message=message) for field, message in message_of_field.items()]
         raise PolicyInvalidError("; ".join(f"{one.field}: {one.message}" for one in errors), errors=errors) from None
 
 
 def _operator_names_by_field(preset_name: str, given: Mapping[str, Any]) -> dict[str, str]:
-    names, said = preset_named(preset_name).own_names, {name.lower(): name for name in given}
-    return {place: said[name] for name, places in names.items() if name in said for place in places}
+    names, given_names = preset_named(preset_name).own_names, {name.lower(): name for name in given}
+    return {place: given_names[name] for name, places in names.items() if name in given_names for place in places}
 
 
 def _above_tokens() -> list[str]:

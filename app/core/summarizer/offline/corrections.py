@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from app.core.anchors.replacement import answers_otherwise, form_of, replaces
-from app.core.anchors.topics import given_up
+from app.core.anchors.replacement import form_of, names_alternative, replaces
+from app.core.anchors.topics import given_up_stems
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import label_and_clauses
@@ -58,12 +58,12 @@ def _says_nothing_new(new: Content, old: Content) -> bool:
 def _corrects(new: Passage, content: Content, old: Passage, old_content: Content) -> bool:
     # One shared word is only enough if there are values, or if something is given up.
     is_about = len(content.stems & old_content.stems) > 1 or bool(
-        given_up(new.text) or (content.values and old_content.values)
+        given_up_stems(new.text) or (content.values and old_content.values)
     )
-    if is_about and replaces(new.text, old.text, as_="correction"):
+    if is_about and replaces(new.text, old.text, new_type="correction"):
         return True
     is_bare = len(content.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _MOST_TURNS_BACK
-    return is_bare and bool(content.values and old_content.values) and answers_otherwise(new.text, old.text, near=True)
+    return is_bare and bool(content.values and old_content.values) and names_alternative(new.text, old.text, near=True)
 
 
 class Corrections:
@@ -133,7 +133,7 @@ class Corrections:
             known = (entry, index) in self._outdated_clauses or _says_nothing_new(
                 self._contents[passage.index], clause_content
             )
-            if not known and any(replaces(one.text, clause, as_="correction") for one in (passage, *corrected)):
+            if not known and any(replaces(one.text, clause, new_type="correction") for one in (passage, *corrected)):
                 self._outdated_clauses.add((entry, index))
                 replaced_entries[entry] = None
         if replaced_entries:

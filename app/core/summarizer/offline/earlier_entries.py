@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.choice import Option, Told, choose
+from app.core.reading.choice import KeptTexts, Option, choose
 from app.core.reading.cues import cues_of
 from app.core.reading.importance import likelihood_of_entry
 from app.core.reading.labels import PHRASES, role_of
 from app.core.reading.scoring import (
-    BINDING,
-    FOLLOWED,
+    BINDING_FACTOR,
+    BINDING_KINDS,
     Worth,
     cue_worth,
     kind_of,
     values_worth,
     worth_of_data,
-    worth_told,
+    worth_of_statement,
 )
 from app.core.reading.sentence import sentence_of
 from app.core.reading.tool_data_lines import parse_line
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR, entry_tokens, label_and_clauses
 from app.core.text.budget import each_fitting, without_last
-from app.core.text.relative import undated
+from app.core.text.relative import without_added_days
 from app.core.text.words import stems
 
 _OPENING_MESSAGES: Final = 12  # the number of messages that open a talk
@@ -45,7 +45,7 @@ class EarlierEntries:
         self._options = [entry_option(entry, -len(earlier) + number) for number, entry in enumerate(earlier)]
 
     def chosen_and_given_up(
-        self, new_options: Sequence[Option], *, total: int, most_new: int, least_new: int, kept_texts: Told
+        self, new_options: Sequence[Option], *, total: int, most_new: int, least_new: int, kept_texts: KeptTexts
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The new options to take, and the ids of the entries to give up for them.
 
@@ -59,7 +59,9 @@ class EarlierEntries:
         free = total - sum(map(_tokens_of, self._options))
         all_kept_texts = kept_texts.with_all(self._options)
         new_options = [option for option in new_options if not all_kept_texts.repeats(option.stems)]
-        chosen = choose(new_options, room=min(most_new, max(free, least_new)), told=all_kept_texts, at_least_one=True)
+        chosen = choose(
+            new_options, token_limit=min(most_new, max(free, least_new)), kept_texts=all_kept_texts, at_least_one=True
+        )
         if sum(map(_tokens_of, chosen)) <= free:
             return chosen, ()
         return self._chosen_with_replacements(
@@ -67,7 +69,13 @@ class EarlierEntries:
         )
 
     def _chosen_with_replacements(
-        self, new_options: Sequence[Option], first: Sequence[Option], *, total: int, most_new: int, kept_texts: Told
+        self,
+        new_options: Sequence[Option],
+        first: Sequence[Option],
+        *,
+        total: int,
+        most_new: int,
+        kept_texts: KeptTexts,
     ) -> tuple[list[Option], tuple[str, ...]]:
         """The best of both kinds, always including ``first`` and the exact values of the opening messages."""
         spent = sum(map(_tokens_of, first))
@@ -76,7 +84,7 @@ class EarlierEntries:
         kept_texts = kept_texts.with_all([*reserved, *first])
         taken = {option.key for option in [*reserved, *first]}
         rest = [option for option in [*self._options, *new_options] if option.key not in taken]
-        more = choose(rest, room=remaining_tokens, told=kept_texts)
+        more = choose(rest, token_limit=remaining_tokens, kept_texts=kept_texts)
         fresh = [option for option in more if option.key >= 0]
         fresh = without_last(fresh, spent + sum(map(_tokens_of, fresh)) - most_new, _tokens_of)
         kept = {option.key for option in [*reserved, *more]}
@@ -115,15 +123,17 @@ def entry_option(entry: StateEntry, key: int) -> Option:
 
 def entry_worth(entry: StateEntry) -> Worth:
     """The worth of an entry of a state by its words alone: that of all its clauses together."""
-    label, clauses = label_and_clauses(undated(entry.text))
+    label, clauses = label_and_clauses(without_added_days(entry.text))
     role = role_of(label)
     if role == "tool":
         return worth_of_data(parse_line("; ".join(clauses)), ()).times(_EARLIER_ENTRY_FACTOR)
     is_open = entry.role == "open" or label in {words.open_question for words in PHRASES.values()}
     worths = [_worth_of_clause(clause, role, is_open=is_open) for clause in clauses]
-    about = next((worth.about for worth in worths if worth.about in FOLLOWED), "fact")
+    about = next((worth.about for worth in worths if worth.about in BINDING_KINDS), "fact")
     values = {value: worth for of_one in worths for value, worth in of_one.values.items()}
-    return Worth(rest=sum(worth.rest for worth in worths), values=values, about=about).times(_EARLIER_ENTRY_FACTOR)
+    return Worth(words_worth=sum(worth.words_worth for worth in worths), values=values, about=about).times(
+        _EARLIER_ENTRY_FACTOR
+    )
 
 
 def _worth_of_clause(clause: str, role: str | None, *, is_open: bool) -> Worth:
@@ -132,8 +142,8 @@ def _worth_of_clause(clause: str, role: str | None, *, is_open: bool) -> Worth:
     values, about = values_worth(clause, sentence.identifiers), kind_of(cues)
     answers, by_assistant = ANSWER_SEPARATOR in clause, role == "assistant"
     likelihood = likelihood_of_entry(sentence, answers=answers, by_assistant=by_assistant)
-    plain_worth = worth_told(likelihood, values, about)
-    if not is_open and not (role == "user" and about in FOLLOWED):
+    plain_worth = worth_of_statement(likelihood, values, about)
+    if not is_open and not (role == "user" and about in BINDING_KINDS):
         return plain_worth
     rest = (
         _WORDS_WORTH
@@ -141,5 +151,7 @@ def _worth_of_clause(clause: str, role: str | None, *, is_open: bool) -> Worth:
         + _ANSWER_WORTH * answers
         + _OPEN_WORTH * is_open
     )
-    binding = Worth(rest=rest, values=values, about=about).times(BINDING * _ROLE_FACTORS.get(role or "", 1.0))
+    binding = Worth(words_worth=rest, values=values, about=about).times(
+        BINDING_FACTOR * _ROLE_FACTORS.get(role or "", 1.0)
+    )
     return max(plain_worth, binding, key=lambda worth: worth.total)

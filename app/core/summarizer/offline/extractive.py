@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from app.core.anchors.serving import anchors_say, serve
+from app.core.anchors.serving import is_entry_in_anchors, serve
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.provenance import language_or_locale
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
-from app.core.reading.choice import Option, Told, choose
-from app.core.reading.importance import rated
+from app.core.reading.choice import KeptTexts, Option, choose
+from app.core.reading.importance import ratings_of
 from app.core.reading.passages import Passage, passages_of, with_terse_data
-from app.core.reading.scoring import meant_of, score_all
+from app.core.reading.scoring import relevance_by_passage, score_all
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.facts import FactLimits, Facts, facts_of
 from app.core.summarizer.offline.files import file_items
@@ -71,8 +71,8 @@ def compress(request: SummaryRequest) -> str:
         request = replace(request, previous=narrative_as_entries(request.previous, request.schema, language))
     passages = passages_of(request.messages, language, brief=_is_brief(request))
     if sum(entry_tokens(passage.text) for passage in passages if passage.line) > _DATA_SHARE * request.target_tokens:
-        passages = with_terse_data(passages, meant_of(passages))
-    replaceable = [entry for entry in request.previous if not anchors_say(request.anchors, entry)]
+        passages = with_terse_data(passages, relevance_by_passage(passages))
+    replaceable = [entry for entry in request.previous if not is_entry_in_anchors(request.anchors, entry)]
     collected = _CandidateContent(request, passages, language, Corrections(passages, replaceable))
     fields: dict[str, Any] = collected.fields()
     fields["dropped"] = collected.drops(request.messages[-1].seq if request.messages else 0)
@@ -93,7 +93,7 @@ def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> 
         )
         for passage in passages
     ]
-    chosen = choose(options, room=max_tokens, told=Told(), at_least_one=True)
+    chosen = choose(options, token_limit=max_tokens, kept_texts=KeptTexts(), at_least_one=True)
     lines = [_numbered_line(passages[option.key]) for option in chosen]
     while lines and estimate_text("\n".join(lines)) > max_tokens:
         lines.pop()
@@ -101,7 +101,7 @@ def digest(messages: Sequence[Message], max_tokens: int, locale: str = "en") -> 
 
 
 def _numbered_line(passage: Passage) -> str:
-    return f"#{passage.seq} {passage.spoken}"
+    return f"#{passage.seq} {passage.text_with_speaker}"
 
 
 def _line_cost(passage: Passage) -> int:
@@ -110,11 +110,11 @@ def _line_cost(passage: Passage) -> int:
 
 def _served_anchors(request: SummaryRequest) -> Sequence[FoundAnchor]:
     through = max((anchor.seq for anchor in request.anchors), default=0)
-    return serve(request.anchors, through_seq=through, held=(), room=request.anchor_room).shown
+    return serve(request.anchors, through_seq=through, held_seqs=(), token_limit=request.anchor_room).shown
 
 
-def _kept_texts(texts: Sequence[str]) -> Told:
-    return Told(
+def _kept_texts(texts: Sequence[str]) -> KeptTexts:
+    return KeptTexts(
         (frozenset(stems(text)) for text in texts),
         (found.text.casefold() for text in texts for found in find_identifiers(text)),
     )
@@ -154,7 +154,7 @@ class _CandidateContent:
     def __init__(
         self, request: SummaryRequest, passages: Sequence[Passage], language: str, corrections: Corrections
     ) -> None:
-        limits, previous, ratings = _Limits.of(request), request.previous, rated(passages)
+        limits, previous, ratings = _Limits.of(request), request.previous, ratings_of(passages)
         self._ratings = ratings
         self._schema = request.schema
         self._previous = previous
@@ -240,7 +240,12 @@ class _CandidateContent:
             passage.index == objective_passage.index for item in other_items for passage in item.passages
         ):
             return list(facts)
-        return [Item(text=objective_passage.told, seqs=(objective_passage.seq,), passages=(objective_passage,)), *facts]
+        return [
+            Item(
+                text=objective_passage.core_with_speaker, seqs=(objective_passage.seq,), passages=(objective_passage,)
+            ),
+            *facts,
+        ]
 
     def _facts(
         self,
@@ -285,9 +290,13 @@ class _CandidateContent:
     def _beginning_of_long_passage(self, passages: Sequence[Passage]) -> tuple[Item, ...]:
         if is_narrative_only(self._schema):  # its story says how the talk began
             return ()
-        long = [passage for passage in passages if entry_tokens(passage.told) > _ONE_FACT_TOKENS]
+        long = [passage for passage in passages if entry_tokens(passage.core_with_speaker) > _ONE_FACT_TOKENS]
         best = max(long, key=lambda passage: self._ratings.likely[passage.index], default=None)
-        return (Item(text=fitted(best.told, _ONE_FACT_TOKENS), seqs=(best.seq,), passages=(best,)),) if best else ()
+        return (
+            (Item(text=fitted(best.core_with_speaker, _ONE_FACT_TOKENS), seqs=(best.seq,), passages=(best,)),)
+            if best
+            else ()
+        )
 
     def _fitting_items(self, items: Sequence[Item], max_tokens: int, role: FieldRole) -> list[Item]:
         # Open points without a field of their own are put among the facts.

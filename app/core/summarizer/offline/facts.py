@@ -9,17 +9,17 @@ from itertools import groupby
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.choice import Option, Told, may_be_chosen
+from app.core.reading.choice import KeptTexts, Option, may_be_chosen
 from app.core.reading.importance import Ratings
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth, score_all
 from app.core.reading.sentence import TRAITS
-from app.core.reading.tool_data_lines import as_records, is_call, name_of
+from app.core.reading.tool_data_lines import is_call, joined_records, line_name
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.earlier_entries import EarlierEntries
 from app.core.summarizer.offline.items import LONGEST_ITEM, Item, entry_tokens, joined_clauses
 from app.core.summarizer.offline.phrasing import MOST_CONTEXT_CHARACTERS, Phrasing
-from app.core.text.relative import is_relative
+from app.core.text.relative import has_relative_time
 
 _CORRECTION_WORTH: Final = 2.5  # added worth for a passage that replaces something, and so must not be missing
 _RESTATEMENT_WORTH: Final = 1.0  # added worth for a statement repeated with another value, which will be asked for
@@ -53,7 +53,7 @@ def facts_of(
     earlier: Sequence[StateEntry],
     *,
     limits: FactLimits,
-    kept_texts: Told,
+    kept_texts: KeptTexts,
     ratings: Ratings,
     focus: str | None,
     phrasing: Phrasing,
@@ -108,12 +108,12 @@ def _option(passage: Passage, worth: Worth, phrasing: Phrasing) -> Option:
 
 def _added_cost(passage: Passage, phrasing: Phrasing) -> int:
     text = phrasing.text(passage)
-    is_simple = text == passage.told and not passage.traits[_RELATIVE_TIME_TRAIT]
-    whole = entry_tokens(text) + (0 if is_simple else _DAY_TOKENS * is_relative(text))
+    is_simple = text == passage.core_with_speaker and not passage.traits[_RELATIVE_TIME_TRAIT]
+    whole = entry_tokens(text) + (0 if is_simple else _DAY_TOKENS * has_relative_time(text))
     if passage.line is None or is_call(passage.text):
         return whole
     # The records of one list share one speaker and one name, and the cost of both.
-    record = passage.core[len(name_of(passage.core)) :]
+    record = passage.core[len(line_name(passage.core)) :]
     own = entry_tokens(record)
     return own + math.ceil((whole - own) * min(len(record) / _SHARED_CHARACTERS, 1.0))
 
@@ -172,4 +172,4 @@ def _items_of_run(run: Sequence[Passage], phrasing: Phrasing, corrections: Corre
 def _cores_with_records_joined(run: Sequence[Passage]) -> Iterator[str]:
     for is_data, group in groupby(run, lambda passage: passage.line is not None):
         cores = (passage.core for passage in group)
-        yield from as_records(cores) if is_data else cores
+        yield from joined_records(cores) if is_data else cores

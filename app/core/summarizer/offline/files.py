@@ -9,12 +9,12 @@ from typing import Final
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import LONGEST_ITEM, Item, entry_tokens, joined_clauses
 from app.core.summarizer.offline.phrasing import Phrasing
-from app.core.text.cued import Cue
+from app.core.text.cued import CuePatterns
 from app.core.text.languages.joined import pattern_of, sources_of
 from app.core.text.patterns import compiled
 
 _DONE_WORK: Final = pattern_of("work", "done")
-_FUTURE_WORK: Final = Cue(sources_of("work", "ahead"))
+_FUTURE_WORK: Final = CuePatterns(sources_of("work", "ahead"))
 _STATEMENT_SHARE: Final = 0.3
 """The share of the room for files that statements about them may take; the rest is for names, or other sections."""
 _FILE: Final = compiled(

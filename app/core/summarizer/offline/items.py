@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.reading.labels import PHRASES, role_of
 from app.core.reading.passages import Passage
-from app.core.reading.quoting import is_quoted
+from app.core.reading.quoting import is_quotation
 from app.core.text.memo import memoized
 from app.core.text.speakers import without_speaker
 from app.core.text.token_counts import estimate_text
@@ -52,7 +52,7 @@ def label_and_clauses(text: str) -> tuple[str, tuple[str, ...]]:
     opened = next((label for label in labels if text.startswith(label)), None)
     label = opened or text[: len(text) - len(without_speaker(text))]
     body = text[len(label) :]
-    if ANSWER_SEPARATOR in body or is_quoted(text):
+    if ANSWER_SEPARATOR in body or is_quotation(text):
         return label, (body,)
     clauses = filter(str.strip, body.split(_CLAUSE_SEPARATOR))
     return label, tuple(clauses if role_of(label) == "tool" else _joined_at_small_letters(clauses))

@@ -35,10 +35,10 @@ def narrative(
     earlier = " ".join(entry.text for entry in previous if entry.role == "narrative").strip()
     if not passages:
         return earlier
-    readable = list(_readable_statements(passages, ratings.standing))
+    readable = list(_readable_statements(passages, ratings.standalone))
     latest = list(_latest_sentences(passages, readable, ratings.likely))
     words = phrases(language)
-    parts = [closed(clip(passage.spoken, _LONGEST_PART)) for passage in latest]
+    parts = [closed(clip(passage.text_with_speaker, _LONGEST_PART)) for passage in latest]
     first = (
         _first_sentence(earlier)
         if previous
@@ -68,9 +68,9 @@ def _best_opening_sentence(
     readable: Sequence[Passage], latest: Sequence[Passage], likely: Sequence[float], max_tokens: int
 ) -> str:
     opening = [one for one in readable if one.turn < _OPENING_MESSAGES and one not in latest]
-    fitting = [one for one in opening if estimate_text(one.spoken) <= max_tokens]
+    fitting = [one for one in opening if estimate_text(one.text_with_speaker) <= max_tokens]
     best = max(fitting, key=lambda one: (likely[one.index], -one.index), default=None)
-    return closed(clip(best.spoken, _LONGEST_PART)) if best else ""
+    return closed(clip(best.text_with_speaker, _LONGEST_PART)) if best else ""
 
 
 def _latest_sentences(

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.model.state import StateEntry, StateField, StateSchema
 from app.core.reading.labels import PHRASES, phrases
-from app.core.reading.quoting import is_open, is_quoted
+from app.core.reading.quoting import is_quotation, is_unclosed_quotation
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentences
@@ -98,9 +98,11 @@ def _statements(text: str) -> list[str]:
     result: list[str] = []
     for sentence in sentences(text):
         goes_on = result and len(result[-1]) + len(sentence) <= _LONGEST_STATEMENT and label_of(sentence) is None
-        goes_on = goes_on and not sentence.startswith(_FRAMES) and not is_quoted(sentence)
-        is_labelled = goes_on and label_of(result[-1]) and not is_quoted(result[-1])
-        if goes_on and (sentence.startswith(ANSWER_SEPARATOR.strip()) or is_labelled or is_open(result[-1])):
+        goes_on = goes_on and not sentence.startswith(_FRAMES) and not is_quotation(sentence)
+        is_labelled = goes_on and label_of(result[-1]) and not is_quotation(result[-1])
+        if goes_on and (
+            sentence.startswith(ANSWER_SEPARATOR.strip()) or is_labelled or is_unclosed_quotation(result[-1])
+        ):
             result[-1] = f"{result[-1]} {sentence}"
         else:
             result.append(sentence)

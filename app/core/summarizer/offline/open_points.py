@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.model.state import StateEntry
-from app.core.reading.choice import Told
+from app.core.reading.choice import KeptTexts
 from app.core.reading.cues import NON_ANSWER
 from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
@@ -27,7 +27,7 @@ def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], lang
         if _is_open(passage, passages):
             by_message[passage.seq].append(passage)
     items: list[Item] = []
-    known = Told(frozenset(stems(without_label(entry.text))) for entry in previous)
+    known = KeptTexts(frozenset(stems(without_label(entry.text))) for entry in previous)
     for seq, found in sorted(by_message.items())[-_MOST:]:
         if known.repeats(frozenset().union(*(passage.stems for passage in found))):
             continue

@@ -9,7 +9,7 @@ from typing import Final
 from app.core.reading.cues import PLEASANTRY
 from app.core.reading.importance import Ratings
 from app.core.reading.passages import Passage
-from app.core.reading.scoring import FOLLOWED, kind_of, proposal_before
+from app.core.reading.scoring import BINDING_KINDS, kind_of, proposal_before
 from app.core.summarizer.offline.corrections import FEW, Corrections, specific_stems
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR
 from app.core.text.clauses import begins_unresolved, is_fragment
@@ -54,7 +54,7 @@ class Phrasing:
         is_brief: bool = False,
     ) -> None:
         self._passages = passages
-        self._standing = ratings.standing
+        self._standing = ratings.standalone
         self._corrections = corrections
         self.is_brief = is_brief
         self._written: dict[int, str] = {}
@@ -68,12 +68,16 @@ class Phrasing:
     def _text_in_context(self, passage: Passage) -> str:
         before = self.question_before(passage) or self._utterance_meant_by_pronoun(passage)
         if before is not None:
-            return f"{before.speaker}: {clip(before.core, 2 * MOST_CONTEXT_CHARACTERS)}{ANSWER_SEPARATOR}{passage.told}"
+            question = clip(before.core, 2 * MOST_CONTEXT_CHARACTERS)
+            return f"{before.speaker}: {question}{ANSWER_SEPARATOR}{passage.core_with_speaker}"
         reply = self.accepting_reply(passage)
         if reply is not None:
-            return f"{passage.told}{ANSWER_SEPARATOR}{reply.speaker}: {clip(reply.text, 2 * MOST_CONTEXT_CHARACTERS)}"
+            answer = clip(reply.text, 2 * MOST_CONTEXT_CHARACTERS)
+            return f"{passage.core_with_speaker}{ANSWER_SEPARATOR}{reply.speaker}: {answer}"
         lead = self.sentence_before(passage)
-        return f"{passage.speaker}: {_with_sentence_end(lead.text)} {passage.core}" if lead else passage.told
+        return (
+            f"{passage.speaker}: {_with_sentence_end(lead.text)} {passage.core}" if lead else passage.core_with_speaker
+        )
 
     def source_seqs(self, passage: Passage) -> set[int]:
         """The positions of all messages from which the text takes words."""
@@ -103,13 +107,13 @@ class Phrasing:
 
     def is_simple(self, passage: Passage) -> bool:
         """Whether ``text`` adds no words of other passages."""
-        return self.text(passage) == passage.told
+        return self.text(passage) == passage.core_with_speaker
 
     def sentence_before(self, passage: Passage) -> Passage | None:
         """The same speaker's sentence right before, if this one refers to it or says too little alone."""
         if passage.index == 0 or passage.line:
             return None
-        is_short = len(passage.text) < _LEAST_CHARACTERS_ALONE and kind_of(passage.cues) not in FOLLOWED
+        is_short = len(passage.text) < _LEAST_CHARACTERS_ALONE and kind_of(passage.cues) not in BINDING_KINDS
         if not (self._needs_context(passage) or is_short or _ANAPHORA.search(passage.text)):
             return None
         before = self._passages[passage.index - 1]

@@ -59,10 +59,10 @@ def style_items(
             passage.role == "user"
             and not (passage.is_named or passage.is_pasted or passage.is_question)
             and STYLE_WISH.is_in(passage.text)
-            and passage.spoken not in known_texts
+            and passage.text_with_speaker not in known_texts
         ):
-            known_texts.add(passage.spoken)
-            items.append(Item(text=passage.spoken, seqs=(passage.seq,), passages=(passage,)))
+            known_texts.add(passage.text_with_speaker)
+            items.append(Item(text=passage.text_with_speaker, seqs=(passage.seq,), passages=(passage,)))
     return items
 
 

@@ -43,5 +43,7 @@ def _item(explained: Passage, answer: Passage) -> Item:
     if len(specific_stems(answer.stems)) < FEW:
         return Item(text=text, seqs=(explained.seq,), passages=(explained,))
     return Item(
-        text=f"{text}{ANSWER_SEPARATOR}{answer.spoken}", seqs=(explained.seq, answer.seq), passages=(explained, answer)
+        text=f"{text}{ANSWER_SEPARATOR}{answer.text_with_speaker}",
+        seqs=(explained.seq, answer.seq),
+        passages=(explained, answer),
     )

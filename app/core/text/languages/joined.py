@@ -50,5 +50,5 @@ def whole_words(section: str, key: str, given: Iterable[Language] | None = None)
 
 
 def _parts(language: Language, section: str, key: str) -> tuple[str, ...]:
-    said: str | tuple[str, ...] = getattr(getattr(language, section), key)
-    return (said,) if isinstance(said, str) and said else tuple(said)
+    section_value: str | tuple[str, ...] = getattr(getattr(language, section), key)
+    return (section_value,) if isinstance(section_value, str) and section_value else tuple(section_value)

@@ -121,13 +121,13 @@ def read_catalogues(folder: Traversable) -> Mapping[str, Catalogue]:
 
 
 def _catalogue(given: Mapping[str, Any]) -> Catalogue:
-    said = {name: item for name, item in given.items() if name not in _HEAD}
+    texts = {name: item for name, item in given.items() if name not in _HEAD}
     return Catalogue(
         language=given["language"],
         plurals=Locale(given["language"]).plural_form,
         group=given["numbers"]["group"],
         decimal=given["numbers"]["decimal"],
-        messages=MappingProxyType(dict(_messages(said, ""))),
+        messages=MappingProxyType(dict(_messages(texts, ""))),
         own=MappingProxyType(dict(_own(given.get("own", {}), ""))),
     )
 
