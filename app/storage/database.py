@@ -120,7 +120,7 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         json_deserializer=_json_value,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
-    connections.listen(engine, role_of(url), _limits_for_pooler() if _is_pooled(url) else "")
+    connections.prepare_connections(engine, role_of(url), _limits_for_pooler() if _is_pooled(url) else "")
     return engine
 
 

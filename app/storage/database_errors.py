@@ -88,7 +88,7 @@ def _is_unavailable(error: Exception, state: str | None) -> bool:
     return isinstance(error, PoolTimeoutError | OSError)
 
 
-def is_of_no_use(error: BaseException) -> bool:
+def makes_connection_useless(error: BaseException) -> bool:
     """Whether the connection has to be made again: the driver lost track of it, or its server takes no writes."""
     return _has_lost_protocol(error) or _sqlstate(error) == READ_ONLY
 

@@ -20,7 +20,7 @@ from sqlalchemy.util import greenlet_spawn
 from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
 from app.storage.compiled import CompiledStatement, can_be_literals, compiled_for, joined_sql
-from app.storage.database_errors import DATABASE_ERRORS, is_of_no_use, translated
+from app.storage.database_errors import DATABASE_ERRORS, makes_connection_useless, translated
 from app.storage.pending_writes import JOINED, PendingWrites
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
@@ -34,7 +34,7 @@ _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder
 
 @event.listens_for(ScopedSession, "after_begin")
 def _act_for_tenant(session: Session, _transaction: object, connection: Connection) -> None:
-    tenant_id = session.info.get(TENANT, connections.NOBODY)
+    tenant_id = session.info.get(TENANT, connections.NO_TENANT)
     connections.act_for(connection.connection, SYSTEM if tenant_id is None else tenant_id)
 
 
@@ -64,12 +64,12 @@ async def _rows_in_slices(make: Callable[[Any], Any], records: Iterable[Any]) ->
     return rows
 
 
-def _rows_in_status(told: str) -> int:
+def _rows_in_status(status: str) -> int:
     # The server says, for example, ``INSERT 0 1``.
-    return int(told.rpartition(" ")[2])
+    return int(status.rpartition(" ")[2])
 
 
-def _give_back(connection: Connection | PoolProxiedConnection, session: ScopedSession | None) -> None:
+def _return_connection(connection: Connection | PoolProxiedConnection, session: ScopedSession | None) -> None:
     if session is not None:
         session.close()
     try:
@@ -162,7 +162,7 @@ class TenantSession:
             return len((await self._compiled_and_records(statement, given))[1])
         with translated():
             await self._begin_transaction(compiled.text_with_values(values) + ";")
-        return _rows_in_status(self._pooled.driver_connection.told)
+        return _rows_in_status(self._pooled.driver_connection.begin_status)
 
     async def run_alone(self, statement: Executable, /, **given: Any) -> int:
         """Run a kept statement as a transaction of its own, in one round trip; return how many rows it touches.
@@ -175,7 +175,7 @@ class TenantSession:
         await self._take_share_once()
         with translated():
             await self._take_connection()
-            self._tell_listeners(text)
+            self._notify_listeners(text)
             done = await self._answer_without_rollback(self._pooled.driver_connection.run_alone(text))
             await self._release()
         self._give_share_back()
@@ -274,21 +274,21 @@ class TenantSession:
             return
         self._pending.take()
         await self._begin_transaction()
-        self._tell_listeners(text)
+        self._notify_listeners(text)
         self._pooled.driver_connection.last = text
 
     async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
         await self._begin_transaction()
         for first in range(0, len(rows), SLICE):
             some = [self._arguments(compiled, row) for row in rows[first : first + SLICE]]
-            self._tell_listeners(compiled.text, some, is_many=True)
+            self._notify_listeners(compiled.text, some, is_many=True)
             await self._answer_or_discard(self._pooled.driver_connection.executemany(compiled.text, some))
 
     async def _run_together(self, parts: Sequence[tuple[CompiledStatement, Sequence[Any]]]) -> Sequence[Any]:
         text = joined_sql(tuple(compiled for compiled, _ in parts))
         values = [value for _, values in parts for value in values]
         await self._begin_transaction()
-        self._tell_listeners(text, values)
+        self._notify_listeners(text, values)
         records: Sequence[Any] = await self._answer_or_discard(self._pooled.driver_connection.fetch(text, *values))
         return records
 
@@ -316,13 +316,13 @@ class TenantSession:
             await self._take_connection()
         if self._transaction is None:
             if first:
-                self._tell_listeners(first)
+                self._notify_listeners(first)
                 self._pooled.driver_connection.first = first
             transaction = self._pooled.driver_connection.transaction(isolation=self._pooled.isolation_level)
             await self._answer_or_discard(transaction.start())
             self._transaction = transaction
 
-    def _tell_listeners(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
+    def _notify_listeners(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
         listeners: Any = self._engine.dispatch.before_cursor_execute
         if listeners:
             listeners(self._connection, None, text, values if is_many else tuple(values), None, is_many)
@@ -331,7 +331,7 @@ class TenantSession:
         try:
             return await answer
         except DATABASE_ERRORS as error:
-            is_gone = self._pooled.driver_connection.is_closed() or is_of_no_use(error)
+            is_gone = self._pooled.driver_connection.is_closed() or makes_connection_useless(error)
             if is_gone:
                 self._discard_connection(error)
             raise
@@ -366,9 +366,9 @@ class TenantSession:
         finally:
             self._lent = self._connection = self._session = None
             if session is None and self._fits_pool():
-                _give_back(connection, None)
+                _return_connection(connection, None)
             else:
-                await greenlet_spawn(_give_back, connection, session)
+                await greenlet_spawn(_return_connection, connection, session)
 
     async def _take_connection(self) -> None:
         # SQLAlchemy can only wait within greenlets, which are expensive; a connection that lies in the pool needs none.

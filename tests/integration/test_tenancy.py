@@ -120,8 +120,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "messages.get": (lambda unit: unit.messages.get(CONVERSATION, MESSAGE), NOT_FOUND),
     "messages.note_usage": (lambda unit: unit.messages.note_usage(CONVERSATION, MESSAGE, {"stolen": 1}), NOT_FOUND),
-    "messages.reasoned": (
-        lambda unit: unit.messages.reasoned([message(CONVERSATION, 3, id=UUID(int=10), role="assistant")]),
+    "messages.with_reasoning": (
+        lambda unit: unit.messages.with_reasoning([message(CONVERSATION, 3, id=UUID(int=10), role="assistant")]),
         [message(CONVERSATION, 3, id=UUID(int=10), role="assistant")],
     ),
     "messages.find": (lambda unit: unit.messages.find(MESSAGE), NOT_FOUND),
@@ -157,8 +157,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
         None,
     ),
     "messages.supersede": (lambda unit: unit.messages.supersede(message(CONVERSATION, 1, id=MESSAGE)), Sums()),
-    "messages.halves": (
-        lambda unit: unit.messages.halves(CONVERSATION, ["call"], of=[ANSWER]),
+    "messages.other_halves": (
+        lambda unit: unit.messages.other_halves(CONVERSATION, ["call"], of=[ANSWER]),
         [],
     ),
     "messages.quoting": (lambda unit: unit.messages.quoting(CONVERSATION, 1), []),
@@ -175,15 +175,18 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "messages.holding": (lambda unit: unit.messages.holding(CONVERSATION, ["a"], stems=[], limit=9), []),
     "messages.at_seqs": (lambda unit: unit.messages.at_seqs(CONVERSATION, [1, 2]), []),
-    "messages.demands": (lambda unit: unit.messages.demands(CONVERSATION, [1, 2]), []),
+    "messages.goals_and_constraints": (lambda unit: unit.messages.goals_and_constraints(CONVERSATION, [1, 2]), []),
     "messages.protected_tokens": (lambda unit: unit.messages.protected_tokens(CONVERSATION, "script"), 0),
     "contents.read": (lambda unit: unit.contents.read([IMAGE]), {}),
-    "contents.filled": (lambda unit: unit.contents.filled([SHOWN]), [replace(SHOWN, parts=({**MEDIA, "data": ""},))]),
-    "contents.filled_one": (
-        lambda unit: unit.contents.filled_one(SHOWN),
+    "contents.with_data": (
+        lambda unit: unit.contents.with_data([SHOWN]),
+        [replace(SHOWN, parts=({**MEDIA, "data": ""},))],
+    ),
+    "contents.one_with_data": (
+        lambda unit: unit.contents.one_with_data(SHOWN),
         replace(SHOWN, parts=({**MEDIA, "data": ""},)),
     ),
-    "contents.count_up": (lambda unit: unit.contents.count_up({}, [[IMAGE]]), ConflictError),
+    "contents.store_and_count_uses": (lambda unit: unit.contents.store_and_count_uses({}, [[IMAGE]]), ConflictError),
     "contents.inline": (lambda unit: unit.contents.inline(None, limit=9), ([], None)),
     "contents.move": (lambda unit: unit.contents.move(CONVERSATION, MESSAGE), False),
     "files.get": (lambda unit: unit.files.get(CONVERSATION, FILE), NOT_FOUND),
@@ -571,7 +574,7 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         await unit.caches.add_entry(cache_entry(UUID(int=19)))
         await unit.copies.note(copy(tenant_id, "resp"))
         await unit.copies.note(copy(tenant_id, "resp_wanted", delete_after=START))
-        await unit.contents.count_up({}, [[IMAGE]])
+        await unit.contents.store_and_count_uses({}, [[IMAGE]])
         await unit.files.add(attached(tenant_id, name))
         await unit.file_copies.note(file_copy(tenant_id, "files/1"), lasting=HOUR)
         await unit.file_copies.note(file_copy(tenant_id, "files/wanted"), lasting=HOUR)

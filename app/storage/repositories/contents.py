@@ -41,7 +41,7 @@ class Inline:
 class ContentRepository(Repository):
     """Contents by their hashes."""
 
-    async def count_up(self, contents: Mapping[str, Content], uses: Sequence[Sequence[str]]) -> None:
+    async def store_and_count_uses(self, contents: Mapping[str, Content], uses: Sequence[Sequence[str]]) -> None:
         """Add messages that refer to contents: new contents are stored, existing ones counted up.
 
         ``contents`` are those that may be new, by hash; ``uses`` are the hashes that each message refers to, each once.
@@ -53,7 +53,7 @@ class ContentRepository(Repository):
         await self._store([contents[sha256] for sha256 in sorted(counts) if sha256 in contents], counts)
         await self._add_uses({sha256: count for sha256, count in counts.items() if sha256 not in contents})
 
-    async def filled(self, messages: Sequence[Message]) -> list[Message]:
+    async def with_data(self, messages: Sequence[Message]) -> list[Message]:
         """The messages with their data as it was given.
 
         If they have none, they are returned unchanged, without a query.
@@ -69,9 +69,9 @@ class ContentRepository(Repository):
         size = sum(AN_ITEM + data_bytes(part) for message in messages for part in message.parts)
         return await off_loop(fill, size=size)
 
-    async def filled_one(self, message: Message) -> Message:
+    async def one_with_data(self, message: Message) -> Message:
         """One message with its data put back."""
-        return (await self.filled([message]))[0]
+        return (await self.with_data([message]))[0]
 
     async def read(self, sha256s: Iterable[str]) -> dict[str, bytes]:
         """The contents with these hashes, as far as they exist."""
@@ -107,7 +107,7 @@ class ContentRepository(Repository):
             return False
         hashes, stored = list(references(apart)), [dict(part) for part in apart]
         await self._session.execute(update(_message).where(*of).values(parts=stored, contents=hashes))
-        await self.count_up(contents, [hashes])
+        await self.store_and_count_uses(contents, [hashes])
         return True
 
     async def _store(self, contents: Sequence[Content], counts: Mapping[str, int]) -> None:

@@ -18,9 +18,9 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_TIME_AND_ID, paged
 from app.storage.repositories.leases import is_over, now
 from app.storage.repositories.mapping import (
-    GONE_FROM_POLICIES,
     LAYOUT,
     PACE,
+    REMOVED_POLICY_FIELDS,
     as_dict,
     columns,
     new_parameters,
@@ -47,11 +47,11 @@ from app.storage.tenancy import built_once
 _NOT_LISTED = ("compressed_state", "scratchpad")
 _JSON = ("policy", "compressed_state", "scratchpad")
 _NOT_DELETED = col(ConversationRow.deleted_at).is_(None)
-_THIS = and_(col(ConversationRow.id) == bindparam("conversation_id"), _NOT_DELETED)
-_GET = select(ConversationRow).where(_THIS)
-_EPOCH = select(col(ConversationRow.content_epoch)).where(_THIS)
+_IS_CONVERSATION = and_(col(ConversationRow.id) == bindparam("conversation_id"), _NOT_DELETED)
+_GET = select(ConversationRow).where(_IS_CONVERSATION)
+_EPOCH = select(col(ConversationRow.content_epoch)).where(_IS_CONVERSATION)
 _LOCK = _GET.with_for_update(key_share=True)
-_UPDATE = update(ConversationRow).where(_THIS)
+_UPDATE = update(ConversationRow).where(_IS_CONVERSATION)
 
 
 @lru_cache(maxsize=128)
@@ -135,7 +135,7 @@ class ConversationRepository(Repository):
 
         ``updated_at`` stays, since nothing that clients see has changed.
         """
-        statement = update(ConversationRow).where(_THIS).values(anchors_due_from=first_seq)
+        statement = update(ConversationRow).where(_IS_CONVERSATION).values(anchors_due_from=first_seq)
         await self._session.execute(statement, conversation_id=conversation_id)
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
@@ -160,7 +160,7 @@ class ConversationRepository(Repository):
 
     async def delete(self, conversation_id: UUID) -> None:
         """Delete a short conversation with everything derived (foreign keys cascade). Raises ``NotFoundError``."""
-        statement = delete(ConversationRow).where(_THIS).returning(col(ConversationRow.id))
+        statement = delete(ConversationRow).where(_IS_CONVERSATION).returning(col(ConversationRow.id))
         if await self._session.first(statement, conversation_id=conversation_id) is None:
             raise _not_found()
 
@@ -171,7 +171,9 @@ class ConversationRepository(Repository):
         """
         # Sweepers and workers, which look at all tenants, must not find it any more.
         idle = {"deleted_at": now(), "trigger_tokens": None, "trigger_messages": None, "live": None}
-        statement = update(ConversationRow).where(_THIS).values(**_columns(idle)).returning(col(ConversationRow.id))
+        statement = (
+            update(ConversationRow).where(_IS_CONVERSATION).values(**_columns(idle)).returning(col(ConversationRow.id))
+        )
         if await self._session.first(statement, conversation_id=conversation_id) is None:
             raise _not_found()
 
@@ -280,7 +282,7 @@ def _conversation(row: ConversationRow | None, **left_out: Any) -> Conversation:
     return record_from_row(
         Conversation,
         row,
-        policy=without(row.policy, *GONE_FROM_POLICIES),
+        policy=without(row.policy, *REMOVED_POLICY_FIELDS),
         total=sums_from_row("total", row),
         covered=sums_from_row("covered", row),
         quiet=quiet,

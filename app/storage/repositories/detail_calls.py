@@ -35,8 +35,10 @@ class DetailCallRepository(Repository):
 
     async def end(self, call_id: UUID, attempt: Attempt) -> None:
         """Record how a call ended."""
-        told = _ATTEMPT.dump_python(attempt, mode="json")
-        await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
+        stored = _ATTEMPT.dump_python(attempt, mode="json")
+        await self._session.execute(
+            update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=stored)
+        )
 
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
         """How many calls for L1 texts that began within ``span`` still run, in a conversation or in the whole scope."""

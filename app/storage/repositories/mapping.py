@@ -19,7 +19,7 @@ Record = TypeVar("Record")
 _NEW: Final = "new_"
 LAYOUT = TypeAdapter(Layout | None)
 PACE = TypeAdapter(Pace | None)
-GONE_FROM_POLICIES: Final = ("continuity_probes",)
+REMOVED_POLICY_FIELDS: Final = ("continuity_probes",)
 """Fields that policies no longer have, but stored overrides may still have."""
 
 

@@ -39,8 +39,8 @@ _row = ChatSpendingRow
 _PRESENT: Final = func.transaction_timestamp()
 """The transaction's time, not the clock's: a time that changes within a statement cannot be searched for by an index.
 """
-KEPT: Final = timedelta(hours=3)
-_LATEST: Final = _PRESENT + HOUR
+KEPT_FOR: Final = timedelta(hours=3)
+_LATEST_VALID: Final = _PRESENT + HOUR
 """Rows later than this were written by a process whose clock was wrong. They would count for years, so they are
 ignored.
 """
@@ -89,7 +89,7 @@ class SpendingRepository(Repository):
 
     async def forget_old(self, *, limit: int) -> int:
         """Delete old rows, at most ``limit``, and return how many."""
-        return await self._delete_at_most(limit, _row, col(_row.minute) < now() - KEPT)
+        return await self._delete_at_most(limit, _row, col(_row.minute) < now() - KEPT_FOR)
 
     async def _spent_on_chats(self, key_id: UUID | None) -> list[Spent]:
         minute = col(_row.minute)
@@ -152,7 +152,7 @@ def _aside_by_minute(purpose: AsidePurpose) -> Any:
 
 
 def _between(moment: Any, since: Any) -> Any:
-    return and_(moment > since, moment <= _LATEST)
+    return and_(moment > since, moment <= _LATEST_VALID)
 
 
 def _count_of_metered(attempts: Any) -> Any:

@@ -23,7 +23,7 @@ from app.core.text.words import stem, words
 from app.off_loop import off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.contents import Place
-from app.storage.repositories.sizes import READ_BYTES, fitting, told_bytes
+from app.storage.repositories.sizes import READ_BYTES, fitting, text_bytes
 from app.storage.tables import MessageRow
 
 _BYTES: Final = 8  # a bigint in Postgres
@@ -88,7 +88,7 @@ class TermKeyRepository(Repository):
         """
         place = tuple_(*_PLACE)
         begin = true() if after is None else place > after
-        heads = select(*_PLACE, told_bytes().label("bytes")).where(begin).order_by(*_PLACE).limit(limit)
+        heads = select(*_PLACE, text_bytes().label("bytes")).where(begin).order_by(*_PLACE).limit(limit)
         listed = await self._session.rows(heads)
         if not listed:
             return [], None

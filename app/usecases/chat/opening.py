@@ -90,7 +90,7 @@ async def opening_of(
         TooLargeError: The new messages can never fit into the budget.
     """
     opening = await _opening_without_media(uow, shell, conversation, given, earlier, prepared, compute)
-    return replace(opening, message=await uow.contents.filled_one(opening.message))
+    return replace(opening, message=await uow.contents.one_with_data(opening.message))
 
 
 async def _opening_without_media(

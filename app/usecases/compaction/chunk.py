@@ -253,7 +253,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
 
 async def _seqs_of_demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
     sources = {seq for entry in served(version.entries) for seq in entry.from_seqs}
-    return frozenset(await uow.messages.demands(conversation_id, sorted(sources)))
+    return frozenset(await uow.messages.goals_and_constraints(conversation_id, sorted(sources)))
 
 
 async def _messages_for_probes(

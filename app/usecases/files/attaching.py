@@ -80,7 +80,7 @@ class FileService:
             resolved = shell.resolver(_with_more_files(conversation, file.tokens, file.bytes))
             _refuse_without_room(shell.resolver(conversation), resolved, file)
             content = Content(sha256=sha256, data=given.data, media_type=given.media_type)
-            await uow.contents.count_up({sha256: content}, [[sha256]])
+            await uow.contents.store_and_count_uses({sha256: content}, [[sha256]])
             await uow.files.add(file)
             await uow.caches.leave(conversation_id)
             job = await self._store_sizes_and_claim(uow, resolved)
@@ -167,7 +167,7 @@ async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source
     files = await uow.files.of(source)
     if not files:
         return fork
-    await uow.contents.count_up({}, [[file.sha256] for file in files])
+    await uow.contents.store_and_count_uses({}, [[file.sha256] for file in files])
     for file in files:
         await uow.files.add(replace(file, id=shell.new_id(), conversation_id=fork.id))
     forked = _with_more_files(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))

@@ -266,7 +266,7 @@ class ErasureService:
 async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Gone:
     """Leave a tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_of(part))}
-    found = await uow.messages.halves(message.conversation_id, calls, of=[message])
+    found = await uow.messages.other_halves(message.conversation_id, calls, of=[message])
     quoting = await _all_quoting(uow, message)
     calls.update(call for one in quoting for part in one.parts if "quotes" in part and (call := call_of(part)))
     others = {one.id: one for one in [*found, *quoting] if one.id != message.id and one.status != "erased"}

@@ -48,8 +48,8 @@ class ExportService:
 
         async def read(uow: UnitOfWork, page: Page) -> tuple[list[Message], str | None]:
             messages, cursor = await uow.messages.page(conversation_id, page)
-            messages = await uow.messages.reasoned(messages)
-            return (await uow.contents.filled(messages) if with_data else messages), cursor
+            messages = await uow.messages.with_reasoning(messages)
+            return (await uow.contents.with_data(messages) if with_data else messages), cursor
 
         async for message in self._rows_of_all_pages(tenant_id, read):
             if message.seq > through_seq:

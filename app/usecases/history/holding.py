@@ -116,7 +116,7 @@ async def _rest_of_units(uow: UnitOfWork, messages: Sequence[Message], calls: se
         if not new or len(known) > len(messages) + MOST_PARTNERS:
             break
         asked |= new
-        halves = await uow.messages.halves(
+        halves = await uow.messages.other_halves(
             messages[0].conversation_id, new, of=list(known.values()), most=MOST_PARTNERS
         )
         known |= {one.seq: one for one in halves if one.seq not in own and not one.is_command}

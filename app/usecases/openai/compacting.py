@@ -215,7 +215,7 @@ async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: i
         told = Compacted(summary=render_text(schema, conversation.compressed_state, conversation.locale)).drafts()
     there = [message for message in [*held, *messages] if message.status != "erased"]
     kept = zip(there, within_bytes(there, MEDIA_BYTES, conversation.locale), strict=True)
-    shown = await uow.contents.filled([replace(message, parts=parts) for message, parts in kept])
+    shown = await uow.contents.with_data([replace(message, parts=parts) for message, parts in kept])
     return [*told, *(_as_draft(message) for message in shown)]
 
 

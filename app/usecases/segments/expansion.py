@@ -338,7 +338,7 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
     shown = inside[: rows_within([item.token_count for item in inside], asked.max_tokens)]
     last = shown[-1].seq if shown else segment.to_seq
     stored = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
-    messages = await uow.messages.reasoned(stored)
+    messages = await uow.messages.with_reasoning(stored)
     sizes = [len(message.reasoning.encode()) + sum(map(data_bytes, message.parts)) for message in messages]
     if (count := max(fitting(sizes, PAGE_BYTES), 1)) < len(messages):
         messages = messages[:count]
@@ -347,7 +347,7 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _Asked) -> Expand
         segment_id=segment.id,
         level="full",
         segment=segment,
-        messages=tuple(await uow.contents.filled(messages)),
+        messages=tuple(await uow.contents.with_data(messages)),
         token_count=sum(message.token_count for message in messages),
         following=None if last >= segment.to_seq else str(last),
     )

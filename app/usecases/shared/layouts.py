@@ -290,7 +290,7 @@ async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: 
     """Held messages up to that ``seq``, in order. If one half of a tool pair is held, so is the other."""
     held = await uow.messages.held(conversation_id, through_seq=through_seq)
     calls = {call for message in held for ids in call_ids(message) for call in ids}
-    halves = await uow.messages.halves(conversation_id, calls, of=held)
+    halves = await uow.messages.other_halves(conversation_id, calls, of=held)
     known = {message.seq for message in held}
     others = [one for one in halves if one.seq <= through_seq and one.seq not in known and one.is_told]
     return sorted([*held, *others], key=lambda message: message.seq)
