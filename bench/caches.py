@@ -39,7 +39,7 @@ from app.core.model.caches import (
 )
 from app.core.model.model_io import CachePrices, CacheTerms
 from app.providers import gemini
-from app.providers.cache_prices import READ_ON, terms_of
+from app.providers.cache_prices import PRICES_READ_ON, terms_of
 from bench.measurements import write
 from bench.report import print_table, table, write_json
 
@@ -201,13 +201,16 @@ def summary(rows: Sequence[Played]) -> str:
 @cache
 def _terms(model: str) -> CacheTerms:
     """The prices of a model on the day on which the project's own were read; each is looked up once."""
-    terms, day = terms_of(gemini.make_model(model, gemini.make_provider("none", None))), date.fromisoformat(READ_ON)
+    terms, day = (
+        terms_of(gemini.make_model(model, gemini.make_provider("none", None))),
+        date.fromisoformat(PRICES_READ_ON),
+    )
     prices = cache(lambda tokens: terms.prices(tokens, day))
     return replace(terms, prices=lambda tokens, _: prices(tokens))
 
 
 def _known(terms: CacheTerms, tokens: int) -> CachePrices:
-    prices = terms.prices(tokens, date.fromisoformat(READ_ON))
+    prices = terms.prices(tokens, date.fromisoformat(PRICES_READ_ON))
     if prices is None:
         raise SystemExit("a price of this model is unknown")
     return prices
@@ -238,7 +241,7 @@ def main() -> None:
     if asked.write:
         how = f"{asked.tokens:,} tokens kept for {asked.ttl:g} min"
         how += f"; by itself the provider caches {asked.hits:g} of them for {asked.holds:g} min."
-        write("break-even", f"Prices of {READ_ON}, {asked.tokens:,} tokens.\n\n{table(*even)}", PAGE)
+        write("break-even", f"Prices of {PRICES_READ_ON}, {asked.tokens:,} tokens.\n\n{table(*even)}", PAGE)
         write("rhythms", f"{how}\n\n{table(*rhythm)}\n\n{summary(rows)}", PAGE)
 
 

@@ -13,10 +13,10 @@ from uuid import UUID
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from app.off_loop import AN_ITEM, ON_LOOP, off_loop
+from app.off_loop import BYTES_PER_ITEM, MOST_BYTES_ON_LOOP, off_loop
 
 _MEDIA_TYPE: Final = "application/json"
-_SMALL: Final = 10 * ON_LOOP
+_SMALL: Final = 10 * MOST_BYTES_ON_LOOP
 """The most bytes of an answer that is written on the loop. Writing does not search the text, so it may be large."""
 _TEXTS: Final = (str, bytes)
 _PLAIN: Final = frozenset({NoneType, bool, int, float, UUID, datetime})
@@ -57,7 +57,7 @@ def is_large(value: Any) -> bool:
             if isinstance(item, _TEXTS):
                 left -= len(item)
             else:
-                left -= AN_ITEM // 4
+                left -= BYTES_PER_ITEM // 4
                 if type(item) not in _PLAIN:
                     waiting.append(_inner_values(item))
             if left <= 0:

@@ -22,7 +22,7 @@ from app.core.model.errors import FieldError
 from app.core.text.patterns import compiled
 from app.http.errors import MAX_ERRORS
 from app.http.refusals import BodyTooLargeError, UnreadableError, UnsupportedMediaTypeError, invalid_input
-from app.off_loop import ON_LOOP, off_loop
+from app.off_loop import MOST_BYTES_ON_LOOP, off_loop
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 200_000
@@ -87,7 +87,7 @@ class JsonRequest(Request):
         Raises:
             RequestValidationError: As the framework would raise it, which checks small bodies itself.
         """
-        if self.size <= ON_LOOP or self._document is None:
+        if self.size <= MOST_BYTES_ON_LOOP or self._document is None:
             return
         given = self._document
         value, faults = await off_loop(lambda: field.validate(given, {}, loc=("body",)))

@@ -154,7 +154,7 @@ class BuiltModels:
     async def forget(self, name: str, response_id: str) -> None:
         """Have a model's provider delete a response or a cache. Raises what ``ProviderStore.forget`` raises."""
         kind = name.partition(":")[0]
-        if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAMES):
+        if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAME_PREFIX):
             provider = await asyncio.to_thread(self._provider, kind)
             await self.loop.run(lambda: gemini_caches.delete(provider, response_id, self.chat_timeout))
             return

@@ -17,7 +17,7 @@ from app.core.model.model_io import (
 )
 from app.usecases.ports import ChatModel, Summarizer, SummarizerRequest
 
-OPEN: Final = "circuit_open"
+CIRCUIT_OPEN: Final = "circuit_open"
 _OUTAGES: Final = frozenset({"timeout", "connection", "server_error", "unreadable", "bad_vectors"})
 """Reasons that mean an outage. A wrong key, a refused request or a rate limit is an answer."""
 
@@ -73,7 +73,7 @@ def guarded(circuit: Circuit) -> Iterator[None]:
     """
     trial = not circuit.is_closed
     if not circuit.allows():
-        raise ModelUnavailableError(OPEN, retryable=False)
+        raise ModelUnavailableError(CIRCUIT_OPEN, retryable=False)
     try:
         yield
     except ModelUnavailableError as error:

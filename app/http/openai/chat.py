@@ -18,7 +18,7 @@ from app.http.openai.models import Chosen, chosen_model
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
 from app.http.openai.waiting import patience
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.keys import Attempt
 from app.usecases.openai.stored import Request as StoredRequest
@@ -77,7 +77,7 @@ async def _answering(
 
 def _size_of(body: ChatCompletionRequest) -> float:
     is_plain = all(isinstance(message.content, str) and not message.tool_calls for message in body.messages)
-    return AN_ITEM * len(body.messages) if is_plain else math.inf
+    return BYTES_PER_ITEM * len(body.messages) if is_plain else math.inf
 
 
 def _prompt(body: ChatCompletionRequest, chosen: Chosen) -> Prompt:

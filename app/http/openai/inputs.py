@@ -28,7 +28,7 @@ from app.http.openai.items import (
     draft_of,
     joined,
 )
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.openai.conversation_names import Name
 from app.usecases.openai.keys import Attempt
@@ -131,12 +131,14 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) 
                 drafts += compacted.drafts()
             case _:
                 drafts.append(given[number])
-    return await off_loop(lambda: [*joined(drafts)], size=AN_ITEM * sum(1 + len(draft.parts) for draft in drafts))
+    return await off_loop(
+        lambda: [*joined(drafts)], size=BYTES_PER_ITEM * sum(1 + len(draft.parts) for draft in drafts)
+    )
 
 
 def _size_of(items: Sequence[Any]) -> float:
     is_plain = all(isinstance(item, MessageItem) and isinstance(item.content, str) for item in items)
-    return AN_ITEM * len(items) if is_plain else math.inf
+    return BYTES_PER_ITEM * len(items) if is_plain else math.inf
 
 
 def _given_drafts(items: Sequence[Any]) -> dict[int, MessageDraft]:

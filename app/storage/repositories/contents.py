@@ -19,7 +19,7 @@ from sqlmodel import col
 from app.core.model.conversation import Message
 from app.core.model.errors import ConflictError
 from app.core.text.contents import Content, data_bytes, put_together, references, taken_apart
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.tables import ContentRow, MessageRow
 
@@ -66,7 +66,7 @@ class ContentRepository(Repository):
         def fill() -> list[Message]:
             return [replace(message, parts=put_together(message.parts, found)) for message in messages]
 
-        size = sum(AN_ITEM + data_bytes(part) for message in messages for part in message.parts)
+        size = sum(BYTES_PER_ITEM + data_bytes(part) for message in messages for part in message.parts)
         return await off_loop(fill, size=size)
 
     async def one_with_data(self, message: Message) -> Message:

@@ -42,7 +42,7 @@ from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.contents import Content, data_bytes, references, taken_apart
 from app.core.text.token_counts import UNITS, Estimator, tokens_of
-from app.off_loop import AN_ITEM, in_slices, off_loop
+from app.off_loop import BYTES_PER_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.contents import ContentRepository
@@ -789,12 +789,14 @@ async def _without_inline_data(messages: Sequence[Message]) -> tuple[list[Messag
             stored.append(replace(message, parts=parts) if found else message)
         return stored
 
-    size = sum(AN_ITEM + data_bytes(part) for message in messages for part in message.parts)
+    size = sum(BYTES_PER_ITEM + data_bytes(part) for message in messages for part in message.parts)
     return await off_loop(take, size=size), contents
 
 
 async def _index_keys(messages: Sequence[Message]) -> list[list[int]]:
-    return await off_loop(keys_of, messages, size=sum(AN_ITEM + one.byte_length for one in messages) // KEYING_SPEED)
+    return await off_loop(
+        keys_of, messages, size=sum(BYTES_PER_ITEM + one.byte_length for one in messages) // KEYING_SPEED
+    )
 
 
 def _not_found() -> NotFoundError:

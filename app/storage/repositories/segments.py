@@ -33,7 +33,7 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentLevel, ServableSegment
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.leases import is_over
@@ -291,7 +291,7 @@ class SegmentRepository(Repository):
 
     async def _read_segments(self, statement: Any, /, **given: Any) -> list[Segment]:
         lines = await self._session.rows(statement, **given)
-        return await off_loop(_segments_of_lines, lines, size=AN_ITEM * len(lines))
+        return await off_loop(_segments_of_lines, lines, size=BYTES_PER_ITEM * len(lines))
 
 
 def _segments_of_lines(lines: Iterable[Any]) -> list[Segment]:

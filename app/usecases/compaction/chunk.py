@@ -38,7 +38,7 @@ from app.core.state.schema_change import (
 from app.core.summarizer.stretches import output_room
 from app.core.summarizer.system_context import system_context
 from app.core.text.budget import first_fitting
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, TOO_LONG
 from app.usecases.compaction.segmenting import cut_span
@@ -289,7 +289,7 @@ def system_shown(resolved: Resolved) -> SystemShown:
 
 
 async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:
-    return await off_loop(redact_messages, span, size=sum(AN_ITEM + one.byte_length for one in span))
+    return await off_loop(redact_messages, span, size=sum(BYTES_PER_ITEM + one.byte_length for one in span))
 
 
 async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:

@@ -26,7 +26,7 @@ from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.budget import first_fitting
 from app.core.text.memo import FIGURE, memoized
 from app.core.text.token_counts import estimate_text, tokens_of
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.media import with_media
 from app.usecases.context.recalling import (
@@ -264,8 +264,8 @@ def _approximate_bytes(material: Material, *, fits: bool) -> int:
     if fits:
         texts = sum(one.byte_length if one.parts else _SERVED + one.byte_length // _LOOKED_THROUGH for one in messages)
     else:
-        texts = sum(AN_ITEM + one.byte_length for one in messages)
-    return texts + AN_ITEM * (len(material.segments) + len(material.anchors))
+        texts = sum(BYTES_PER_ITEM + one.byte_length for one in messages)
+    return texts + BYTES_PER_ITEM * (len(material.segments) + len(material.anchors))
 
 
 def _with_status_of_conversation(resolved: Resolved, context: AssembledContext) -> AssembledContext:

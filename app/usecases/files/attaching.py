@@ -23,7 +23,7 @@ from app.usecases.shared.idempotency import Idem, done_before, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-ON_LOOP: Final = 10_000
+MOST_BYTES_ON_LOOP: Final = 10_000
 """The number of bytes above which a file is examined off the event loop."""
 
 
@@ -184,7 +184,7 @@ def _with_more_files(conversation: Conversation, tokens: int, size: int) -> Conv
 
 
 async def _hash_and_weight(given: NewFile) -> tuple[str, int]:
-    if len(given.data) <= ON_LOOP:
+    if len(given.data) <= MOST_BYTES_ON_LOOP:
         return _checked_hash_and_weight(given)
     return await off_loop(_checked_hash_and_weight, given)
 

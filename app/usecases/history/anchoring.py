@@ -14,7 +14,7 @@ from app.core.anchors.statements import Statement, statements
 from app.core.anchors.transitions import CHANGING, LOOKS_BACK, subjects, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.history.drafts import SAID, MessageDraft
 from app.usecases.ports import NewId
@@ -99,7 +99,7 @@ async def keep_anchors(uow: UnitOfWork, conversation: Conversation, said: Said) 
 async def _read_within_transaction(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]
 ) -> Said:
-    now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
+    now, size = shell.clock.now(), sum(BYTES_PER_ITEM + len(message.content) for message in spoken)
     what = await off_loop(lambda: message_statements(spoken, new_id=shell.new_id, now=now), size=size)
     before = await _within_reach(uow, conversation, what) if what.may_change_others else []
     return Said(read=await off_loop(settled, what, before, size=size + _AN_ANCHOR * len(before)), before=before)
@@ -118,7 +118,7 @@ async def _within_reach(uow: UnitOfWork, conversation: Conversation, what: Messa
         return await uow.anchors.active_since(conversation.id, from_seq, limit=MOST_ACTIVE)
     told = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
     texts = [content for _, _, content in told]
-    places = set(await off_loop(places_sharing, texts, words, size=AN_ITEM * len(texts)))
+    places = set(await off_loop(places_sharing, texts, words, size=BYTES_PER_ITEM * len(texts)))
     wanted = [id_ for place, (id_, seq, _) in enumerate(told) if place in places or seq >= from_seq]
     return await uow.anchors.still_active(conversation.id, wanted)
 

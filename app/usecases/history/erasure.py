@@ -35,7 +35,7 @@ from app.core.summarizer.offline.extractive import digest
 from app.core.text import memo
 from app.core.text.contents import references
 from app.core.text.token_counts import estimate_text, weigh
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.repositories.states import KnownVersions
 from app.storage.unit_of_work import UnitOfWork
@@ -235,7 +235,7 @@ class ErasureService:
         conversation = one.conversation
         originals = await one.uow.messages.between(conversation.id, version.boundary_seq - TOLD, version.boundary_seq)
         room = min(max(estimate_text(told.text), DIGEST), self._room_for_narrative(conversation, version, entries))
-        size = sum(AN_ITEM + message.byte_length for message in originals)
+        size = sum(BYTES_PER_ITEM + message.byte_length for message in originals)
         text = await one.compute(_digest, originals, room, conversation.locale, size=size)
         if not text:
             return tuple(entries)
@@ -324,7 +324,7 @@ async def _said_by_remaining(
         return NOTHING_LEFT
     last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
     messages = await _messages_of_sources(one, last, frozenset(seq for entry in doubtful for seq in entry.from_seqs))
-    size = sum(AN_ITEM + message.byte_length for message in messages) // LOOKED_UP
+    size = sum(BYTES_PER_ITEM + message.byte_length for message in messages) // LOOKED_UP
     return await one.compute(_said_by, messages, size=size)
 
 
@@ -342,7 +342,7 @@ async def _messages_of_sources(one: _Erasure, last: int, seqs: frozenset[int]) -
 
 def _reading_size(entries: Sequence[StateEntry]) -> int:
     texts = (text for entry in entries for text in (entry.text, *entry.superseded))
-    return sum(AN_ITEM + len(text) for text in texts) // LOOKED_UP
+    return sum(BYTES_PER_ITEM + len(text) for text in texts) // LOOKED_UP
 
 
 def _said_by(messages: Sequence[Message]) -> Remaining:
@@ -371,7 +371,7 @@ async def _erase_from_command_answers(
 ) -> None:
     """Remove what was erased from these answers, and from the answers after them."""
     while answers:
-        conversation_id, size = answers[0].conversation_id, sum(AN_ITEM + one.byte_length for one in answers)
+        conversation_id, size = answers[0].conversation_id, sum(BYTES_PER_ITEM + one.byte_length for one in answers)
         changed = await off_loop(_answers_without, answers, erased, remaining, size=size)
         await uow.messages.erase(conversation_id, changed)
         answers = await uow.messages.command_answers(conversation_id, after_seq=answers[-1].seq, max_bytes=READ_BYTES)

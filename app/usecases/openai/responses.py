@@ -12,7 +12,7 @@ from app.core.model.errors import DomainError, InvalidInputError, NotFoundError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Page, Turn
 from app.core.text.contents import data_bytes
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.sizes import PAGE_BYTES, READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
@@ -183,7 +183,7 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
 
 async def _rendered(messages: Sequence[Message], render: Render) -> list[tuple[Json, Message]]:
     """Each item with the message that it belongs to. Many items are made off the event loop."""
-    size = sum(AN_ITEM * (1 + len(message.parts)) for message in messages)
+    size = sum(BYTES_PER_ITEM * (1 + len(message.parts)) for message in messages)
     return await off_loop(lambda: [(item, message) for message in messages for item in render(message)], size=size)
 
 

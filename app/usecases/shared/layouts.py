@@ -23,7 +23,7 @@ from app.core.state.digesting import Digestible
 from app.core.state.layout import layout_of, with_digests
 from app.core.state.outdated_digests import without_outdated
 from app.core.text.token_counts import tokens_of
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
@@ -82,7 +82,7 @@ class LayoutSources:
     def size(self) -> int:
         """The size of the work in bytes, for ``off_loop``."""
         newest = self.newest
-        return AN_ITEM * (len(self.active) + len(self.held) + len(newest.segments) + len(newest.outdated))
+        return BYTES_PER_ITEM * (len(self.active) + len(self.held) + len(newest.segments) + len(newest.outdated))
 
 
 async def lay_out(
@@ -223,7 +223,7 @@ async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, r
     )
     work = partial(_digestible_within, through_seq=through_seq, room=room)
     return await off_loop(
-        work, resolved.policy, resolved.conversation.locale, newest, size=AN_ITEM * len(newest.segments)
+        work, resolved.policy, resolved.conversation.locale, newest, size=BYTES_PER_ITEM * len(newest.segments)
     )
 
 
@@ -274,7 +274,7 @@ async def _without_taken_back(
     uow: UnitOfWork, resolved: Resolved, segments: Sequence[ServableSegment]
 ) -> list[ServableSegment]:
     outdated = await _texts_taken_back(uow, resolved)
-    return await off_loop(without_outdated, segments, outdated, size=AN_ITEM * len(segments))
+    return await off_loop(without_outdated, segments, outdated, size=BYTES_PER_ITEM * len(segments))
 
 
 async def _texts_taken_back(uow: UnitOfWork, resolved: Resolved) -> list[str]:
