@@ -165,8 +165,8 @@ def _place_of_error(error: Exception, body: bytes) -> str:
         *lines, line = body[: error.start].split(b"\n")
         return f": line {len(lines) + 1}, column {len(line.decode()) + 1} (no UTF-8)"
     if isinstance(error, json.JSONDecodeError):
-        told = error.msg.partition(" (")[0].partition(":")[0].removesuffix(" at")
-        return f": line {error.lineno}, column {error.colno} ({told[:1].lower()}{told[1:]})"
+        problem = error.msg.partition(" (")[0].partition(":")[0].removesuffix(" at")
+        return f": line {error.lineno}, column {error.colno} ({problem[:1].lower()}{problem[1:]})"
     if isinstance(error, _ConstantError):
         return f" ({error} is no JSON)"
     return " (nested too deep)" if isinstance(error, RecursionError) else ""

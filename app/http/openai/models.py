@@ -63,7 +63,7 @@ async def retrieve_model(model: str, services: Services) -> dict[str, Any]:
 
 
 def _unknown_model(services: Container, name: str) -> ModelNotAllowedError:
-    told = f"the model {name[:200]!r} does not exist here: GET /v1/models lists those that do"
+    detail = f"the model {name[:200]!r} does not exist here: GET /v1/models lists those that do"
     return ModelNotAllowedError(
-        told, errors=[FieldError(field="model", message=told)], extra={"allowed": offered(services)}
+        detail, errors=[FieldError(field="model", message=detail)], extra={"allowed": offered(services)}
     )

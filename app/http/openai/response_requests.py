@@ -219,7 +219,7 @@ class ResponseRequest(Requested):
         """The fields in which the response repeats this request, without those that have their default."""
         form = self.text.format if self.text and self.text.format else None
         choice = self.tool_choice
-        said = {
+        fields = {
             "model": model,
             "instructions": self.instructions,
             "tools": [tool.shown() for tool in self.tools or ()],
@@ -240,7 +240,7 @@ class ResponseRequest(Requested):
             "previous_response_id": self.previous_response_id,
             "user": self.user,
         }
-        return {name: value for name, value in said.items() if value is not None and value != DEFAULT_ECHO[name]}
+        return {name: value for name, value in fields.items() if value is not None and value != DEFAULT_ECHO[name]}
 
     def _structured_output(self) -> StructuredOutput | None:
         form = self.text.format if self.text else None

@@ -31,7 +31,7 @@ async def send_whole(request: Request, answering: Answering, making: Coroutine[A
         if answering.on_disconnect is not None:
             await answering.on_disconnect()
         raise
-    return JSONResponse(made, headers={HEADER: answering.told})
+    return JSONResponse(made, headers={HEADER: answering.outcome})
 
 
 def send_stream(
@@ -40,7 +40,7 @@ def send_stream(
     """The answer as server-sent events. With ``named`` the type is also sent in ``event:``."""
     steps = Steps(_frames(events, named=named), services.settings.timings.stream_heartbeat_seconds)
     stream = EventStream(steps, bytes, stopping=stopping, grace=STOPPING_GRACE, on_disconnect=answering.on_disconnect)
-    stream.headers[HEADER] = answering.told
+    stream.headers[HEADER] = answering.outcome
     return stream
 
 

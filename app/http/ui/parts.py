@@ -46,7 +46,7 @@ def answer_parts(messages: Iterable[Message], own_tools: Collection[str]) -> lis
             _put_results(message, parts, calls, own_tools)
             continue
         parts.append({"type": "step-start"})
-        parts += said_parts(message)
+        parts += content_parts(message)
         for part in message.parts:
             if part.get("type") == "tool_call":
                 calls[str(part["id"])] = called = call_part(part, own_tools)
@@ -54,12 +54,15 @@ def answer_parts(messages: Iterable[Message], own_tools: Collection[str]) -> lis
     return parts
 
 
-def said_parts(message: Message) -> Iterator[Json]:
+def content_parts(message: Message) -> Iterator[Json]:
     """The reasoning, the text and the media of a message."""
     if message.reasoning:
         yield {"type": "reasoning", "text": message.reasoning}
-    said = own_content(message.role, message.content, message.parts)
-    texts = [said, *(part.get("text", "") for part in own_parts(said, message.parts) if part.get("type") == "text")]
+    own_text = own_content(message.role, message.content, message.parts)
+    texts = [
+        own_text,
+        *(part.get("text", "") for part in own_parts(own_text, message.parts) if part.get("type") == "text"),
+    ]
     yield from ({"type": "text", "text": text} for text in texts if text)
     yield from (_file_part(part) for part in message.parts if part.get("type") == "media")
 
@@ -127,7 +130,7 @@ def _put_results(message: Message, parts: list[Json], calls: dict[str, Json], ow
             calls[id_] = call_part({"id": id_, "name": part.get("name"), "arguments": None}, own_tools)
             parts.append(calls[id_])
         calls[id_].update(result_of(part))
-    parts += said_parts(message)
+    parts += content_parts(message)
 
 
 def _file_part(part: Part) -> Json:
