@@ -86,7 +86,7 @@ class ParentLoop:
                 return await self._factory()
             except Exception as error:  # noqa: BLE001 - whatever it was, the worker lives on
                 _log.warning("worker.sweeper_start_failed", error=type(error).__name__)
-            await _came_within(self._leaving, self._timings.rebuild_seconds)
+            await _is_set_within(self._leaving, self._timings.rebuild_seconds)
         return None
 
     async def _sweep(self, container: Container) -> None:
@@ -99,11 +99,11 @@ class ParentLoop:
         while True:
             await container.sweeper.release()
             # A job that a child takes after the first release is released by a later one.
-            if await _came_within(self._stopping, self._timings.release_seconds):
+            if await _is_set_within(self._stopping, self._timings.release_seconds):
                 return
 
 
-async def _came_within(event: asyncio.Event, seconds: float) -> bool:
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()

@@ -40,11 +40,11 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "Show what could still be answered after each compaction, by questions that were made before it.",
     ),
     "move-media": (
-        "app.cli.moving:move_media",
+        "app.cli.data_upgrades:move_media",
         "Move images and files that versions before kept within their messages; the service may run, and you may stop.",
     ),
     "index-words": (
-        "app.cli.moving:index_words",
+        "app.cli.data_upgrades:index_words",
         "Make the word index of messages that versions before stored; the service may run, and you may stop.",
     ),
     "backup": (

@@ -11,8 +11,8 @@ from uuid import UUID
 import httpx
 import typer
 
-from app.cli.complaints import ComplaintError, one_clear_line
-from app.cli.speaking import own_language, text_of
+from app.cli.complaints import ComplaintError, errors_as_one_line
+from app.cli.terminal_language import own_language, text_of
 from app.client import Retrying, Throughline, ThroughlineError
 from app.client.synchronous import headers_of
 from app.devserver import running_at
@@ -45,7 +45,7 @@ def connected(url: str | None, key: str | None, *, language: str | None = None) 
     Raises:
         typer.Exit: No service answers, or it refused the request.
     """
-    with one_clear_line(), open_client(find_service(url), key, language=language or own_language()) as client:
+    with errors_as_one_line(), open_client(find_service(url), key, language=language or own_language()) as client:
         yield client
 
 

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import typer
 
-from app.cli.complaints import one_clear_line
+from app.cli.complaints import errors_as_one_line
 from app.cli.databases import services, settings_with_database
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 from app.core.model.records import Erasure
 from app.settings import Settings
 from app.usecases.admin.keys import DEFAULT_TENANT
@@ -59,9 +59,9 @@ def _confirm(sentence: str, name: str, *, yes: bool) -> None:
 
 
 def _erase(tenant: str, begin: Begin) -> int:
-    with one_clear_line(), settings_with_database(wants=True) as settings:
-        erasure, left = asyncio.run(_erasure_and_rest(settings, tenant, begin))
-    sentence = "erasing.left" if left else "erasing.done"
+    with errors_as_one_line(), settings_with_database(wants=True) as settings:
+        erasure, is_unfinished = asyncio.run(_erasure_and_rest(settings, tenant, begin))
+    sentence = "erasing.left" if is_unfinished else "erasing.done"
     typer.echo(text_of(sentence, count=str(erasure.conversations)))
     return erasure.conversations
 

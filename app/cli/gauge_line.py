@@ -38,15 +38,15 @@ def gauge_parts(screen: Screen, gauge: Gauge) -> list[Text | tuple[str, str]]:
     words = say.text("cli.gauge.full", percent=_percent(gauge, say), tokens=gauge.tokens, budget=gauge.budget)
     shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
     begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")
-    told = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_tokens_until_compaction(gauge, say)}"
-    return [*shown, (f"{begin} · {told}{end}", DIM)]
+    details = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_tokens_until_compaction(gauge, say)}"
+    return [*shown, (f"{begin} · {details}{end}", DIM)]
 
 
 def parts_of(gauge: Gauge, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
     """What the context consists of, in tokens."""
     sizes = gauge.breakdown.model_dump()
-    told = (f"{say.word('cli.part', name)} {say.number(sizes[name])}" for name in PARTS if sizes.get(name))
-    return ", ".join(told) or say.text("cli.gauge.empty")
+    parts = (f"{say.word('cli.part', name)} {say.number(sizes[name])}" for name in PARTS if sizes.get(name))
+    return ", ".join(parts) or say.text("cli.gauge.empty")
 
 
 def _percent(gauge: Gauge, say: Catalogue) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from app.cli.complaints import ComplaintError
 from app.cli.import_formats import Imported, checked_message
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 from app.http.fields import is_within_reach
 
 Kind = Literal["chatgpt", "claude"]

@@ -25,7 +25,7 @@ from app.cli.showing import (
     show_state,
     show_stats,
 )
-from app.cli.speaking import spoken, text_of
+from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import Segment, StateVersion, Throughline
 from app.client.endpoints import CompactOptions, Format, LevelName
 from app.core.model.segments import NAME_OF
@@ -57,8 +57,8 @@ def compact(
     as_json: AsJson = False,
 ) -> None:
     """Fold a conversation into its state now, and show the summary."""
-    given = {"focus": focus, "keep_tail_messages": keep_tail, "dry_run": dry_run or None}
-    options = cast("CompactOptions", {name: value for name, value in given.items() if value is not None})
+    options_or_none = {"focus": focus, "keep_tail_messages": keep_tail, "dry_run": dry_run or None}
+    options = cast("CompactOptions", {name: value for name, value in options_or_none.items() if value is not None})
     with connected(url, key) as client:
         row = client.compact(conversation_id(client, conversation), **options)
         print_found(row, show_compaction, as_json=as_json)
@@ -80,7 +80,7 @@ def context(
     """Show what a model would be sent now; nothing is compacted."""
     with connected(url, key) as client:
         found = client.look_at_context(conversation_id(client, conversation), budget, query=query, format=format_)
-        screen = Screen(spoken())
+        screen = Screen(terminal_catalogue())
         if as_json:
             screen.json(found)
         elif format_ is not None:
@@ -140,7 +140,7 @@ def expand(
     """Show the messages that a segment stands for, or a shorter text of them."""
     with connected(url, key) as client:
         id_ = conversation_id(client, conversation)
-        found = expanded(client, id_, segment, level, spoken(), max_tokens=max_tokens)
+        found = expanded(client, id_, segment, level, terminal_catalogue(), max_tokens=max_tokens)
         print_found(found, show_segment, as_json=as_json)
         if found.next_cursor and not as_json:
             Screen().line((text_of("show.more"), "yellow"))
@@ -154,7 +154,7 @@ def stats(
     as_json: AsJson = False,
 ) -> None:
     """Show what compactions did, saved and cost: of one conversation, or of all."""
-    with connected(url, key, language=spoken().language) as client:
+    with connected(url, key, language=terminal_catalogue().language) as client:
         found = client.stats(None if conversation is None else conversation_id(client, conversation))
         print_found(found, show_stats, as_json=as_json)
 
@@ -174,7 +174,7 @@ def newest_state(client: Throughline, id_: str) -> StateVersion | None:
 def expanded(
     client: Throughline,
     id_: str,
-    given: str,
+    segment: str,
     level: LevelName | None,
     say: Catalogue,
     *,
@@ -185,10 +185,10 @@ def expanded(
     Raises:
         ComplaintError: The text is neither an id nor a marker.
     """
-    marker = parse(given)
+    marker = parse(segment)
     if marker is None:
-        raise ComplaintError(say.text("cli.complaint.no_marker", given=repr(given)))
-    wanted = level or (NAME_OF[marker.level] if "→" in given or "->" in given else "full")
+        raise ComplaintError(say.text("cli.complaint.no_marker", given=repr(segment)))
+    wanted = level or (NAME_OF[marker.level] if "→" in segment or "->" in segment else "full")
     found = client.segment(id_, marker.segment_id, wanted, max_tokens=max_tokens)
     while max_tokens is None and found.next_cursor:
         following = client.segment(id_, marker.segment_id, wanted, after=found.next_cursor)

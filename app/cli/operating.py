@@ -6,7 +6,7 @@ import typer
 
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.showing import print_found
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 
 conversations = typer.Typer(help="Operate on conversations.", no_args_is_help=True)
 

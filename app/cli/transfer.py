@@ -14,13 +14,13 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from app.cli.atomic_files import atomic_file, is_special_file
 from app.cli.complaints import ComplaintError, complain, words_of
 from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
 from app.cli.import_files import Source, open_source
 from app.cli.import_formats import Imported
 from app.cli.screen import Screen, one_line, progress_on_stderr
-from app.cli.speaking import spoken, text_of
-from app.cli.whole_files import is_special_file, whole_file
+from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import (
     ApiError,
     InvalidInputError,
@@ -80,7 +80,7 @@ def import_file(
             task = progress.add_task(text_of("import.running"), total=total)
             importing = _ImportingFile(client, file, source, given, again=again)
             done = list(importing.run(lambda count: progress.advance(task, count)))
-        _print_imported(Screen(spoken()), done, as_json=as_json)
+        _print_imported(Screen(terminal_catalogue()), done, as_json=as_json)
 
 
 def export_conversation(
@@ -103,7 +103,7 @@ def export_conversation(
             sys.stdout.flush()
             return
         try:
-            with output.open("wb") if is_special_file(output) else whole_file(output) as file:
+            with output.open("wb") if is_special_file(output) else atomic_file(output) as file:
                 size = sum(file.write(piece) for piece in received)
         except OSError as error:
             raise ComplaintError(text_of("complaint.cannot_write", file=str(output), why=str(error.strerror))) from None

@@ -211,7 +211,7 @@ def test_what_a_later_version_made_is_named(made: Path, empty_database_url: str,
 def test_a_database_with_rows_or_with_processes_is_refused(
     source: str, made: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.storage.restore._GOING_SECONDS", 0.2)
+    monkeypatch.setattr("app.storage.restore._DISCONNECT_SECONDS", 0.2)
     before = kept(source)
     assert "is not empty" in refused(source, made)
     assert kept(source) == before

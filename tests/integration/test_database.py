@@ -200,7 +200,7 @@ LOST = asyncpg.InternalClientError("cannot switch to state 15; protocol is in th
 
 
 async def test_a_new_connection_that_breaks_at_once_is_a_domain_error(tenant: UUID, narrow: AsyncEngine) -> None:
-    with mock.patch.object(connections, "standing", side_effect=LOST), pytest.raises(DependencyUnavailableError):
+    with mock.patch.object(connections, "role_status", side_effect=LOST), pytest.raises(DependencyUnavailableError):
         async with unit_of_work_factory(narrow)(tenant) as unit:
             await unit.conversations.is_there(uuid4())
     assert busy(narrow) == 0
