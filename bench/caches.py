@@ -135,8 +135,8 @@ def rhythms() -> Iterator[tuple[str, list[datetime]]]:
     """The name of each talk, with the times of its user's messages."""
     for path in sorted(TALKS.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            said = json.loads(line)["messages"]
-            asked = [message["created_at"] for message in said if message["role"] == "user"]
+            messages = json.loads(line)["messages"]
+            asked = [message["created_at"] for message in messages if message["role"] == "user"]
             yield path.stem, sorted(datetime.fromisoformat(at).astimezone(UTC) for at in asked)
 
 
@@ -169,7 +169,7 @@ def played(tokens: int, ttl: timedelta, provider: Provider) -> list[Played]:
 
 def break_even(tokens: int) -> tuple[Sequence[str], list[Sequence[str]]]:
     """How many requests within its life make a cache pay, by model, life and rate of implicit hits."""
-    headers = ["model", *(f"{_told(life)}, h = {rate:g}" for life in LIVES for rate in HIT_RATES)]
+    headers = ["model", *(f"{_duration(life)}, h = {rate:g}" for life in LIVES for rate in HIT_RATES)]
     rows: list[Sequence[str]] = []
     for model in MODELS:
         prices = _known(_terms(model), tokens)
@@ -191,11 +191,11 @@ def shown(rows: Sequence[Played]) -> tuple[Sequence[str], list[Sequence[str]]]:
 
 def summary(rows: Sequence[Played]) -> str:
     """A sentence with the worst and the best result of each mode."""
-    said = []
+    sentences = []
     for mode in MODES:
         ratios = [row.of_off for row in rows if row.mode == mode]
-        said.append(f"`{mode}` costs {min(ratios):.2f} to {max(ratios):.2f} times what `off` costs")
-    return "; ".join(said) + "."
+        sentences.append(f"`{mode}` costs {min(ratios):.2f} to {max(ratios):.2f} times what `off` costs")
+    return "; ".join(sentences) + "."
 
 
 @cache
@@ -216,7 +216,7 @@ def _known(terms: CacheTerms, tokens: int) -> CachePrices:
     return prices
 
 
-def _told(life: timedelta) -> str:
+def _duration(life: timedelta) -> str:
     hours = life / timedelta(hours=1)
     return f"{hours:g} h" if hours >= 1 else f"{hours * 60:g} min"
 

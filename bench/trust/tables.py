@@ -57,8 +57,8 @@ def frame_tables(plays: Sequence[Play]) -> dict[str, Any]:
     gone, of = conspiracies_of(plays)
     print(f"\nValid entries that a summarizer gives up and a verifier supports, both lying: {gone} of {of} go.")
     back, cut = returns_of(plays)
-    told = ", ".join(f"{number} ({name})" for name, number in back.items())
-    print(f"False statements that code cut and a verifier supports all the same, of {cut}: {told} come back.")
+    returned = ", ".join(f"{number} ({name})" for name, number in back.items())
+    print(f"False statements that code cut and a verifier supports all the same, of {cut}: {returned} come back.")
     shares = {name: {key: sum(found[key]) / len(found[key]) for key in found} for name, found in counts.items()}
     return {**shares, "malice": {name: asdict(harm) for name, harm in harms.items()}}
 
@@ -86,7 +86,9 @@ def recorded_tables(corpus: Sequence[Case]) -> dict[str, Any]:
 
 def cost_tables(plays: Sequence[Play]) -> dict[str, Any]:
     """Print the table of the cost of asking again and verifying; return the figures."""
-    costs: dict[str, list[Cost]] = {"rounds of the corpus": [cost_of_play(play) for play in plays if play.told.applied]}
+    costs: dict[str, list[Cost]] = {
+        "rounds of the corpus": [cost_of_play(play) for play in plays if play.outcome.applied]
+    }
     corpus = [play.case for play in plays]
     for name, talks, rounds in CHUNKS:
         costs[name] = [cost_of_fold(fold) for fold in folds_of(corpus, talks=talks, rounds=rounds)]

@@ -71,7 +71,7 @@ def _as_stored(chain: Chain, number: int) -> Candidate:
 def test_mending_keeps_every_intact_text_to_the_byte_and_loses_no_value(stored: list[Chain]) -> None:
     for chain in stored[::3]:
         last = chain.versions[-1]
-        found = damages(chain.versions, chain.said)
+        found = damages(chain.versions, chain.texts_by_seq)
         done = mended(last.entries, found, version=6)
         damaged = {one.entry.id for one in found}
         pairs = list(zip(last.entries, done.entries, strict=True))
@@ -83,7 +83,7 @@ def test_mending_keeps_every_intact_text_to_the_byte_and_loses_no_value(stored: 
         gone = [before.text for before, now in pairs if now.pruned and not before.pruned]
         assert all(served.holds(value) for text in gone for value in values(text))
         after = [*chain.versions, Made(version=6, boundary_seq=last.boundary_seq, entries=done.entries, made_in="6")]
-        left = damages(after, chain.said)
+        left = damages(after, chain.texts_by_seq)
         assert {one.kind for one in left} <= {"cut_narrative"}, "a second time there is nothing to mend"
         assert not mended(done.entries, left, version=7).repairs
 

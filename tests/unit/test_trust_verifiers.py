@@ -50,7 +50,7 @@ def test_the_deciding_messages_are_shown_and_it_is_seen_where_they_are_not() -> 
 @pytest.mark.long
 def test_verdicts_without_an_error_have_the_right_effect() -> None:
     found = effects_of(plays())
-    assert set(found) >= {effects.LIES_GONE, effects.VALID_BACK, effects.HONEST_STAND, effects.GIVEN_UP_GONE}
+    assert set(found) >= {effects.LIES_GONE, effects.VALID_BACK, effects.HONEST_UNCHANGED, effects.GIVEN_UP_GONE}
     assert {name: share(found, name) for name in found} == dict.fromkeys(found, 1.0)
     given_up = giving_up_of(plays())
     with_one = share(given_up, "honest `replaces` that took effect, with a verifier")
@@ -74,7 +74,7 @@ def test_verdicts_that_take_everything_are_noticed(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(verified, "applied_verdicts", nothing)
     found = effects_of(plays())
-    assert share(found, effects.HONEST_STAND) < 0.5
+    assert share(found, effects.HONEST_UNCHANGED) < 0.5
     assert share(found, effects.VALID_BACK) == 0.0
 
 
@@ -116,7 +116,7 @@ def answered(*, honestly: bool) -> list[Recorded]:
             Recorded(
                 recorder="somebody",
                 planned=Planned(case=play.case, lies=(lie,)),
-                told=told,
+                outcome=told,
                 verdicts=labelled(asked, [lie]) if honestly else supported,
                 is_current=honestly,
             )
