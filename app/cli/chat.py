@@ -31,7 +31,7 @@ BUSY_SECONDS: Final = 30.0
 """How many seconds a message waits for the end of a turn that another client began or that was interrupted."""
 PROMPT: Final = "› "
 
-_AGAIN: Final = 0.25
+_RETRY_SECONDS: Final = 0.25
 
 
 def chat(
@@ -156,7 +156,7 @@ class Session:
             except ConflictError as error:
                 if error.code != "turn_in_progress" or time.monotonic() > deadline:
                     raise
-                time.sleep(_AGAIN)
+                time.sleep(_RETRY_SECONDS)
             else:
                 return
 
@@ -194,7 +194,7 @@ class Session:
     def _interrupt_until_stopped(self, over: threading.Event) -> None:
         with contextlib.suppress(ThroughlineError):
             while not over.is_set() and not self._client.interrupt(self._conversation_id).interrupted:
-                over.wait(_AGAIN)
+                over.wait(_RETRY_SECONDS)
 
     def _show_last_exchange(self) -> None:
         last: list[Any] = []

@@ -26,7 +26,7 @@ HELP: Final = (
     ("quit", "/quit"),
 )
 """For each command, the name of its help text (``cli.help.compact``) and how it is typed."""
-_ENDS: Final = frozenset({"/quit", "/exit"})
+_QUIT_COMMANDS: Final = frozenset({"/quit", "/exit"})
 
 Act = Callable[[Throughline, str, Screen, str], None]
 
@@ -38,7 +38,7 @@ def run_command(text: str, client: Throughline, id_: str, screen: Screen) -> boo
         ComplaintError: There is no such command, or an argument is missing.
     """
     name, _, rest = text.strip().partition(" ")
-    if name in _ENDS:
+    if name in _QUIT_COMMANDS:
         return False
     act = COMMANDS.get(name)
     if act is None:

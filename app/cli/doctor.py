@@ -32,7 +32,7 @@ EXIT_FOUND: Final = 1
 """The exit code if a problem was found and remains."""
 BEFORE_FIRST_COMPACTION: Final = 0
 """The version that stands for the time before the first compaction."""
-PATIENCE: Final = 600.0
+PATIENCE_SECONDS: Final = 600.0
 """How many seconds a repair waits for other compactions of the conversation."""
 _VERSIONS_LOOKED_BACK: Final = 10  # versions
 _ENDING_CHARACTERS: Final = 40  # characters
@@ -211,7 +211,7 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, boundary: str)
 
     Returns the reason if it failed, otherwise ``None``.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE_SECONDS
     reached = 0
     while True:
         before = reached

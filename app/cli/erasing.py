@@ -17,9 +17,9 @@ from app.settings import Settings
 from app.usecases.admin.keys import DEFAULT_TENANT
 from app.usecases.history.removing import RemovalService
 
-PAUSE: Final = 0.5
+PAUSE_SECONDS: Final = 0.5
 """Seconds between two checks while the service works or a provider has to answer."""
-PATIENCE: Final = 60.0
+PATIENCE_SECONDS: Final = 60.0
 """Seconds without progress after which the rest is left to the service."""
 
 Begin = Callable[[RemovalService, UUID], Awaitable[Erasure]]
@@ -71,7 +71,7 @@ async def _erasure_and_rest(settings: Settings, tenant: str, begin: Begin) -> tu
     async with services(settings) as container:
         service, waited = container.removal, 0.0
         erasure = await begin(service, await service.tenant_named(tenant))
-        while waited < PATIENCE:
+        while waited < PATIENCE_SECONDS:
             is_more = await service.work()
             now = await service.status(erasure.id)
             if now is None:
@@ -79,7 +79,7 @@ async def _erasure_and_rest(settings: Settings, tenant: str, begin: Begin) -> tu
             if is_more or now.conversations > erasure.conversations:
                 waited = 0.0
             else:
-                await asyncio.sleep(PAUSE)
-                waited += PAUSE
+                await asyncio.sleep(PAUSE_SECONDS)
+                waited += PAUSE_SECONDS
             erasure = now
     return erasure, True

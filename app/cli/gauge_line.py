@@ -10,7 +10,7 @@ from app.cli.screen import DIM, Screen
 from app.client import Gauge
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 
-BAR: Final = 24  # columns
+BAR_WIDTH: Final = 24  # columns
 PARTS: Final = ("system", "files", "state", "anchors", "digests", "held", "tail", "recalled", "pending")
 """The parts of a context, from stable to volatile. Empty ones are not shown."""
 
@@ -60,13 +60,13 @@ def _tokens_until_compaction(gauge: Gauge, say: Catalogue) -> str:
 
 
 def _bar(gauge: Gauge, colour: str) -> Text:
-    filled = min(round(gauge.utilization * BAR), BAR)
+    filled = min(round(gauge.utilization * BAR_WIDTH), BAR_WIDTH)
     text = Text("█" * filled, style=colour)
     marks = {_cell_of_bar(at, gauge) for at in (gauge.background_at, gauge.sync_at) if at is not None}
-    for cell in range(filled, BAR):
+    for cell in range(filled, BAR_WIDTH):
         text.append("│" if cell in marks else "░", style="yellow" if cell in marks else DIM)
     return text
 
 
 def _cell_of_bar(tokens: int, gauge: Gauge) -> int:
-    return min(tokens * BAR // max(gauge.budget, 1), BAR - 1)
+    return min(tokens * BAR_WIDTH // max(gauge.budget, 1), BAR_WIDTH - 1)

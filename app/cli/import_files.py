@@ -26,7 +26,7 @@ MOST_BYTES: Final = 8_000_000_000
 """The most bytes of an export, unpacked."""
 MOST_WHOLE_BYTES: Final = 256_000_000
 """The most bytes of any other file, which is read as a whole."""
-LARGEST: Final = 64_000_000
+LARGEST_CONVERSATION: Final = 64_000_000
 """The most characters of one conversation in an export."""
 _CHUNK: Final = 1_000_000
 _LIST_NAME: Final = compiled(r"(?:[^\\]{0,200}/)?conversations(?:-\d{1,6})?\.json")
@@ -225,8 +225,8 @@ class _Text:
         if self._ended:
             return False
         self._text, self._place = self._text[self._place :], 0
-        if len(self._text) > LARGEST:
-            raise ComplaintError(text_of("import.too_long", where=self._name, limit=f"{LARGEST:,}"))
+        if len(self._text) > LARGEST_CONVERSATION:
+            raise ComplaintError(text_of("import.too_long", where=self._name, limit=f"{LARGEST_CONVERSATION:,}"))
         try:
             read = self._stream.read(max(_CHUNK, len(self._text)))
         except DAMAGE_ERRORS:

@@ -23,7 +23,7 @@ from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, pars
 T = TypeVar("T")
 
 COLUMNS = ("id", "tenant", "name", "key", "scopes", "made", "used", "expires", "revoked")
-WIDE = 200  # columns: an id that is cut short cannot be copied
+TABLE_WIDTH = 200  # columns: an id that is cut short cannot be copied
 
 
 class ScopeName(StrEnum):
@@ -87,7 +87,7 @@ def list_keys() -> None:
         scopes = " ".join([*sorted(key.scopes), *own])
         cells = (str(key.id), tenants.get(key.tenant_id, ""), key.name, f"{key.prefix}…", scopes)
         table.add_row(*cells, *map(_to_the_minute, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)))
-    Console(width=WIDE).print(table)
+    Console(width=TABLE_WIDTH).print(table)
 
 
 @keys.command()

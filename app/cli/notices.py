@@ -16,7 +16,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
 PREFIX: Final = "compaction."
-_NUMBERS: Final = ("tokens_before", "tokens_after")
+_SIZE_FIELDS: Final = ("tokens_before", "tokens_after")
 
 
 class Notices:
@@ -67,7 +67,7 @@ def _sizes_or_reason(type_: str, data: Mapping[str, Any], say: Catalogue) -> str
     if type_ != "compaction.applied":
         reason = data.get("reason")
         return f" ({say.word('reason', reason)})" if reason else ""
-    before, after = (data.get(name) for name in _NUMBERS)
+    before, after = (data.get(name) for name in _SIZE_FIELDS)
     return f" ({say.number(before)} → {say.number(after)})" if before and after else ""
 
 

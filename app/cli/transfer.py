@@ -32,7 +32,7 @@ from app.client import (
 )
 from app.client.calls import Call
 
-BATCH: Final = 1_000
+BATCH_MESSAGES: Final = 1_000
 """How many messages the service accepts at once."""
 BATCH_BYTES: Final = 4_000_000
 """The most bytes of JSON in a batch: half of what a request may have."""
@@ -276,7 +276,7 @@ def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping
     batch, size = list[Mapping[str, Any]](), 0
     for message in messages:
         weight = len(json.dumps(message, ensure_ascii=False).encode(errors="replace"))
-        if batch and (len(batch) == BATCH or size + weight > BATCH_BYTES):
+        if batch and (len(batch) == BATCH_MESSAGES or size + weight > BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(message)

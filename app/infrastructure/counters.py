@@ -32,7 +32,7 @@ MOST_NAMES: Final = 20_000
 
 # The server's time is used, since the clocks of processes may disagree. Nothing is counted if one limit is reached. A
 # count in the future was made before the server's clock was set back; it would hold until that time comes again.
-_HIT: Final = """
+_HIT_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local step, first = math.floor(now / ARGV[1]), math.floor(now / ARGV[1]) - ARGV[2]
@@ -60,7 +60,7 @@ return room .. ' ' .. tostring(now) .. '\\n' .. table.concat(found, '\\n')
 """The answer is one text with a line for each key after the first, since nested answers take the client longest to
 read.
 """
-_TAKE: Final = """
+_TAKE_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 for i, key in ipairs(KEYS) do
@@ -155,8 +155,8 @@ class RedisCounters:
         self._pause = pause_seconds
         self._local = LocalCounters()
         self._call_seconds = call_seconds
-        self._hit = self._redis.register_script(_HIT)
-        self._take = self._redis.register_script(_TAKE)
+        self._hit = self._redis.register_script(_HIT_SCRIPT)
+        self._take = self._redis.register_script(_TAKE_SCRIPT)
         self._to_release: list[tuple[float, Place]] = []
         """Places that the server still has to release, each with the moment when it was given back."""
         self._renewing: asyncio.Task[None] | None = None

@@ -1,8 +1,8 @@
 """Keeps the SQL text of statements that SQLAlchemy then compiles only once, with how to write values and read rows.
 
 Most of a statement's time in a process is spent in SQLAlchemy, at each execution. A statement that is built once, with
-named parameters in place of values (``tenancy.built_once``), is turned into text here, with the tenant's condition as
-in every other statement. That text goes to the driver.
+named parameters in place of values (``tenancy.keep_compiled``), is turned into text here, with the tenant's condition
+as in every other statement. That text goes to the driver.
 """
 
 from __future__ import annotations

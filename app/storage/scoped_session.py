@@ -21,12 +21,12 @@ from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
 from app.storage.compiled import CompiledStatement, can_be_literals, compiled_for, joined_sql
 from app.storage.database_errors import DATABASE_ERRORS, makes_connection_useless, translated
-from app.storage.pending_writes import JOINED, PendingWrites
+from app.storage.pending_writes import MOST_JOINED, PendingWrites
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, ScopedSession, end_user
 
-_PART: Final = 10
+_ROWS_PER_PART: Final = 10
 """How many rows are made before the elapsed time is checked."""
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
 """The session that took the last share in this task. A second session within it must not wait for the first one."""
@@ -42,10 +42,10 @@ async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
     """Every row. Between slices of rows, other tasks of the event loop may run."""
     rows: list[Any] = []
     began = thread_time()
-    found = found.yield_per(_PART)  # otherwise the first part would make all rows and return some of them
-    while part := found.fetchmany(_PART):
+    found = found.yield_per(_ROWS_PER_PART)  # otherwise the first part would make all rows and return some of them
+    while part := found.fetchmany(_ROWS_PER_PART):
         rows.extend(part)
-        if len(part) < _PART:
+        if len(part) < _ROWS_PER_PART:
             break
         if thread_time() - began > SLICE_SECONDS:
             await asyncio.sleep(0)
@@ -83,9 +83,9 @@ def _return_connection(connection: Connection | PoolProxiedConnection, session: 
 class TenantSession:
     """A session with one transaction at a time, of one tenant or of all (``None``).
 
-    A transaction begins with its first statement. A statement of ``tenancy.built_once`` goes to the driver as its kept
-    text; all others go through the ORM. Writes whose results are not needed wait for the next statement or the commit,
-    and are sent together in one message before anything is read.
+    A transaction begins with its first statement. A statement of ``tenancy.keep_compiled`` goes to the driver as its
+    kept text; all others go through the ORM. Writes whose results are not needed wait for the next statement or the
+    commit, and are sent together in one message before anything is read.
     """
 
     def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, shares: ConnectionShares | None = None) -> None:
@@ -133,7 +133,7 @@ class TenantSession:
         with translated():
             if not self._pending.has_room(len(rows)) or not self._pending.can_join(compiled):
                 await self._write_waiting()
-            if len(rows) <= JOINED:
+            if len(rows) <= MOST_JOINED:
                 self._pending.add(compiled, [self._arguments(compiled, row) for row in rows])
             else:
                 await self._write_slices(compiled, rows)
@@ -183,27 +183,27 @@ class TenantSession:
 
     async def first(self, statement: Executable, /, **given: Any) -> Any:
         """The first column of the first row, or ``None``."""
-        if not tenancy.is_built_once(statement):
+        if not tenancy.is_kept_compiled(statement):
             return (await self.execute(statement, **given)).scalars().first()
         compiled, records = await self._compiled_and_records(statement, given)
         return compiled.scalar(records[0]) if records else None
 
     async def all(self, statement: Executable, /, **given: Any) -> list[Any]:
         """The first column of every row."""
-        if not tenancy.is_built_once(statement):
+        if not tenancy.is_kept_compiled(statement):
             return await _in_parts((await self.execute(statement, **given)).scalars())
         compiled, records = await self._compiled_and_records(statement, given)
         return await _rows_in_slices(compiled.scalar, records)
 
     async def rows(self, statement: Executable, /, **given: Any) -> list[Any]:
         """Every row, its columns by name and in order."""
-        if not tenancy.is_built_once(statement):
+        if not tenancy.is_kept_compiled(statement):
             return await _in_parts(await self.execute(statement, **given))
         compiled, records = await self._compiled_and_records(statement, given)
         return await _rows_in_slices(compiled.row, records)
 
     async def records(self, statement: Executable, /, **given: Any) -> Sequence[Sequence[Any]]:
-        """Every row of a statement of ``tenancy.built_once``, its columns in order and without names: for many rows.
+        """Every row of a statement of ``tenancy.keep_compiled``, its columns in order and without names: for many rows.
 
         Raises ``ValueError`` if a column needs a conversion that the driver does not make.
         """

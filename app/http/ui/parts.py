@@ -17,7 +17,7 @@ from app.usecases.ui.threads import Passages
 
 TITLE: Final = 80
 """How many characters of a passage its title quotes."""
-COMPACTION: Final = (
+COMPACTION_FIELDS: Final = (
     *("trigger", "ran_in", "reason", "from_seq", "to_seq", "messages_covered"),
     *("tokens_before", "tokens_after", "duration_ms", "state_version"),
 )
@@ -116,7 +116,7 @@ def notice_parts(warnings: Iterable[str]) -> Iterator[Json]:
 def compaction_part(numbers: Mapping[str, Any], status: str, notification: Notification | None) -> Json:
     """A compaction as it is now. The part with its next status has the same id and replaces this one."""
     words = present_notification(notification)
-    value = {"status": status} | {name: numbers.get(name) for name in COMPACTION}
+    value = {"status": status} | {name: numbers.get(name) for name in COMPACTION_FIELDS}
     value["notification"] = words.model_dump(mode="json") if words else None
     return data("compaction", value, str(numbers["compaction_id"]))
 

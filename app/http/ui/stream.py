@@ -34,8 +34,8 @@ from app.usecases.ui.threads import Beginning, Passages
 
 COMPACTIONS: Final = frozenset({STARTED, *EVENTS.values()})
 INTERRUPTED: Final = "reply.interrupted"
-NOTHING: Final = Passages()
-AWAY: Final = (DependencyUnavailableError, NotFoundError)
+NO_PASSAGES: Final = Passages()
+TOLERATED_ERRORS: Final = (DependencyUnavailableError, NotFoundError)
 """Errors after which a stream goes on: the database is away for a moment, or something was deleted."""
 
 
@@ -98,7 +98,7 @@ class TurnStream:
     async def _beginning(self, event: ChatEvent) -> Beginning:
         turn_id, reply_id = event.data.get("turn_id"), event.data.get("reply_id")
         if turn_id is not None:
-            with suppress(*AWAY):
+            with suppress(*TOLERATED_ERRORS):
                 return await self.services.ui_threads.beginning(self.tenant, self.conversation, UUID(turn_id))
         # If the database is away, the answer is sent from the beginning of the turn.
         return Beginning(id=UUID(reply_id) if reply_id else self.conversation, before=())
@@ -156,12 +156,12 @@ class TurnStream:
         return [part, *(await self._gauge_chunks(message_chunks) if type_ == APPLIED else [])]
 
     async def _passages(self, seqs: Sequence[int]) -> Passages:
-        with suppress(*AWAY):
+        with suppress(*TOLERATED_ERRORS):
             return await self.services.ui_threads.passages(self.tenant, self.conversation, seqs)
-        return NOTHING
+        return NO_PASSAGES
 
     async def _gauge_chunks(self, message_chunks: MessageChunks) -> list[Json]:
-        with suppress(*AWAY):
+        with suppress(*TOLERATED_ERRORS):
             return [message_chunks.gauge(await self.services.conversations.usage(self.tenant, self.conversation))]
         return []
 
@@ -181,6 +181,6 @@ class TurnStream:
 async def compaction_with_notification(notifier: Notifier, numbers: Mapping[str, Any], type_: str) -> Json:
     """A compaction, with its notification; ``type_`` is the type of the event, which gives its status."""
     words = None
-    with suppress(*AWAY):
+    with suppress(*TOLERATED_ERRORS):
         words = await notifier.notification(type_, numbers)
     return compaction_part(numbers, type_.partition(".")[2], words)

@@ -41,7 +41,7 @@ from app.storage.repositories.mapping import columns, new_parameters, new_values
 from app.storage.repositories.speaker_names import SPEAKER_NAME
 from app.storage.repositories.utc_offsets import OWN_TIME
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _MESSAGE = (
     select(OWN_TIME.label("said_at"), SPEAKER_NAME)
@@ -159,7 +159,7 @@ _CHANGE = (
     .where(col(AnchorRow.conversation_id) == bindparam("of"), col(AnchorRow.id) == bindparam("anchor_id"))
     .values(new_parameters(also=("status", "superseded_by")) | {"claimed_status": None, "claimed_seq": None})
 )
-built_once(
+keep_compiled(
     _ACTIVE,
     _SERVABLE,
     _SHOWABLE,

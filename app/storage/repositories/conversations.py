@@ -34,7 +34,7 @@ from app.storage.repositories.sizes import cut_to_fit
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,
-    DUE,
+    IS_DUE,
     RUNNING,
     STALE_SUMS,
     CompactionRow,
@@ -42,7 +42,7 @@ from app.storage.tables import (
     CrashRow,
     TurnRow,
 )
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _NOT_LISTED = ("compressed_state", "scratchpad")
 _JSON = ("policy", "compressed_state", "scratchpad")
@@ -59,7 +59,7 @@ def _update_of(names: frozenset[str], returned: Any = ConversationRow) -> Any:
     if unknown := names.difference(ConversationRow.model_fields):
         raise ValueError(f"no columns: {', '.join(sorted(unknown))}")
     statement = _UPDATE.values({"updated_at": now()} | new_parameters(also=sorted(names))).returning(returned)
-    built_once(statement)
+    keep_compiled(statement)
     return statement
 
 
@@ -70,7 +70,7 @@ _LISTED_BYTES = (
 _LISTED = select(
     *(getattr(ConversationRow, name) for name in ConversationRow.model_fields if name not in _NOT_LISTED)
 ).where(col(ConversationRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))), _NOT_DELETED)
-built_once(_GET, _EPOCH, _LOCK, _LISTED)
+keep_compiled(_GET, _EPOCH, _LOCK, _LISTED)
 
 
 class ConversationRepository(Repository):
@@ -215,7 +215,7 @@ class ConversationRepository(Repository):
         row = ConversationRow
         statement = (
             select(col(row.tenant_id), col(row.id))
-            .where(text(f"({DUE})"), _NOT_DELETED)
+            .where(text(f"({IS_DUE})"), _NOT_DELETED)
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
             .where(is_over(col(row.quiet_until)))

@@ -48,13 +48,22 @@ from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, paged
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row, without
-from app.storage.repositories.message_keys import HOLDER
+from app.storage.repositories.message_keys import KEY_HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
 from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, text_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.repositories.utc_offsets import with_offset
-from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
-from app.storage.tenancy import built_once
+from app.storage.tables import (
+    ACTIVE,
+    BELONGS_TO_CALL,
+    CALL_KEYS,
+    COMMAND,
+    QUOTES_MESSAGES,
+    AnchorRow,
+    ConversationRow,
+    MessageRow,
+)
+from app.storage.tenancy import keep_compiled
 
 SUMMED_AT_ONCE = 2_000  # messages; rewriting their running sums takes a tenth of a second
 PARTS_AT_ONCE = 2_000  # parts of messages to store; writing them as JSON takes some milliseconds
@@ -160,7 +169,7 @@ _DERIVED = (
 )
 """Columns of a message's row that are not fields of ``Message``."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
-built_once(
+keep_compiled(
     _AT_SEQ, _BETWEEN, _IN_TALK_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, *_NEWEST.values(), _INSERT
 )
 
@@ -619,7 +628,9 @@ class MessageRepository(Repository):
         quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
         is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
         # The condition is written as in the index: few messages can quote, and only these are looked into.
-        return await self._messages(_rows_of(conversation_id).where(*is_there, text(QUOTING), quotes).order_by(_seq))
+        return await self._messages(
+            _rows_of(conversation_id).where(*is_there, text(QUOTES_MESSAGES), quotes).order_by(_seq)
+        )
 
     async def command_answers(self, conversation_id: UUID, *, after_seq: int, max_bytes: int) -> list[Message]:
         """The service's oldest answers to typed commands after that ``seq``, in order.
@@ -767,11 +778,11 @@ def _weight_of_later_messages(weight: Any) -> Any:
 
 
 def _belongs_to_calls(conversation_id: UUID, ids: Sequence[str]) -> Any:
-    calls: ColumnElement[Any] = literal_column(f"({CALLS_OF})")
+    calls: ColumnElement[Any] = literal_column(f"({CALL_KEYS})")
     # The index holds the conversation's id as an entry among the call ids.
     own, wanted = (literal(words, ARRAY(Text)) for words in ([str(conversation_id)], list(ids)))
-    held = (text(f"({IN_A_CALL})"), calls.op("&&")(wanted), calls.op("@>")(own))
-    found = select(col(HOLDER.seq)).where(col(HOLDER.conversation_id) == conversation_id, *held)
+    held = (text(f"({BELONGS_TO_CALL})"), calls.op("&&")(wanted), calls.op("@>")(own))
+    found = select(col(KEY_HOLDER.seq)).where(col(KEY_HOLDER.conversation_id) == conversation_id, *held)
     # A subquery as an array is read once. In a join the keys of all the conversation's messages would be read for each
     # of its messages, since Postgres expects few rows in a new conversation.
     return _seq == any_(func.array(found.scalar_subquery(), type_=ARRAY(BigInteger)))

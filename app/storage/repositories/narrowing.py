@@ -38,14 +38,14 @@ from app.core.text.memo import Latest
 from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
-from app.storage.repositories.message_keys import HOLDER, holder_of
+from app.storage.repositories.message_keys import KEY_HOLDER, holder_of
 from app.storage.repositories.sizes import READ_BYTES, text_bytes, within
 from app.storage.repositories.speaker_names import SPEAKER_NAME
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.repositories.utc_offsets import with_offset
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, MessageRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ _HOLDERS_OF_PAIR = (
     .correlate(_KEY_PAIRS)
 )
 _HOLDERS_BY_PAIR = select(_KEY_PAIRS.c.place, func.array(_HOLDERS_OF_PAIR.scalar_subquery(), type_=_BIGINTS))
-built_once(_ALL, _ALL_AT_SEQS, _ALL_AT_SEQS_IF_SMALL, _ALL_SINCE, _BYTES, _KEYS, _SIZE, _HOLDERS_BY_PAIR)
+keep_compiled(_ALL, _ALL_AT_SEQS, _ALL_AT_SEQS_IF_SMALL, _ALL_SINCE, _BYTES, _KEYS, _SIZE, _HOLDERS_BY_PAIR)
 
 
 _Pair = tuple[int, int]
@@ -242,10 +242,10 @@ class Narrowing:
         keys = [self._keys.of_stem(stem) for stem in stems]
         sought = literal(keys, _BIGINTS)
         if keys:
-            held = col(HOLDER.term_keys).op("@>")(sought)
+            held = col(KEY_HOLDER.term_keys).op("@>")(sought)
             listed = (
-                select(col(HOLDER.seq))
-                .where(col(HOLDER.conversation_id) == self._id, held)
+                select(col(KEY_HOLDER.seq))
+                .where(col(KEY_HOLDER.conversation_id) == self._id, held)
                 .limit(MOST_SCANNED_MESSAGES)
             )
             seqs = sorted(await self._session.all(listed), reverse=True)

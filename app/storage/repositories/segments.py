@@ -39,7 +39,7 @@ from app.storage.repositories.cursor import BY_NUMBER, cut, paged
 from app.storage.repositories.leases import is_over
 from app.storage.repositories.mapping import columns, record_from_row, record_maker, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _SERVED: Final[tuple[Level, ...]] = ("L2", "L3")
 _UNCHANGED_BY_ERASURE: Final = frozenset(
@@ -107,7 +107,7 @@ _SEGMENT_BEGUN = _NEWEST.where(_from <= _WANTED_SEQS.c.seq).limit(1).with_only_c
 _COVERING = select(_WANTED_SEQS.c.seq, _SEGMENT_BEGUN.c.id).join_from(
     _WANTED_SEQS, _SEGMENT_BEGUN, _SEGMENT_BEGUN.c.to_seq >= _WANTED_SEQS.c.seq
 )
-built_once(_BY_ID, _BY_RANGES, _SERVED_NEWEST, _WHOLE_NEWEST, _SERVED_AMONG_NEWEST, _COUNT, _COVERING)
+keep_compiled(_BY_ID, _BY_RANGES, _SERVED_NEWEST, _WHOLE_NEWEST, _SERVED_AMONG_NEWEST, _COUNT, _COVERING)
 
 
 class SegmentRepository(Repository):

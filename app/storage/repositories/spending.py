@@ -33,7 +33,7 @@ from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
 from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _row = ChatSpendingRow
 _PRESENT: Final = func.transaction_timestamp()
@@ -171,4 +171,4 @@ def _tokens_and_dollars(attempt: Any) -> tuple[Any, Any]:
 
 
 _METERED_CALLS: Final = _metered_calls()
-built_once(_METERED_CALLS)
+keep_compiled(_METERED_CALLS)

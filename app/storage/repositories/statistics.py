@@ -114,10 +114,10 @@ _SEGMENT_OF_LEVEL: Final = and_(
 _HAS_SIZES: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
 
 
-ANSWERED: Final = ("before", "after", "contradicted")
+CONTINUITY_COUNTS: Final = ("before", "after", "contradicted")
 """The counts of a continuity score."""
 _CONTINUITY: Final = TypeAdapter(Continuity)
-MOST: Final = 200_000
+MOST_ROWS: Final = 200_000
 """The most rows of a kind that are summed, the newest; this takes some seconds at most. Ids are ordered by time."""
 _FIRST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 
@@ -370,7 +370,7 @@ class StatisticsRepository(Repository):
         score = col(_row.continuity)
         scored = [_IS_APPLIED, score.is_not(None), *scope.conditions]
         each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
-        counts = (func.sum(_number_in_json(cast(each.c.value, JSONB), name, BigInteger)) for name in ANSWERED)
+        counts = (func.sum(_number_in_json(cast(each.c.value, JSONB), name, BigInteger)) for name in CONTINUITY_COUNTS)
         (answered,) = await self._session.rows(select(*counts).select_from(CompactionRow).where(*scored), **scope.given)
         tone = func.avg(_number_in_json(score, "tone", Numeric))
         ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored), **scope.given)
@@ -379,7 +379,9 @@ class StatisticsRepository(Repository):
         )
         return ContinuityMeasure(
             last=None if last is None else _CONTINUITY.validate_python(last).recall,
-            answered=Answered(**{name: int(number or 0) for name, number in zip(ANSWERED, answered, strict=True)}),
+            answered=Answered(
+                **{name: int(number or 0) for name, number in zip(CONTINUITY_COUNTS, answered, strict=True)}
+            ),
             tone=None if mean is None else round(float(mean), 4),
             scored=int(count),
         )
@@ -463,7 +465,7 @@ def _conditions_of(table: Any, ended: str, is_one_conversation: bool, has_since:
     older = aliased(table)
     conditions = [table.conversation_id == bindparam("of_conversation", type_=Uuid)] if is_one_conversation else []
     whose = [older.conversation_id == bindparam("of_conversation", type_=Uuid)] if is_one_conversation else []
-    newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MOST - 1).limit(1).scalar_subquery()
+    newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MOST_ROWS - 1).limit(1).scalar_subquery()
     conditions = [*conditions, table.id >= func.coalesce(newest, _FIRST_ID)]
     at = getattr(table, ended)
     if has_since:

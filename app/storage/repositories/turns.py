@@ -23,7 +23,7 @@ from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row
 from app.storage.tables import RUNNING, TurnRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 LEASE_EXPIRED = TurnLostError.code
 """The ``error_code`` of a turn whose process has died."""
@@ -62,13 +62,13 @@ _UNANSWERED = (
 )
 _HEARTBEAT = update(TurnRow).where(_IS_TURN, _RUNNING).values(_LEASE).returning(TurnRow)
 _FAIL_EXPIRED = update(TurnRow).where(_IN_CONVERSATION, _EXPIRED).values(_FAILED).returning(TurnRow)
-built_once(_START, _NEWEST, _UNANSWERED, _RUNNING_WITH_LEASE, _HEARTBEAT, _FAIL_EXPIRED)
+keep_compiled(_START, _NEWEST, _UNANSWERED, _RUNNING_WITH_LEASE, _HEARTBEAT, _FAIL_EXPIRED)
 
 
 @lru_cache(maxsize=64)
 def _update_of_running(names: tuple[str, ...]) -> Any:
     statement = update(TurnRow).where(_IS_TURN, _RUNNING).values(new_parameters(also=names)).returning(TurnRow)
-    built_once(statement)
+    keep_compiled(statement)
     return statement
 
 

@@ -16,7 +16,7 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import lease_end, now
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.tables import CrashRow, WorkRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _row = WorkRow
 _crash = CrashRow
@@ -33,7 +33,7 @@ _BEGUN = (
 )
 _BEGIN = select(CrashRow).where(_of(bindparam("of"))).add_cte(_BEGUN)
 _END = delete(WorkRow).where(col(_row.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
-built_once(_BEGIN, _END)
+keep_compiled(_BEGIN, _END)
 
 
 class WorkRepository(Repository):
