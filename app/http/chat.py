@@ -22,7 +22,7 @@ from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.event_schemas import stream_of
 from app.http.middleware import log_failure
 from app.http.notifications import Notifier
-from app.http.presence import ClientGoneError, while_present
+from app.http.presence import ClientGoneError, while_client_present
 from app.http.present import present_chat, present_interruption, present_notification
 from app.http.refusals import unexpected
 from app.http.requests import EmptyRequest
@@ -95,7 +95,7 @@ async def turn_response(
 async def whole_reply(turn: TurnHandle, request: Request) -> schemas.ChatResult:
     """Wait for the whole reply. If the client leaves before, the policy decides what happens to the turn."""
     try:
-        return present_chat(await while_present(turn.result(), request.receive))
+        return present_chat(await while_client_present(turn.result(), request.receive))
     except ClientGoneError:
         await turn.abandoned()
         raise

@@ -168,9 +168,9 @@ def _options(timeout: float) -> types.HttpOptions:
 def _unavailable(error: Exception) -> ModelUnavailableError:
     """Translate errors of Google's client: pydantic-ai does so only in its own calls."""
     if isinstance(error, errors.APIError):
-        said = str(error.message or error.details)[:_SEARCHED_CHARACTERS]
-        if error.code == _BAD_REQUEST and any(word in said.lower() for word in _TOO_SMALL_WORDS):
-            least = _MINIMUM_IN_ERROR.search(said)
+        message = str(error.message or error.details)[:_SEARCHED_CHARACTERS]
+        if error.code == _BAD_REQUEST and any(word in message.lower() for word in _TOO_SMALL_WORDS):
+            least = _MINIMUM_IN_ERROR.search(message)
             return CacheTooSmallError(int(least[1]) if least else None, status=error.code)
         return unavailable(ModelHTTPError(error.code, "", error.details))
     if isinstance(error, httpx2.TimeoutException):

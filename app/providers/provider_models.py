@@ -92,14 +92,14 @@ class ProviderChat:
         request that is sent at that moment is lost.
         """
         for is_last in (False, True):
-            heard = False
+            has_event = False
             try:
                 async with aclosing(self._attempt(request)) as events:
                     async for event in events:
-                        heard = True
+                        has_event = True
                         yield event
             except ModelUnavailableError as error:
-                if is_last or heard or error.reason != "connection":
+                if is_last or has_event or error.reason != "connection":
                     raise
             else:
                 return

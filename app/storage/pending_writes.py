@@ -27,7 +27,7 @@ class PendingWrites:
         """Whether there are any."""
         return bool(self._writes)
 
-    def has_room(self, count: int) -> bool:
+    def fits(self, count: int) -> bool:
         """Whether this many more rows still fit into one statement."""
         return len(self._writes) + count <= MOST_JOINED
 

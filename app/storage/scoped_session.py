@@ -131,7 +131,7 @@ class TenantSession:
             return
         compiled = self._compiled(statement)
         with translated():
-            if not self._pending.has_room(len(rows)) or not self._pending.can_join(compiled):
+            if not self._pending.fits(len(rows)) or not self._pending.can_join(compiled):
                 await self._write_waiting()
             if len(rows) <= MOST_JOINED:
                 self._pending.add(compiled, [self._arguments(compiled, row) for row in rows])
@@ -386,8 +386,8 @@ class TenantSession:
 
     def _fits_pool(self) -> bool:
         pool = self._engine.pool
-        has_room = isinstance(pool, QueuePool) and pool.overflow() <= 0
-        return has_room and self._transaction is None and not self._pooled.driver_connection.is_closed()
+        fits = isinstance(pool, QueuePool) and pool.overflow() <= 0
+        return fits and self._transaction is None and not self._pooled.driver_connection.is_closed()
 
     # --- within a greenlet, since SQLAlchemy may have to wait
 

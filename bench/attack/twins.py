@@ -82,19 +82,19 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
     """Try every route with the first pair, hot routes with ``examples`` pairs (or as many as have keys)."""
     outcome = Outcome(NAME)
     pairs = min(examples, sum(name.startswith("a") for name in target.keys))
-    with Overheard(target.service.redis_url) as heard:
+    with RedisTraffic(target.service.redis_url) as traffic:
         secrets = [_pair(target, number, f"{seed}-{number}", outcome, whole=number == 0) for number in range(pairs)]
         _end_users(target, outcome)
     outcome.counts["pairs"] += pairs
-    outcome.counts["words through Redis"] = len(heard.commands)
+    outcome.counts["words through Redis"] = len(traffic.commands)
     known_secrets = [secret for pair in secrets for secret in pair]
-    leaked = [secret for secret in known_secrets if any(secret.encode() in command for command in heard.commands)]
+    leaked = [secret for secret in known_secrets if any(secret.encode() in command for command in traffic.commands)]
     outcome.expect(not leaked, "a word of a message goes through Redis", "Redis", leaked)
-    outcome.expect(heard.commands, "nothing was heard", "Redis")
+    outcome.expect(traffic.commands, "nothing was heard", "Redis")
     return outcome
 
 
-class Overheard:
+class RedisTraffic:
     """Records everything that is sent to Redis while it is entered."""
 
     def __init__(self, url: str) -> None:

@@ -119,9 +119,9 @@ def giving_up_of(plays: Iterable[Play]) -> Counts:
         for name, outcome in (("without", play.outcome), ("with", verified(asked, labelled(asked)))):
             for id_, successors in _replaced(play.case):
                 counts[f"honest `replaces` that took effect, {name} a verifier"].append(id_ not in outcome.items)
-                is_beside = id_ in outcome.items and any(one in outcome.items.values() for one in successors)
-                counts[f"stale entries beside their successor, {name} a verifier"].append(is_beside)
-                is_unmarked = is_beside and id_ not in doubted(outcome)
+                has_successor = id_ in outcome.items and any(one in outcome.items.values() for one in successors)
+                counts[f"stale entries beside their successor, {name} a verifier"].append(has_successor)
+                is_unmarked = has_successor and id_ not in doubted(outcome)
                 counts[f"stale entries beside it and not marked, {name} a verifier"].append(is_unmarked)
             for id_ in _dropped(play.case):
                 counts[f"honest `dropped` that took effect, {name} a verifier"].append(id_ not in outcome.items)

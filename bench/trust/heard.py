@@ -37,7 +37,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class RecordedEffects:
     """The effects of recorded verdicts."""
 
     recorders: tuple[str, ...]
@@ -58,7 +58,7 @@ class Heard:
     """How many contradictions have no quote that is in the messages."""
 
 
-def heard_of(answers: Sequence[Recorded]) -> Heard | None:
+def recorded_effects(answers: Sequence[Recorded]) -> RecordedEffects | None:
     """The figures of all answers together; ``None`` if there are no answers."""
     if not answers:
         return None
@@ -94,7 +94,7 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
             verdict.verdict == "contradicted" and quotes.seq_of(verdict.quote, verdict.seq) is None
             for verdict in one.verdicts
         )
-    return Heard(
+    return RecordedEffects(
         recorders=tuple(dict.fromkeys(one.recorder for one in answers)),
         requests=len(answers),
         current=sum(one.is_current for one in answers),
@@ -107,7 +107,7 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
     )
 
 
-def sentences_heard(path: Path = SENTENCES) -> dict[str, Share]:
+def sentence_shares(path: Path = SENTENCES) -> dict[str, Share]:
     """The shares of the recorded sentences of false items that are supported, and so kept: true and false ones."""
     sentences_read = [one for item in json.loads(path.read_text("utf-8"))["items"] for one in item["sentences"]]
     return {

@@ -351,7 +351,7 @@ class TestErasure:
             assert total == Sums(messages=2, tokens=20, bytes=80)
             await history(unit, row.id, expected)
             assert await unit.messages.other_halves(row.id, ["a"], of=[said[0]]) == []
-            assert await unit.messages.calls(row.id, ["a"]) == frozenset()
+            assert await unit.messages.known_calls(row.id, ["a"]) == frozenset()
             found = await unit.messages.protectable(row.id, roles=["user", "assistant"], event_types=[], seqs=[2])
             assert found == [said[0], said[2]]
             assert await unit.messages.texts_by_role(row.id, role="assistant", after_seq=0, limit=9) == []

@@ -79,7 +79,7 @@ class ContentRepository(Repository):
         found = select(col(_row.sha256), col(_row.data)).where(wanted)
         return {sha256: data for sha256, data in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
 
-    async def inline(self, after: Place | None, *, limit: int) -> tuple[list[Inline], Place | None]:
+    async def with_inline_data(self, after: Place | None, *, limit: int) -> tuple[list[Inline], Place | None]:
         """Messages, of the next ``limit``, that may still hold their data inline, as older versions stored it.
 
         Returns:
@@ -98,7 +98,7 @@ class ContentRepository(Repository):
         rows = await self._session.rows(found.where(begin, key <= last, holds).order_by(*key))
         return [Inline(*row) for row in rows], last if len(read) == limit else None
 
-    async def move(self, conversation_id: UUID, message_id: UUID) -> bool:
+    async def move_inline_data(self, conversation_id: UUID, message_id: UUID) -> bool:
         """Move the data within a message to rows of its own, in a *locked* conversation; ``False`` if it has none."""
         of = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
         parts = await self._session.first(select(col(_message.parts)).where(*of))

@@ -41,7 +41,7 @@ class FileRepository(Repository):
             raise NotFoundError("No such file.")
         return record_from_row(ConversationFile, row)
 
-    async def of(self, conversation_id: UUID) -> list[ConversationFile]:
+    async def of_conversation(self, conversation_id: UUID) -> list[ConversationFile]:
         """All files of a conversation, in the order in which they were attached."""
         statement = select(_file).where(col(_file.conversation_id) == conversation_id).order_by(col(_file.id))
         return [record_from_row(ConversationFile, row) for row in await self._session.all(statement)]

@@ -333,7 +333,7 @@ class MessageRepository(Repository):
         count = max(fitting([size for _, size in listed], max_bytes), 1)
         return await self.between(conversation_id, from_seq, listed[count - 1][0], superseded=True)
 
-    async def within(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
+    async def in_ranges(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
         """Messages of these ranges, each inclusive, in order, without commands and superseded replies."""
         if not ranges:
             return []
@@ -452,7 +452,7 @@ class MessageRepository(Repository):
         ((messages, tokens, bytes_),) = await self._session.rows(statement)
         return Sums(messages=int(messages), tokens=int(tokens), bytes=int(bytes_))
 
-    async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
+    async def known_calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
         """Which of these tool call ids were made in this conversation."""
         statement = select(col(MessageRow.call_ids)).where(
             col(MessageRow.conversation_id) == conversation_id, _belongs_to_calls(conversation_id, ids)

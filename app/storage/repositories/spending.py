@@ -67,7 +67,7 @@ class SpendingRepository(Repository):
             new.on_conflict_do_update(index_elements=["tenant_id", "minute", "key_id"], set_=added)
         )
 
-    async def of(self, purpose: Purpose, *, key_id: UUID | None = None) -> list[Spent]:
+    async def by_minute(self, purpose: Purpose, *, key_id: UUID | None = None) -> list[Spent]:
         """What was spent for this purpose in the last hour, by minute; for chats only by one key, if it is given."""
         if purpose == "chat":
             return await self._spent_on_chats(key_id)

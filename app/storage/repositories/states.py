@@ -178,7 +178,9 @@ class StateRepository(Repository):
             )
         )
 
-    async def mark(self, conversation_id: UUID, version: int, counts: VerificationCounts | None = None) -> None:
+    async def mark_verified(
+        self, conversation_id: UUID, version: int, counts: VerificationCounts | None = None
+    ) -> None:
         """Record that a model verified a version, and what it found."""
         await self._session.execute(
             update(StateVersionRow)
@@ -186,7 +188,7 @@ class StateRepository(Repository):
             .values(verified="model", verification=_COUNTS.dump_python(counts, mode="json"))
         )
 
-    async def unmark(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:
+    async def end_waiting(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:
         """Record that the versions between these wait no longer for a model's verdict: only code has judged them."""
         between = (_number > after, _number < before)
         await self._session.execute(

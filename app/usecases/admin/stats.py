@@ -115,7 +115,7 @@ class StatsService(Service):
             measured = await uow.statistics.measured(since=since)
             active, _ = await uow.conversations.page(Page(limit=LOOKED_AT), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])
-            caches = self._caching_view(None, living=await uow.caches.living(limit=SHOWN))
+            caches = self._caching_view(None, living=await uow.caches.kept_by_provider(limit=SHOWN))
         resolved = await off_loop(
             lambda: [self._shell.resolver(row) for row in active], size=BYTES_PER_POLICY * len(active)
         )

@@ -241,7 +241,7 @@ async def _wrong_results(
 ) -> list[FieldError]:
     ids = [result.tool_call_id for result in results]
     others = [id_ for id_ in ids if id_ not in waiting]
-    known = await uow.messages.calls(conversation.id, others) if others else frozenset()
+    known = await uow.messages.known_calls(conversation.id, others) if others else frozenset()
     wrong: list[FieldError] = []
     for number, id_ in enumerate(ids):
         if id_ in ids[:number]:

@@ -233,7 +233,7 @@ class ContextService:
         if not places:
             return material
         async with self._shell.uow(tenant_id) as uow:
-            return material.with_originals(await uow.messages.within(material.conversation.id, places))
+            return material.with_originals(await uow.messages.in_ranges(material.conversation.id, places))
 
     async def _put_together(
         self, tenant_id: UUID, material: Material, budget: int | None, *, fits: bool = False
@@ -329,7 +329,7 @@ async def load(
         unloaded_tokens=_unloaded_tokens(resolved, tail, held),
         tools=resolved.tools,
         schema_tokens=resolved.schema_tokens,
-        files=tuple(await uow.files.of(conversation.id)) if conversation.file_bytes else (),
+        files=tuple(await uow.files.of_conversation(conversation.id)) if conversation.file_bytes else (),
     )
     is_cut = await off_loop(partial(exceeds, material, budget=budget), size=_bytes_of_block(conversation.layout))
     if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:

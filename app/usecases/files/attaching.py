@@ -164,7 +164,7 @@ class FileService:
 
 async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source: UUID) -> Conversation:
     """The fork with the files of its source; both share the stored bytes. Raises ``ConflictError``."""
-    files = await uow.files.of(source)
+    files = await uow.files.of_conversation(source)
     if not files:
         return fork
     await uow.contents.store_and_count_uses({}, [[file.sha256] for file in files])

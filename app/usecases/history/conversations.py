@@ -213,7 +213,7 @@ class ConversationService(Service):
                 after = await self._with_decisions_renewed(uow, before, after, goals, results)
             if POLICY & values.keys():
                 values |= {"quiet": Quiet(), "failure_count": 0}
-                await uow.verifications.hasten(conversation_id, SPEND_LIMIT)
+                await uow.verifications.make_due(conversation_id, SPEND_LIMIT)
             if before.prefix != after.prefix or after.policy.cache == "off":
                 await uow.caches.leave(conversation_id)
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())

@@ -80,7 +80,7 @@ class ExportService:
     async def files(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[tuple[ConversationFile, bytes]]:
         """Every file with its bytes, in order. A file that is removed meanwhile is left out."""
         async with self._shell.uow(tenant_id) as uow:
-            files = await uow.files.of(conversation_id)
+            files = await uow.files.of_conversation(conversation_id)
         for file in files:
             async with self._shell.uow(tenant_id) as uow:
                 found = await uow.contents.read([file.sha256])
