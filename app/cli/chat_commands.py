@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from app.cli.complaints import ComplaintError
-from app.cli.inspect import expanded, newest_state
+from app.cli.inspect import expanded_segment, newest_state
 from app.cli.screen import DIM, Screen
 from app.cli.showing import show_context, show_segment, show_state, show_stats
 from app.client import Throughline
@@ -65,7 +65,7 @@ def _expand(client: Throughline, id_: str, screen: Screen, rest: str) -> None:
     if not named:
         raise ComplaintError(screen.say.text("cli.needs_marker"))
     wanted = cast("LevelName | None", level)
-    found = expanded(client, id_, named.strip(), wanted, screen.say, max_tokens=PAGE)
+    found = expanded_segment(client, id_, named.strip(), wanted, screen.say, max_tokens=PAGE)
     show_segment(screen, found)
     if found.next_cursor:
         screen.line((screen.say.text("cli.more"), DIM))

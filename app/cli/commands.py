@@ -97,10 +97,10 @@ class CommandsOnDemand(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Import the command that is called, and return it with its arguments."""
         name, listed, rest = super().resolve_command(ctx, args)
-        return name, imported(name) if name is not None and name in COMMANDS else listed, rest
+        return name, imported_command(name) if name is not None and name in COMMANDS else listed, rest
 
 
-def imported(name: str) -> Any:
+def imported_command(name: str) -> Any:
     """A command, imported from its module."""
     place, attribute = COMMANDS[name][0].split(":")
     with ends_at_once():

@@ -36,7 +36,7 @@ Conversation = Annotated[str, typer.Argument(help=f"Its id, or `{NEWEST}`.", met
 
 
 @contextmanager
-def connected(url: str | None, key: str | None, *, language: str | None = None) -> Iterator[Throughline]:
+def connected_client(url: str | None, key: str | None, *, language: str | None = None) -> Iterator[Throughline]:
     """A client of the service that answers; errors become one clear line.
 
     Labels are requested in ``language``, otherwise in the terminal's language. An English terminal requests none, so

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from app.cli.complaints import ComplaintError, words_of
-from app.cli.connecting import AsJson, Key, Url, connected, conversation_id
+from app.cli.connecting import AsJson, Key, Url, connected_client, conversation_id
 from app.cli.inspect import newest_state
 from app.cli.screen import Screen, one_line
 from app.cli.showing import field_words
@@ -83,7 +83,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Look for error texts, missing, empty and cut-off summaries in states; exit 1 when one is found and stays."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         if bool(conversations) == all_:
             raise ComplaintError(text_of("complaint.which"))
         ids = [conversation_id(client, one) for one in conversations or ()]

@@ -16,7 +16,7 @@ import typer
 
 from app.cli.atomic_files import atomic_file, is_special_file
 from app.cli.complaints import ComplaintError, complain, words_of
-from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected_client, conversation_id
 from app.cli.import_files import Source, open_source
 from app.cli.import_formats import Imported
 from app.cli.screen import Screen, one_line, progress_on_stderr
@@ -70,7 +70,7 @@ def import_file(
     as_json: AsJson = False,
 ) -> None:
     """Import conversations; a repeated import after a broken one goes on where it broke off."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         source = open_source(file)
         given = {"preset": preset, "title": title, "user_id": user_id}
         total = sum(len(one.messages) for one in source.conversations())  # all is checked before anything is sent
@@ -91,7 +91,7 @@ def export_conversation(
     key: Key = None,
 ) -> None:
     """Export a conversation: the full history, however long."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         id_ = conversation_id(client, conversation)
         describe: Callable[[str], Call[Any]] = endpoints.export
         if format_ == "markdown":

@@ -24,7 +24,7 @@ from app.http.middleware import log_failure
 from app.http.notifications import Notifier
 from app.http.presence import ClientGoneError, while_client_present
 from app.http.present import present_chat, present_interruption, present_notification
-from app.http.refusals import unexpected
+from app.http.refusals import unexpected_error
 from app.http.requests import EmptyRequest
 from app.http.routing import keyed_router
 from app.http.shutdown import Stopping
@@ -129,7 +129,7 @@ async def _notified_events(turn: TurnHandle, notifier: Notifier) -> AsyncIterato
                 yield NotifiedEvent(event, await _notification_if_available(event, notifier))
     except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
         log_failure(error)
-        yield NotifiedEvent(ChatEvent(type="reply.failed", error=unexpected()))
+        yield NotifiedEvent(ChatEvent(type="reply.failed", error=unexpected_error()))
 
 
 async def _notification_if_available(event: ChatEvent, notifier: Notifier) -> Notification | None:

@@ -27,7 +27,7 @@ from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.http.openai.errors import PREFIX, is_openai_path, openai_error, openai_status
 from app.http.rates import refused_headers
-from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
+from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected_error
 
 STATUS: Final[Mapping[str, int]] = {
     "unreadable": 400,
@@ -132,7 +132,7 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
     ``wish`` is an ``Accept-Language`` header, which decides the language of ``title``.
     """
     say = catalogue_of(wish)
-    known = error if isinstance(error, DomainError) else unexpected()
+    known = error if isinstance(error, DomainError) else unexpected_error()
     status = status_of(known)
     members = {
         "type": f"urn:throughline:problem:{known.stable_code}",
@@ -170,7 +170,7 @@ def error_response(connection: HTTPConnection, error: Exception, headers: Mappin
     """The error in the form of the API in use: OpenAI's below ``/v1``, a problem everywhere else."""
     if not is_openai_path(connection.scope["path"]):
         return problem_response(error, request_id_of(connection), headers, wish_of(connection))
-    known = error if isinstance(error, DomainError) else unexpected()
+    known = error if isinstance(error, DomainError) else unexpected_error()
     status = openai_status(known, status_of(known))
     merged = {**_retry_refusal(error), **_headers_of(error, status), **(headers or {})}
     asked, path = connection.scope.get("path_params"), connection.scope["path"]
@@ -262,7 +262,7 @@ def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
 def _error_for_status(status: int) -> DomainError:
     if status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return UnreadableError("The request cannot be read.")
-    return unexpected()
+    return unexpected_error()
 
 
 def _field_error(item: Mapping[str, Any], body: Any) -> FieldError:

@@ -72,6 +72,6 @@ def invalid_field(field: str, message: str) -> InvalidInputError:
     return invalid_input([FieldError(field=field, message=message)])
 
 
-def unexpected() -> DomainError:
+def unexpected_error() -> DomainError:
     """The error that clients get for an unexpected exception."""
     return DomainError("Something went wrong on our side; the request id finds it in the logs.")

@@ -103,7 +103,7 @@ def answers_by_call(model: Model, request: ChatRequest) -> bool:
     return bool(request.tools) and not _takes_schema_with_tools(model)
 
 
-def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> dict[str, str]:
+def refused_fields(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> dict[str, str]:
     """Fields of a chat request that this model cannot take, each with the reason."""
     wrong = {REQUEST_FIELDS.get(name, name): why for name, why in _refused_settings(model, settings)}
     if tools and not _calls_tools(model):

@@ -36,7 +36,7 @@ class GuardedSummarizer:
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
         """One call. Raises ``ModelUnavailableError``; with ``circuit_open`` if no call was made."""
-        with guarded(self.circuit):
+        with through_circuit(self.circuit):
             return await self.inner.ask(request)
 
 
@@ -54,7 +54,7 @@ class GuardedChat:
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Stream one reply. Raises ``ModelUnavailableError``; with ``circuit_open`` if no call was made."""
-        with guarded(self.circuit):
+        with through_circuit(self.circuit):
             steps = self.inner.step(request)
             try:
                 async for event in steps:
@@ -66,7 +66,7 @@ class GuardedChat:
 
 
 @contextmanager
-def guarded(circuit: Circuit) -> Iterator[None]:
+def through_circuit(circuit: Circuit) -> Iterator[None]:
     """Let a call through or refuse it, and note its result.
 
     A call that began before the circuit opened does not count.

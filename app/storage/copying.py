@@ -59,7 +59,7 @@ _POSTGRES_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlc
 
 
 @asynccontextmanager
-async def connected(database_url: str) -> AsyncIterator[Any]:
+async def driver_connection(database_url: str) -> AsyncIterator[Any]:
     """A connection of the driver (asyncpg), since SQLAlchemy has no COPY.
 
     Raises:
@@ -127,7 +127,7 @@ async def columns_of(connection: Any, table: str) -> tuple[str, ...]:
 
 async def count_rows(connection: Any, table: str) -> int:
     """The number of a table's rows."""
-    found: int = await connection.fetchval(f"SELECT count(*) FROM {quoted(table)}")  # noqa: S608 - of the catalogue
+    found: int = await connection.fetchval(f"SELECT count(*) FROM {quoted_name(table)}")  # noqa: S608 - of the catalogue
     return found
 
 
@@ -149,7 +149,7 @@ async def history_of(connection: Any) -> History:
     return History(conversations=conversations, messages=messages, sha256=digest.hexdigest())
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """The name of a table as it is written in a statement."""
     return '"' + name.replace('"', '""') + '"'
 

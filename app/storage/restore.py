@@ -68,7 +68,7 @@ async def _revision_of_empty(database_url: str) -> str | None:
     Raises:
         BackupError: The database has rows, or processes of the service are connected.
     """
-    async with copying.connected(database_url) as connection:
+    async with copying.driver_connection(database_url) as connection:
         await _check_alone(connection)
         full = [
             name
@@ -93,7 +93,7 @@ async def _check_alone(connection: Any) -> None:
 
 
 async def _remove_empty_schema(database_url: str) -> None:
-    async with copying.connected(database_url) as connection, connection.transaction():
+    async with copying.driver_connection(database_url) as connection, connection.transaction():
         await copying.drop_tables(connection)
 
 
@@ -101,7 +101,7 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
     manifest = archive.manifest
     total, done = sum(table.rows for table in manifest.tables), 0
     async with (
-        copying.connected(database_url) as connection,
+        copying.driver_connection(database_url) as connection,
         copying.one_transaction(connection, isolation="read_committed"),
     ):
         await _check_shape(connection, manifest)
@@ -163,6 +163,6 @@ async def _load_table(
 
 async def _analyze_tables(database_url: str) -> None:
     # Collect the planner's figures now instead of when autovacuum runs.
-    async with copying.connected(database_url) as connection:
+    async with copying.driver_connection(database_url) as connection:
         for name in await copying.tables_of(connection):
-            await connection.execute(f"ANALYZE {copying.quoted(name)}")
+            await connection.execute(f"ANALYZE {copying.quoted_name(name)}")

@@ -217,7 +217,7 @@ def test_a_database_with_rows_or_with_processes_is_refused(
     assert kept(source) == before
 
     async def beside() -> str:
-        async with copying.connected(empty_database_url):
+        async with copying.driver_connection(empty_database_url):
             return await asyncio.to_thread(refused, empty_database_url, made)
 
     assert "stop them" in asyncio.run(beside())
@@ -321,7 +321,7 @@ def rewritten(
 
 def tables(url: str) -> list[str]:
     async def names() -> list[str]:
-        async with copying.connected(url) as connection:
+        async with copying.driver_connection(url) as connection:
             return list(await copying.tables_of(connection))
 
     return asyncio.run(names())

@@ -19,7 +19,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from app.cli.commands import COMMANDS, app, imported
+from app.cli.commands import COMMANDS, app, imported_command
 from app.cli.running import _announce, _startup_facts
 from app.cli.screen import replace_unprintable
 from app.devserver import supervisor
@@ -157,7 +157,7 @@ def test_the_version_is_that_of_the_project_and_of_the_api() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_says_of_a_command_what_it_says_of_itself(name: str) -> None:
-    command = imported(name)
+    command = imported_command(name)
     assert (command.name, " ".join(command.help.split("\n\n")[0].split())) == (name, COMMANDS[name][1])
 
 

@@ -21,7 +21,7 @@ from app.http.openai.errors import openai_error, openai_status
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents
-from app.http.refusals import unexpected
+from app.http.refusals import unexpected_error
 from app.usecases.openai.answering import Boundary, Called, Ended, Failed, Happening, Noted, Piece, Prompt, Thought
 from app.usecases.openai.following import Begun, happenings
 
@@ -88,11 +88,11 @@ class Answering:
                     yield happening
         except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
             log_failure(error)
-            self.error = error if isinstance(error, DomainError) else unexpected()
+            self.error = error if isinstance(error, DomainError) else unexpected_error()
             yield Failed(self.error)
 
 
-def stored(services: Container, begun: Begun, model: str, echo: Mapping[str, Any]) -> Answering:
+def stored_answer(services: Container, begun: Begun, model: str, echo: Mapping[str, Any]) -> Answering:
     """The answer of a stored turn."""
     conversation = conversation_id(begun.conversation.id)
     outcome = f"stored; conversation={conversation}; served={begun.served}; full={begun.full}"
@@ -112,7 +112,7 @@ def stored(services: Container, begun: Begun, model: str, echo: Mapping[str, Any
     )
 
 
-async def stateless(
+async def stateless_answer(
     services: Container, prompt: Prompt, model: str, echo: Mapping[str, Any], *, reason: str
 ) -> Answering:
     """An answer that is not stored. Raises what refuses the request."""
@@ -165,7 +165,7 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
             yield event
 
 
-async def after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
+async def events_after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
     """The events after that number."""
     async with aclosing(events):
         async for event in events:

@@ -11,7 +11,7 @@ from fastapi import Body, Request, Response
 from app.bootstrap import Container
 from app.core.context.turn_options import TurnOptions
 from app.http.dependencies import Services, Shutdown, Tenant
-from app.http.openai.answers import DIVERGED, Answering, chat_chunks, stateless, stored, whole_chat
+from app.http.openai.answers import DIVERGED, Answering, chat_chunks, stateless_answer, stored_answer, whole_chat
 from app.http.openai.chat_requests import ChatCompletionRequest
 from app.http.openai.inputs import Attempts, name_of
 from app.http.openai.models import Chosen, chosen_model
@@ -61,7 +61,7 @@ async def _answering(
     prompt = await off_loop(_prompt, body, chosen, size=_size_of(body))
     name = name_of(request.headers, body=body.conversation, metadata=body.metadata, user=body.user)
     if name is None:
-        return await stateless(services, prompt, body.model, {}, reason="unnamed")
+        return await stateless_answer(services, prompt, body.model, {}, reason="unnamed")
     asked = StoredRequest(
         prompt=prompt,
         attempt=attempt,
@@ -71,8 +71,8 @@ async def _answering(
     )
     begun = await services.openai.stored.under_name(tenant, name, asked, only_new=body.conversation is not None)
     if begun is None:
-        return await stateless(services, prompt, body.model, {}, reason=DIVERGED)
-    return stored(services, begun, body.model, {})
+        return await stateless_answer(services, prompt, body.model, {}, reason=DIVERGED)
+    return stored_answer(services, begun, body.model, {})
 
 
 def _size_of(body: ChatCompletionRequest) -> float:

@@ -21,7 +21,7 @@ from app.http.openai.settings import (
     Share,
     Temperature,
     Tokens,
-    chosen,
+    chosen_tools,
     refuse_unsupported,
 )
 from app.usecases.history.drafts import MessageDraft
@@ -192,7 +192,7 @@ class ChatCompletionRequest(Given):
         """How the model is called, and the tools that it may call."""
         named = self.tool_choice
         wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
-        choice, tools = chosen(wanted, [tool.function for tool in self.tools or ()])
+        choice, tools = chosen_tools(wanted, [tool.function for tool in self.tools or ()])
         settings = value_of(
             CallSettings,
             self,

@@ -23,7 +23,7 @@ from app.http.openai.settings import (
     Share,
     Temperature,
     Tokens,
-    chosen,
+    chosen_tools,
     refuse_unsupported,
 )
 
@@ -34,7 +34,7 @@ OWN_EVENTS: Final = "throughline.events"
 """The word in ``include`` with which a client asks for this service's own events in a stream."""
 
 
-def checked(items: list[Any]) -> list[Any]:
+def checked_items(items: list[Any]) -> list[Any]:
     """The same items. Raises ``ValueError`` if one cannot be stored."""
     for item in items:
         if isinstance(item, MessageItem | CallItem | ResultItem):
@@ -50,8 +50,8 @@ def not_empty(text: str) -> str:
 
 
 Id = Annotated[str, Field(min_length=1, max_length=100)]
-Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked)]
-FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked)]
+Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked_items)]
+FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked_items)]
 Text = Annotated[str, AfterValidator(not_empty)]
 Input = Annotated[Annotated[Text, Tag("text")] | Annotated[Items, Tag("list")], Discriminator(form_of)]
 
@@ -202,7 +202,7 @@ class ResponseRequest(Requested):
 
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """How the model is called, and the tools that it may call."""
-        choice, tools = chosen(self.tool_choice, self.tools or ())
+        choice, tools = chosen_tools(self.tool_choice, self.tools or ())
         settings = value_of(
             CallSettings,
             self,
@@ -264,7 +264,7 @@ class CompactedInputRequest(WithHistory):
 class ConversationRequest(Given):
     """A new conversation."""
 
-    items: Annotated[list[InputItem], Field(max_length=MAX_CREATED_ITEMS), AfterValidator(checked)] | None = None
+    items: Annotated[list[InputItem], Field(max_length=MAX_CREATED_ITEMS), AfterValidator(checked_items)] | None = None
     metadata: Metadata | None = None
 
 

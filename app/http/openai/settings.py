@@ -77,7 +77,7 @@ class AnswerSchema(Given):
         )
 
 
-def chosen(
+def chosen_tools(
     choice: Mode | NamedTool | AllowedTools | None, tools: Sequence[ClientFunction]
 ) -> tuple[ToolChoice | None, tuple[ToolSpec, ...]]:
     """The choice (``None`` if the model chooses), and the tools that may be called."""

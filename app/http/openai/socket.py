@@ -35,7 +35,7 @@ from app.http.openai.errors import PREFIX, openai_error, openai_status
 from app.http.openai.inputs import attempt_of, drafts_of
 from app.http.openai.resources import Json
 from app.http.openai.response_requests import ResponseRequest
-from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected
+from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected_error
 from app.http.shutdown import Stopping
 from app.http.strict_json import parse
 from app.off_loop import act_for, off_loop
@@ -207,7 +207,7 @@ async def _answer_requests(socket: WebSocket, services: Container, requests: asy
         except Exception as error:  # noqa: BLE001 - the connection outlives a defect of ours
             log_failure(error)
             memory.forget(previous)
-            await _send(socket, _error_event(unexpected()))
+            await _send(socket, _error_event(unexpected_error()))
         finally:
             if request_scope is not None:
                 request_scope.end()

@@ -20,7 +20,7 @@ from app.http.chat import STOPPING_GRACE
 from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.middleware import log_failure
 from app.http.notifications import Notifier
-from app.http.refusals import unexpected
+from app.http.refusals import unexpected_error
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps
 from app.http.ui.chunks import DONE, HEADERS, Json, sse
@@ -91,7 +91,7 @@ class TurnStream:
         except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
             log_failure(error)
             for chunk in self._problem_chunks(
-                message_chunks, error if isinstance(error, DomainError) else unexpected()
+                message_chunks, error if isinstance(error, DomainError) else unexpected_error()
             ):
                 yield chunk
 

@@ -36,7 +36,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_PLACE, cut, paged
+from app.storage.repositories.cursor import BY_PLACE, cut_page, select_page
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row, record_maker, without
 from app.storage.repositories.speaker_names import SPEAKER_NAME
 from app.storage.repositories.utc_offsets import OWN_TIME
@@ -270,8 +270,8 @@ class AnchorRepository(Repository):
             statement = statement.where(col(AnchorRow.type) == type_)
         if status is not None:
             statement = statement.where(col(AnchorRow.status) == status)
-        found = list(map(_anchor, await self._session.rows(paged(statement, page, _POSITION, BY_PLACE))))
-        return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
+        found = list(map(_anchor, await self._session.rows(select_page(statement, page, _POSITION, BY_PLACE))))
+        return cut_page(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
         """The newest ``limit`` active anchors up to that ``seq`` with an unsettled claim, in order of position."""

@@ -15,7 +15,7 @@ from app.core.model.conversation import Conversation, LiveContext, Quiet
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_TIME_AND_ID, paged
+from app.storage.repositories.cursor import BY_TIME_AND_ID, select_page
 from app.storage.repositories.leases import is_over, now
 from app.storage.repositories.mapping import (
     LAYOUT,
@@ -146,7 +146,9 @@ class ConversationRepository(Repository):
         heads = select(col(ConversationRow.id), _LISTED_AT.label("at"), _LISTED_BYTES).where(_NOT_DELETED)
         if user_id is not None:
             heads = heads.where(col(ConversationRow.user_id) == user_id)
-        listed = await self._session.rows(paged(heads, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID))
+        listed = await self._session.rows(
+            select_page(heads, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID)
+        )
         shown, cursor = cut_to_fit(listed, page, lambda head: (head.at, head.id))
         found = {row.id: row for row in await self._session.rows(_LISTED, ids=[head.id for head in shown])}
         rows = (found[head.id] for head in shown if head.id in found)

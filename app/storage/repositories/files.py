@@ -16,7 +16,7 @@ from app.core.model.files import ConversationFile, ProviderFile
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.copies import CopyRepository
-from app.storage.repositories.cursor import BY_ID, cut, paged
+from app.storage.repositories.cursor import BY_ID, cut_page, select_page
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import IN_USE, ContentRow, FileRow, ProviderFileRow
@@ -49,8 +49,8 @@ class FileRepository(Repository):
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[ConversationFile], str | None]:
         """A page of a conversation's files, in the order in which they were attached, and the next cursor."""
         statement = select(_file).where(col(_file.conversation_id) == conversation_id)
-        rows = await self._session.all(paged(statement, page, (col(_file.id),), BY_ID))
-        return cut([record_from_row(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))
+        rows = await self._session.all(select_page(statement, page, (col(_file.id),), BY_ID))
+        return cut_page([record_from_row(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))
 
     async def sums(self, conversation_id: UUID) -> tuple[int, int, int]:
         """The number of files, their bytes and their tokens."""

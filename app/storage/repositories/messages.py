@@ -46,11 +46,11 @@ from app.off_loop import BYTES_PER_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.contents import ContentRepository
-from app.storage.repositories.cursor import BY_NUMBER, paged
+from app.storage.repositories.cursor import BY_NUMBER, select_page
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row, without
 from app.storage.repositories.message_keys import KEY_HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
-from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, text_bytes
+from app.storage.repositories.sizes import count_fitting, cut_to_fit, shown_bytes, text_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.repositories.utc_offsets import with_offset
 from app.storage.tables import (
@@ -245,7 +245,7 @@ class MessageRepository(Repository):
         """A page of messages by ``seq``: as many as asked for, or fewer if they are large together; one at least."""
         row = MessageRow
         heads = select(_seq, shown_bytes().label("bytes")).where(col(row.conversation_id) == conversation_id)
-        listed = await self._session.rows(paged(heads, page, (_seq,), BY_NUMBER))
+        listed = await self._session.rows(select_page(heads, page, (_seq,), BY_NUMBER))
         shown, cursor = cut_to_fit(listed, page, lambda head: (head.seq,))
         if not shown:
             return [], None
@@ -287,7 +287,7 @@ class MessageRepository(Repository):
         """
         row, here = MessageRow, (col(MessageRow.conversation_id) == conversation_id, after_seq < _seq)
         listed = await self._session.rows(select(_seq, text_bytes()).where(*here).order_by(_seq).limit(limit))
-        count = max(fitting([size for _, size in listed], max_bytes), 1)
+        count = max(count_fitting([size for _, size in listed], max_bytes), 1)
         names = ("seq", "role", "status", "is_command", "content", "parts")
         statement = select(*(col(getattr(row, name)) for name in names), col(row.meta)).where(*here)
         rows = await self._session.rows(statement.order_by(_seq).limit(count))
@@ -310,7 +310,7 @@ class MessageRepository(Repository):
         if max_bytes is not None:
             heads = select(_seq, text_bytes()).where(col(MessageRow.conversation_id) == conversation_id, wanted)
             listed = await self._session.rows(heads.where(_seq.between(from_seq, to_seq)).order_by(_seq.desc()))
-            count = fitting([size for _, size in listed], max_bytes)
+            count = count_fitting([size for _, size in listed], max_bytes)
             from_seq = listed[count - 1][0] if count else to_seq + 1
         return await self._messages(
             _BETWEEN if superseded else _IN_TALK_BETWEEN,
@@ -330,7 +330,7 @@ class MessageRepository(Repository):
         listed = await self._session.rows(heads.order_by(_seq).limit(limit))
         if not listed:
             return []
-        count = max(fitting([size for _, size in listed], max_bytes), 1)
+        count = max(count_fitting([size for _, size in listed], max_bytes), 1)
         return await self.between(conversation_id, from_seq, listed[count - 1][0], superseded=True)
 
     async def in_ranges(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
@@ -721,7 +721,7 @@ class MessageRepository(Repository):
         """
         if not listed:
             return []
-        count = max(fitting([size for _, size in listed], max_bytes), 1)
+        count = max(count_fitting([size for _, size in listed], max_bytes), 1)
         these = _seq == any_(literal([seq for seq, _ in listed[:count]], ARRAY(BigInteger)))
         return await self._messages(_rows_of(conversation_id).where(these).order_by(_seq))
 

@@ -39,7 +39,7 @@ from app.core.text.stemming import guess, language_of, stemmed, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
 from app.storage.repositories.message_keys import KEY_HOLDER, holder_of
-from app.storage.repositories.sizes import READ_BYTES, text_bytes, within
+from app.storage.repositories.sizes import READ_BYTES, fitting_seqs, text_bytes
 from app.storage.repositories.speaker_names import SPEAKER_NAME
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.repositories.utc_offsets import with_offset
@@ -288,7 +288,7 @@ class Narrowing:
         if lines := await self._session.records(_ALL_AT_SEQS_IF_SMALL, of=self._id, seqs=sorted(seqs), most=READ_BYTES):
             return await _sources_of_lines(lines)
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
-        return await self._read_sources(within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
+        return await self._read_sources(fitting_seqs([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
 
     async def _size_of_conversation(self, sampled: int = 1) -> tuple[int, int, int, int, list[str]]:
         found = await self._session.rows(_SIZE, of=self._id, limit=sampled)

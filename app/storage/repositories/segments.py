@@ -35,7 +35,7 @@ from app.core.model.records import Page
 from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentLevel, ServableSegment
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.cursor import BY_NUMBER, cut_page, select_page
 from app.storage.repositories.leases import is_over
 from app.storage.repositories.mapping import columns, record_from_row, record_maker, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
@@ -148,14 +148,14 @@ class SegmentRepository(Repository):
         """Those of these ids that are in use, also with a number after them (``auth``, ``auth_2``)."""
         wanted = any_(literal(list(stems), _TEXTS))
         alike = or_(_id == wanted, func.regexp_replace(_id, _NUMBER_SUFFIX, "") == wanted)
-        return frozenset(await self._session.all(select(_id).where(_of(conversation_id), alike)))
+        return frozenset(await self._session.all(select(_id).where(_of_conversation(conversation_id), alike)))
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Segment], str | None]:
         """A page of the current version's segments, by ``from_seq``, with levels."""
-        statement = select(SegmentRow).where(_of(conversation_id), _CURRENT)
-        found = await self._with_all_levels(paged(statement, page, (_from,), BY_NUMBER))
+        statement = select(SegmentRow).where(_of_conversation(conversation_id), _CURRENT)
+        found = await self._with_all_levels(select_page(statement, page, (_from,), BY_NUMBER))
         in_order = found if page.order == "asc" else found[::-1]
-        return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
+        return cut_page(in_order, page.limit, lambda segment: (segment.from_seq,))
 
     async def newest(self, conversation_id: UUID, *, limit: int, whole: bool = False) -> list[ServableSegment]:
         """The newest current segments, by ``from_seq``, with what a layout serves or as a ``whole``; one query."""
@@ -180,14 +180,18 @@ class SegmentRepository(Repository):
         """Every segment ever made that contains any of these messages, with levels."""
         if not seqs:
             return []
-        near = select(SegmentRow).where(_of(conversation_id), _from <= max(seqs), _to >= min(seqs))
+        near = select(SegmentRow).where(_of_conversation(conversation_id), _from <= max(seqs), _to >= min(seqs))
         ordered = sorted(seqs)
         return [segment for segment in await self._with_all_levels(near) if _contains_any(segment, ordered)]
 
     async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
         """The segments with these ids, current or not, with levels, by ``from_seq``."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
-        return await self._with_all_levels(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
+        return (
+            await self._with_all_levels(select(SegmentRow).where(_of_conversation(conversation_id), these))
+            if segment_ids
+            else []
+        )
 
     async def described_by_model(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
         """Those of these segments with a level written by a model, current or not, with levels, by ``from_seq``."""
@@ -196,7 +200,7 @@ class SegmentRepository(Repository):
             col(level.conversation_id) == conversation_id, col(level.made_by) != EXTRACTIVE
         )
         these = _id == any_(literal(list(segment_ids), _TEXTS))
-        picked = select(SegmentRow).where(_of(conversation_id), these, _id.in_(described))
+        picked = select(SegmentRow).where(_of_conversation(conversation_id), these, _id.in_(described))
         return await self._with_all_levels(picked) if segment_ids else []
 
     async def put_levels(self, conversation_id: UUID, segment_id: str, levels: Sequence[SegmentLevel]) -> None:
@@ -252,7 +256,7 @@ class SegmentRepository(Repository):
         counts = _id == any_(literal(sorted({*ids}), _TEXTS))
         await self._session.execute(
             update(SegmentRow)
-            .where(_of(conversation_id), col(SegmentRow.is_current) != counts)
+            .where(_of_conversation(conversation_id), col(SegmentRow.is_current) != counts)
             .values(is_current=~col(SegmentRow.is_current))
         )
 
@@ -260,7 +264,9 @@ class SegmentRepository(Repository):
         """Make these segments current in addition to the others."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
         await self._session.execute(
-            update(SegmentRow).where(_of(conversation_id), these, ~col(SegmentRow.is_current)).values(is_current=True)
+            update(SegmentRow)
+            .where(_of_conversation(conversation_id), these, ~col(SegmentRow.is_current))
+            .values(is_current=True)
         )
 
     async def wanting_detail(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID, str]]:
@@ -271,13 +277,13 @@ class SegmentRepository(Repository):
         row, after = SegmentRow, col(SegmentRow.detail_after)
         statement = select(col(row.tenant_id), col(row.conversation_id), _id)
         if conversation_id is not None:
-            statement = statement.where(_of(conversation_id))
+            statement = statement.where(_of_conversation(conversation_id))
         due = statement.where(_WANTING, is_over(after))
         lines = await self._session.rows(due.order_by(after.nulls_first(), col(row.created_at), _from).limit(limit))
         return [(line.tenant_id, line.conversation_id, line.id) for line in lines]
 
     async def _update_segment(self, conversation_id: UUID, segment_id: str, values: dict[str, Any]) -> None:
-        here = (_of(conversation_id), _id == segment_id)
+        here = (_of_conversation(conversation_id), _id == segment_id)
         await self._session.execute(update(SegmentRow).where(*here).values(**values))
 
     async def _with_all_levels(self, picked: Any) -> list[Segment]:
@@ -322,7 +328,7 @@ def _ids_of_chain(conversation_id: UUID, version: int) -> Any:
     return select(func.unnest(chain.union_all(before).c.segment_ids))
 
 
-def _of(conversation_id: UUID) -> Any:
+def _of_conversation(conversation_id: UUID) -> Any:
     return col(SegmentRow.conversation_id) == conversation_id
 
 

@@ -10,7 +10,7 @@ from sqlmodel import col
 
 from app.core.model.records import Page
 from app.core.text.budget import each_fitting, first_fitting
-from app.storage.repositories.cursor import cut
+from app.storage.repositories.cursor import cut_page
 from app.storage.tables import ContentRow, MessageRow
 
 PAGE_BYTES: Final = 8_000_000
@@ -20,17 +20,17 @@ READ_BYTES: Final = 16_000_000
 _BASE64_GROWTH: Final = 4 / 3
 
 
-def fitting(sizes: Sequence[int], limit: int) -> int:
+def count_fitting(sizes: Sequence[int], limit: int) -> int:
     """How many of the first sizes fit together into the limit."""
     return len(first_fitting(sizes, limit, int))
 
 
 def cut_to_fit(heads: Sequence[Any], page: Page, key: Callable[[Any], tuple[Any, ...]]) -> tuple[list[Any], str | None]:
-    """Like ``cut``, but with at most ``PAGE_BYTES``, and at least one row. Each head has its ``bytes``."""
-    return cut(heads, max(fitting([head.bytes for head in heads[: page.limit]], PAGE_BYTES), 1), key)
+    """Like ``cut_page``, but with at most ``PAGE_BYTES``, and at least one row. Each head has its ``bytes``."""
+    return cut_page(heads, max(count_fitting([head.bytes for head in heads[: page.limit]], PAGE_BYTES), 1), key)
 
 
-def within(sizes: Sequence[tuple[int, int]], limit: int) -> list[int]:
+def fitting_seqs(sizes: Sequence[tuple[int, int]], limit: int) -> list[int]:
     """The first numbers of the pairs whose sizes fit together; a pair that does not fit is skipped."""
     return [seq for seq, _ in each_fitting(sizes, limit, lambda pair: pair[1])]
 

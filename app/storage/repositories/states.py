@@ -35,7 +35,7 @@ from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_NUMBER, paged
+from app.storage.repositories.cursor import BY_NUMBER, select_page
 from app.storage.repositories.mapping import (
     LAYOUT,
     as_dict,
@@ -116,7 +116,7 @@ class StateRepository(Repository):
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
         """A page of versions; fewer than asked for if they are large."""
         of_this = and_(col(StateVersionRow.conversation_id) == conversation_id, _IS_KEPT)
-        heads = paged(select(_number, _BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
+        heads = select_page(select(_number, _BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
         shown, cursor = cut_to_fit(await self._session.rows(heads), page, lambda head: (head.version,))
         these = _number == any_(literal([head.version for head in shown], ARRAY(BigInteger)))
         order = _number.asc() if page.order == "asc" else _number.desc()
