@@ -128,7 +128,7 @@ class Container:
         shell = _shell_of(settings, parts, owner, [tool.spec for tool in further])
         unlimited = anonymous_allowed(settings)
         spending = SpendGuard(settings.tenant_calls_per_hour, Limits() if unlimited else settings.tenant_limits)
-        aside = max(settings.worker_concurrency // 2, 1)
+        background_slots = max(settings.worker_concurrency // 2, 1)
         meter, secret = ProcessMeter(), _secret(settings.sealing_key)
         self.settings, self.parts = settings, parts
         self.outbox, self.work_records = shell.outbox, shell.work_records
@@ -158,9 +158,9 @@ class Container:
 
         self.compaction = CompactionService(shell, spending)
         self.manual = ManualCompaction(shell, self.compaction, spending)
-        self.detailing = DetailService(shell, spending, slots=aside)
+        self.detailing = DetailService(shell, spending, slots=background_slots)
         self.embedding = EmbeddingService(shell, spending)
-        self.verification = VerificationService(shell, spending, slots=aside, model=settings.verifier_model)
+        self.verification = VerificationService(shell, spending, slots=background_slots, model=settings.verifier_model)
         self.examination = ExaminationService(shell)
 
         serving = FileServing(shell, self.file_copies)

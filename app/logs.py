@@ -69,7 +69,7 @@ class RedactingFormatter(logging.Formatter):
         return redact(super().format(record))
 
 
-class OnceInAWhile(logging.Filter):
+class RepeatedLineFilter(logging.Filter):
     """Thins out lines that a library logs again and again: the first is written, then one per ``seconds`` with a count.
 
     Lines are the same if their text is, before values are put into it. Only the first shows its traceback.

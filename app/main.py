@@ -15,7 +15,7 @@ from uvicorn.config import LOGGING_CONFIG
 
 from app.bootstrap import Container, build_container
 from app.http.application import build_app
-from app.http.connections import HEAD_BYTES, ConnectionLimits, affordable, connection_class, socket_class
+from app.http.connections import HEAD_BYTES, ConnectionLimits, affordable_connections, connection_class, socket_class
 from app.http.lifespan import living
 from app.logs import configure_logs
 from app.process_settings import settings_of_process
@@ -85,7 +85,7 @@ def limits_of(settings: Settings) -> ConnectionLimits:
     return ConnectionLimits(
         head_seconds=settings.head_seconds,
         unread_seconds=settings.unread_seconds,
-        most=affordable(settings.max_connections),
+        most=affordable_connections(settings.max_connections),
     )
 
 

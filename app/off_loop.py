@@ -21,13 +21,13 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 Given = TypeVarTuple("Given")
 
-ON_LOOP: Final = 2_000
+MOST_BYTES_ON_LOOP: Final = 2_000
 """The most bytes of text that are processed on the loop: the slowest pattern takes 9 µs per byte (``python -m
 bench.loop``).
 """
-AN_ITEM: Final = 200
+BYTES_PER_ITEM: Final = 200
 """How many bytes an object counts for in addition to its text."""
-A_POLICY: Final = 500
+BYTES_PER_POLICY: Final = 500
 """How many bytes resolving a conversation's policy counts for: about a millisecond."""
 SLICE: Final = 50
 """How many rows or objects are made without a pause; each takes 20 to 100 µs."""
@@ -35,7 +35,7 @@ SLICE_SECONDS: Final = 0.005
 """The most CPU seconds of a slice, since single items may be large, such as messages with hundreds of parts."""
 THREADS: Final = min(32, (os.cpu_count() or 1) + 4)
 """The threads of the loop's default executor."""
-A_TENANT: Final = max(THREADS // 2, 1)
+THREADS_PER_TENANT: Final = max(THREADS // 2, 1)
 """The most of these threads that one tenant may use, so that some are left for others."""
 
 
@@ -45,12 +45,12 @@ class WorkShares:
     One tenant has ``most`` places.
     """
 
-    def __init__(self, most: int = A_TENANT) -> None:
+    def __init__(self, most: int = THREADS_PER_TENANT) -> None:
         self._most = most
         self._shares: dict[UUID, tuple[asyncio.Semaphore, list[None]]] = {}
 
     @contextlib.asynccontextmanager
-    async def held(self, tenant_id: UUID) -> AsyncIterator[None]:
+    async def hold(self, tenant_id: UUID) -> AsyncIterator[None]:
         """Hold one of the tenant's places within the block."""
         free, holders = self._shares.setdefault(tenant_id, (asyncio.Semaphore(self._most), []))
         holders.append(None)
@@ -71,7 +71,7 @@ def act_for(shares: WorkShares, tenant_id: UUID) -> None:
     _acting.set((shares, tenant_id))
 
 
-def act_for_nobody() -> None:
+def act_for_no_tenant() -> None:
     """From now on, count the work that this task sends off the loop for no tenant."""
     _acting.set(None)
 
@@ -82,15 +82,16 @@ async def off_loop(work: Callable[[*Given], Result], *given: *Given, size: float
     Args:
         work: The function. Its time has to be bounded, since a thread cannot be ended.
         given: Its arguments.
-        size: Bytes of the texts that it reads, plus ``AN_ITEM`` for each object; if left out, the work counts as large.
+        size: Bytes of the texts that it reads, plus ``BYTES_PER_ITEM`` for each object; if left out, the work counts as
+            large.
     """
-    if size <= ON_LOOP:
+    if size <= MOST_BYTES_ON_LOOP:
         return work(*given)
     acting = _acting.get()
     if acting is None:
         return await asyncio.to_thread(work, *given)
     shares, tenant_id = acting
-    async with shares.held(tenant_id):
+    async with shares.hold(tenant_id):
         return await asyncio.to_thread(work, *given)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from app.devserver.configured import overlooked, read_settings
+from app.devserver.configured import read_settings, suspicious_variables
 from app.devserver.errors import CannotStartError
 from app.logs import configure_logs
 from app.settings import Settings
@@ -29,6 +29,6 @@ def settings_of_process() -> Settings:
         raise SystemExit(_EXIT_CANNOT_START) from None
     configure_logs(settings)
     if _STARTED_BY_RUN not in os.environ:
-        for line in overlooked():
+        for line in suspicious_variables():
             _log.warning("start.setting_not_read", detail=line)
     return settings

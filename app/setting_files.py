@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, DotEnvSettingsSource, EnvSettingsSou
 
 PREFIX: Final = "THROUGHLINE_"
 """The prefix of the service's variables."""
-ELSEWHERE: Final = frozenset({"THROUGHLINE_API_KEY", "THROUGHLINE_TESTCONTAINERS"})
+OTHER_VARIABLES: Final = frozenset({"THROUGHLINE_API_KEY", "THROUGHLINE_TESTCONTAINERS"})
 """Variables with the prefix that are not settings: they belong to the command line and to the tests."""
 NOT_UTF8: Final = "{file} is not in UTF-8: save it anew as UTF-8."
 
@@ -35,7 +35,7 @@ class StrictYaml(YamlConfigSettingsSource):
     def __init__(self, settings_cls: type[BaseSettings]) -> None:
         # The base class reads the file in its constructor.
         self._known = _field_of_each_yaml_name(settings_cls)
-        _refuse_what_is_no_file(str(settings_cls.model_config.get("yaml_file")))
+        _refuse_unreadable_file(str(settings_cls.model_config.get("yaml_file")))
         super().__init__(settings_cls)
 
     def _read_file(self, file_path: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class StrictYaml(YamlConfigSettingsSource):
             raise SettingFileError(f"{file_path} must hold lines of the form `name: value`.")
         if twice:
             raise SettingFileError(f"{file_path}: {', '.join(twice)} is given twice. Remove one.")
-        _complain_of([str(name) for name in found if name not in self._known], self._known, str(file_path))
+        _refuse_unknown([str(name) for name in found if name not in self._known], self._known, str(file_path))
         return {self._known[name]: value for name, value in found.items()}
 
 
@@ -75,7 +75,7 @@ class StrictDotenv(DotEnvSettingsSource):
     def __call__(self) -> dict[str, Any]:
         """The values, read as the base class reads them."""
         if self.env_file:
-            _refuse_what_is_no_file(str(self.env_file))
+            _refuse_unreadable_file(str(self.env_file))
         variables = _variable_of_each_field(self.settings_cls).values()
         if bare := sorted({name.upper() for name, value in self.env_vars.items() if value is None} & {*variables}):
             lines = ", ".join(f"{name}=…" for name in bare)
@@ -84,7 +84,7 @@ class StrictDotenv(DotEnvSettingsSource):
             )
         known = [name for name in variables if name.startswith(self.env_prefix)]
         ours = [name.upper() for name in self.env_vars if name.upper().startswith(self.env_prefix)]
-        _complain_of([name for name in ours if name not in {*known, *ELSEWHERE}], known, str(self.env_file))
+        _refuse_unknown([name for name in ours if name not in {*known, *OTHER_VARIABLES}], known, str(self.env_file))
         return super().__call__()
 
 
@@ -96,7 +96,7 @@ def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, st
     """
     known = list(_variable_of_each_field(settings).values())
     prefix = settings.model_config.get("env_prefix", "")
-    ours = [name for name in environment if name.startswith(prefix) and name not in {*known, *ELSEWHERE}]
+    ours = [name for name in environment if name.startswith(prefix) and name not in {*known, *OTHER_VARIABLES}]
     hints = {name: _hint_at_similar(name, known) for name in ours}
     return [f"{name} is no setting and is not read{hint}." for name, hint in hints.items() if hint]
 
@@ -144,16 +144,16 @@ def _field_of_each_yaml_name(settings: type[BaseSettings]) -> dict[str, str]:
     return names
 
 
-def _complain_of(unknown: list[str], known: Collection[str], file: str) -> None:
+def _refuse_unknown(unknown: list[str], known: Collection[str], file: str) -> None:
     if unknown:
-        said = "; ".join(f"{name} is no setting{_hint_at_similar(name, known)}" for name in unknown)
-        raise SettingFileError(f"{file}: {said}. Correct or remove it.")
+        problems = "; ".join(f"{name} is no setting{_hint_at_similar(name, known)}" for name in unknown)
+        raise SettingFileError(f"{file}: {problems}. Correct or remove it.")
 
 
 def _hint_at_similar(name: str, known: Iterable[str]) -> str:
     # The common prefix of the variables must not make them resemble each other.
-    by_own_part = {_own_part(one): one for one in known}
-    near = _nearest_name(_own_part(name), by_own_part, 0.7)
+    by_own_part = {_without_prefix(one): one for one in known}
+    near = _nearest_name(_without_prefix(name), by_own_part, 0.7)
     return f" (is {by_own_part[near]} meant?)" if near else ""
 
 
@@ -161,11 +161,11 @@ def _nearest_name(name: str, known: Iterable[str], cutoff: float) -> str | None:
     return next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)
 
 
-def _own_part(name: str) -> str:
+def _without_prefix(name: str) -> str:
     return name.removeprefix(PREFIX)
 
 
-def _refuse_what_is_no_file(name: str) -> None:
+def _refuse_unreadable_file(name: str) -> None:
     # The library silently ignores a path that it cannot read as a file.
     path = Path(name)
     if path.is_dir():

@@ -25,7 +25,7 @@ from app.core.model.conversation import Message
 from bench import growth
 from bench.adaptive_play import Play, Played, Recorded, Rhythm, numbered
 from bench.measurements import write
-from bench.recall_talks import said, talks, with_long_answers
+from bench.recall_talks import replay_of, talks, with_long_answers
 from bench.report import print_table, write_json
 from bench.survival import DATA
 
@@ -91,13 +91,13 @@ def rows_of(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 
 def _row(some: Sequence[Cell]) -> tuple[str, ...]:
-    def beside(what: str, form: str) -> str:
+    def side_by_side(what: str, form: str) -> str:
         return " / ".join(format(cell.means[what], form) for cell in some)
 
     ratios = " / ".join(f"{cell.cost_ratio:.3f} ± {cell.cost_margin:.3f}" for cell in some if cell.policy != "fixed")
     first = some[0]
     named = (first.kind, first.answered, f"{first.seconds:g} s")
-    return (*named, *(beside(what, form) for what, form in _SHOWN.items()), ratios)
+    return (*named, *(side_by_side(what, form) for what, form in _SHOWN.items()), ratios)
 
 
 def recorded() -> list[Recorded]:
@@ -105,9 +105,9 @@ def recorded() -> list[Recorded]:
     people = talks(DATA)
     if not people:
         return [_recorded("generated", "chat", SYSTEM, growth.talk(800))]
-    found = [_recorded(talk.id, "chat", SYSTEM, said(talk.messages).messages) for talk in people]
+    found = [_recorded(talk.id, "chat", SYSTEM, replay_of(talk.messages).messages) for talk in people]
     long = (with_long_answers(talk) for talk in people)
-    found += [_recorded(talk.id, "long answers", SYSTEM, said(talk.messages).messages) for talk in long]
+    found += [_recorded(talk.id, "long answers", SYSTEM, replay_of(talk.messages).messages) for talk in long]
     return [*found, *_desks()]
 
 
@@ -122,9 +122,9 @@ def _desks() -> Iterator[Recorded]:
             for message in run
             if message["role"] != "system"
         ]
-        system = said([one for one in runs[first] if one["role"] == "system"]).messages
+        system = replay_of([one for one in runs[first] if one["role"] == "system"]).messages
         tokens = sum(one.token_count for one in system)
-        yield _recorded(f"desk {first // RUNS}", "agent", tokens, said(lines).messages)
+        yield _recorded(f"desk {first // RUNS}", "agent", tokens, replay_of(lines).messages)
 
 
 def _apart(message: Mapping[str, Any], run: int) -> dict[str, Any]:
@@ -206,8 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         kinds = ", ".join(
             f"{sum(talk.kind == kind for talk in found)} of {kind}" for kind in dict.fromkeys(one.kind for one in found)
         )
-        said_of = f"{len(found)} talks ({kinds}), {len(asked.seeds)} seeds each; in each cell fixed / wide / adaptive."
-        write("adaptive", f"{said_of}\n\n{table}", PAGE)
+        scope = f"{len(found)} talks ({kinds}), {len(asked.seeds)} seeds each; in each cell fixed / wide / adaptive."
+        write("adaptive", f"{scope}\n\n{table}", PAGE)
 
 
 if __name__ == "__main__":

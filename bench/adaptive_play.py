@@ -114,7 +114,7 @@ class Play:
     budgets: Budgets
     seed: int
     now: datetime = _BEGIN
-    said: list[Outline] = field(default_factory=list)
+    messages: list[Outline] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     boundary: int = 0
     anchors: int = 0
@@ -144,7 +144,7 @@ class Play:
                 self.now += timedelta(seconds=_drawn(gaps, self.rhythm.gap))
                 self.played.turns += 1
             asked = self._asked() if message.role == "assistant" else (0, 0)
-            self._say(message, *asked)
+            self._add_message(message, *asked)
             following = self.talk.messages[number + 1 : number + 2]
             if message.role == "assistant" and not message.calls:
                 self.pace = pace_of(self.steps, self.took[-COMPACTIONS:])
@@ -152,8 +152,8 @@ class Play:
                 self._begin(frozenset({"stored"}))
         return self.played
 
-    def _say(self, message: Outline, asked: int, cached: int) -> None:
-        self.said.append(message)
+    def _add_message(self, message: Outline, asked: int, cached: int) -> None:
+        self.messages.append(message)
         step = Step(
             role=message.role, tokens=message.token_count, at=self.now, input_tokens=asked, cached_tokens=cached
         )
@@ -162,7 +162,7 @@ class Play:
     def _asked(self) -> tuple[int, int]:
         """Make a request for the next reply: its tokens, and how many of them came from the cache."""
         self._finish()
-        self._make_room()
+        self._compact_before_call()
         size, played = self._breakdown().total, self.played
         cached = self._cached(size)
         played.requests += 1
@@ -184,7 +184,7 @@ class Play:
         self.played.lost += before - self.talk.system_tokens
         return self.talk.system_tokens
 
-    def _make_room(self) -> None:
+    def _compact_before_call(self) -> None:
         """Do what a turn does before it asks the model: wait for a running compaction, or make one."""
         policy, budgets = self._in_force()
         trigger = self._due(policy, budgets, frozenset({"before_call"}))
@@ -206,7 +206,7 @@ class Play:
             self._claim(trigger, policy, budgets)
 
     def _claim(self, trigger: Trigger, policy: CompactionPolicy, budgets: Budgets) -> None:
-        outline, before = tuple(self.said[self.boundary :]), self._breakdown()
+        outline, before = tuple(self.messages[self.boundary :]), self._breakdown()
         planned = plan_compaction(
             Tail(outline=outline),
             breakdown=before,
@@ -216,7 +216,7 @@ class Play:
             chunk_tokens=CHUNK,
         )
         if isinstance(planned, NothingToFold):
-            self.quiet = quiet_after(policy, budgets, seen_seq=len(self.said), predicted_tokens=before.total)
+            self.quiet = quiet_after(policy, budgets, seen_seq=len(self.messages), predicted_tokens=before.total)
             return
         folded = sum(item.token_count for item in outline[: planned.goal_seq - self.boundary])
         calls = math.ceil(folded / CHUNK)
@@ -232,12 +232,12 @@ class Play:
         if running is None or running.ends > self.now:
             return
         policy, budgets = self._in_force()
-        found = sum(item.anchor_tokens for item in self.said[self.boundary : running.through])
+        found = sum(item.anchor_tokens for item in self.messages[self.boundary : running.through])
         self.anchors = min(self.anchors + found, budgets.anchor_tokens or 0)
         self.boundary, self.state, self.running = running.through, budgets.state_tokens, None
-        beside = self.state + self.anchors
-        most = math.floor(self.digest_part / (1 - self.digest_part) * beside)
-        self.digests = min(most, budgets.digest_room(beside=beside))
+        state_and_anchors = self.state + self.anchors
+        most = math.floor(self.digest_part / (1 - self.digest_part) * state_and_anchors)
+        self.digests = min(most, budgets.digest_room(beside=state_and_anchors))
         self.version += 1
         self.took.append(running.seconds)
         self.played.compactions += 1
@@ -255,8 +255,8 @@ class Play:
             budgets,
             moments=moments,
             tokens=self._breakdown().total,
-            messages=len(self.said) - self.boundary,
-            last_seq=len(self.said),
+            messages=len(self.messages) - self.boundary,
+            last_seq=len(self.messages),
             quiet=self.quiet,
             now=self.now,
         )
@@ -267,7 +267,7 @@ class Play:
             state=self.state,
             anchors=self.anchors,
             digests=self.digests,
-            tail=sum(item.token_count for item in self.said[self.boundary :]),
+            tail=sum(item.token_count for item in self.messages[self.boundary :]),
         )
 
 

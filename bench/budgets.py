@@ -38,7 +38,7 @@ from app.core.text.words import GENERIC_STEMS, stems
 from bench.fidelity_made import FOLDER
 from bench.measurements import write
 from bench.recall_baselines import Baselines
-from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, room_of, said, talks
+from bench.recall_talks import Talk, TalkQuestion, budget_of, context, corpus_in, material_of, replay_of, talks
 from bench.replay import Replay, segments_of
 from bench.report import write_json
 from bench.survival import DATA
@@ -64,12 +64,12 @@ class Row:
     tokens: int
 
 
-class Told:
+class FoldedTalk:
     """A talk as the service handles it: folded as a whole, with its segments laid out."""
 
     def __init__(self, talk: Talk, preset: str) -> None:
         self.talk = talk
-        replay = said(talk.messages, fold=True, preset=preset)
+        replay = replay_of(talk.messages, fold=True, preset=preset)
         self.segments = segments_of(replay)
         self._messages = replay.messages
         self._material = laid_out(replay, self.segments)
@@ -79,17 +79,17 @@ class Told:
     def rows(self, every: int) -> Iterator[Row]:
         """The rows of every n-th question at every size."""
         for share in SHARES:
-            room = room_of(self.talk, share)
-            plain = {name: self._served(name, "", room) for name in (NOW, BEFORE)}
-            chosen = sorted(self._newest("", room))
+            budget = budget_of(self.talk, share)
+            plain = {name: self._served(name, "", budget) for name in (NOW, BEFORE)}
+            chosen = sorted(self._newest("", budget))
             newest = "\n".join(self.talk.texts[seq - 1] for seq in chosen)
             for asked in self.talk.questions[::every]:
-                yield self._row(NEWEST, asked, share, (newest, room), asks=False)
+                yield self._row(NEWEST, asked, share, (newest, budget), asks=False)
                 for name in (NOW, BEFORE):
                     yield self._row(name, asked, share, plain[name], asks=False)
-                    yield self._row(name, asked, share, self._served(name, asked.text, room), asks=True)
+                    yield self._row(name, asked, share, self._served(name, asked.text, budget), asks=True)
 
-    def _served(self, name: str, question: str, room: int) -> tuple[str, int]:
+    def _served(self, name: str, question: str, budget: int) -> tuple[str, int]:
         """The served text and its tokens, without the system prompt."""
         material = self._material
         if question:
@@ -97,28 +97,28 @@ class Told:
         if name == NOW:
             detail = Detail(segments=tuple(self.segments), total=len(self.segments))
             material = replace(material, detail=detail)
-            ranges = ranges_to_read(material, room)
+            ranges = ranges_to_read(material, budget)
             read = (one for low, high in ranges for one in self._messages[low - 1 : high])
             material = replace(material, detail=replace(detail, originals=tuple(read)))
         try:
-            found = context(material, self._corpus, question, room)
+            found = context(material, self._corpus, question, budget)
         except BudgetTooSmallError:
             return "", 0
         spent = found.gauge.breakdown.total - found.gauge.breakdown.system
-        if spent > room:
-            raise AssertionError(f"{spent} tokens in a budget of {room}")
+        if spent > budget:
+            raise AssertionError(f"{spent} tokens in a budget of {budget}")
         return "\n".join(message.content for message in found.messages[1:]), spent
 
-    def _row(self, name: str, asked: Asked, share: float, served: tuple[str, int], *, asks: bool) -> Row:
-        told, tokens = served
+    def _row(self, name: str, asked: TalkQuestion, share: float, served: tuple[str, int], *, asks: bool) -> Row:
+        served_text, tokens = served
         wanted = frozenset(stems(asked.answer))
         return Row(
             talk=self.talk.id,
             name=name,
             asks=asks,
             share=share,
-            evidence=all(self.talk.texts[seq - 1] in told for seq in asked.evidence),
-            words=len(wanted & frozenset(stems(told))) / len(wanted) if wanted else None,
+            evidence=all(self.talk.texts[seq - 1] in served_text for seq in asked.evidence),
+            words=len(wanted & frozenset(stems(served_text))) / len(wanted) if wanted else None,
             tokens=tokens,
         )
 
@@ -143,8 +143,10 @@ def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> ContextInpu
     if layout is None:
         raise ValueError(f"nothing was folded: {replay.refused}")
     source = DigestSource(segments=segments, total=len(segments), levels=replay.policy.levels)
-    room = replay.budgets.digest_room(beside=layout.tokens)
-    served = with_digests(layout, source, max_tokens=room, room_to_keep=None, served_as=replay.policy.served_as)
+    digest_budget = replay.budgets.digest_room(beside=layout.tokens)
+    served = with_digests(
+        layout, source, max_tokens=digest_budget, room_to_keep=None, served_as=replay.policy.served_as
+    )
     return replace(
         material,
         conversation=replace(material.conversation, layout=served),
@@ -199,9 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path in asked.data:
         rows = by_kind["budgets-made" if path.parent == FOLDER else "budgets-locomo"]
         for talk in talks(path):
-            told = Told(talk, asked.preset)
-            rows.extend(told.rows(asked.every))
-            levels.extend(told.levels())
+            folded = FoldedTalk(talk, asked.preset)
+            rows.extend(folded.rows(asked.every))
+            levels.extend(folded.levels())
             print(f"{talk.id}: {len(talk.questions[:: asked.every])} questions", file=sys.stderr)
     texts = {name: table(rows) for name, rows in by_kind.items() if rows} | {"budgets-levels": level_table(levels)}
     for name, text in texts.items():

@@ -39,7 +39,7 @@ from app.core.model.caches import (
 )
 from app.core.model.model_io import CachePrices, CacheTerms
 from app.providers import gemini
-from app.providers.cache_prices import READ_ON, terms_of
+from app.providers.cache_prices import PRICES_READ_ON, terms_of
 from bench.measurements import write
 from bench.report import print_table, table, write_json
 
@@ -135,8 +135,8 @@ def rhythms() -> Iterator[tuple[str, list[datetime]]]:
     """The name of each talk, with the times of its user's messages."""
     for path in sorted(TALKS.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            said = json.loads(line)["messages"]
-            asked = [message["created_at"] for message in said if message["role"] == "user"]
+            messages = json.loads(line)["messages"]
+            asked = [message["created_at"] for message in messages if message["role"] == "user"]
             yield path.stem, sorted(datetime.fromisoformat(at).astimezone(UTC) for at in asked)
 
 
@@ -169,7 +169,7 @@ def played(tokens: int, ttl: timedelta, provider: Provider) -> list[Played]:
 
 def break_even(tokens: int) -> tuple[Sequence[str], list[Sequence[str]]]:
     """How many requests within its life make a cache pay, by model, life and rate of implicit hits."""
-    headers = ["model", *(f"{_told(life)}, h = {rate:g}" for life in LIVES for rate in HIT_RATES)]
+    headers = ["model", *(f"{_duration(life)}, h = {rate:g}" for life in LIVES for rate in HIT_RATES)]
     rows: list[Sequence[str]] = []
     for model in MODELS:
         prices = _known(_terms(model), tokens)
@@ -191,29 +191,32 @@ def shown(rows: Sequence[Played]) -> tuple[Sequence[str], list[Sequence[str]]]:
 
 def summary(rows: Sequence[Played]) -> str:
     """A sentence with the worst and the best result of each mode."""
-    said = []
+    sentences = []
     for mode in MODES:
         ratios = [row.of_off for row in rows if row.mode == mode]
-        said.append(f"`{mode}` costs {min(ratios):.2f} to {max(ratios):.2f} times what `off` costs")
-    return "; ".join(said) + "."
+        sentences.append(f"`{mode}` costs {min(ratios):.2f} to {max(ratios):.2f} times what `off` costs")
+    return "; ".join(sentences) + "."
 
 
 @cache
 def _terms(model: str) -> CacheTerms:
     """The prices of a model on the day on which the project's own were read; each is looked up once."""
-    terms, day = terms_of(gemini.make_model(model, gemini.make_provider("none", None))), date.fromisoformat(READ_ON)
+    terms, day = (
+        terms_of(gemini.make_model(model, gemini.make_provider("none", None))),
+        date.fromisoformat(PRICES_READ_ON),
+    )
     prices = cache(lambda tokens: terms.prices(tokens, day))
     return replace(terms, prices=lambda tokens, _: prices(tokens))
 
 
 def _known(terms: CacheTerms, tokens: int) -> CachePrices:
-    prices = terms.prices(tokens, date.fromisoformat(READ_ON))
+    prices = terms.prices(tokens, date.fromisoformat(PRICES_READ_ON))
     if prices is None:
         raise SystemExit("a price of this model is unknown")
     return prices
 
 
-def _told(life: timedelta) -> str:
+def _duration(life: timedelta) -> str:
     hours = life / timedelta(hours=1)
     return f"{hours:g} h" if hours >= 1 else f"{hours * 60:g} min"
 
@@ -238,7 +241,7 @@ def main() -> None:
     if asked.write:
         how = f"{asked.tokens:,} tokens kept for {asked.ttl:g} min"
         how += f"; by itself the provider caches {asked.hits:g} of them for {asked.holds:g} min."
-        write("break-even", f"Prices of {READ_ON}, {asked.tokens:,} tokens.\n\n{table(*even)}", PAGE)
+        write("break-even", f"Prices of {PRICES_READ_ON}, {asked.tokens:,} tokens.\n\n{table(*even)}", PAGE)
         write("rhythms", f"{how}\n\n{table(*rhythm)}\n\n{summary(rows)}", PAGE)
 
 

@@ -41,7 +41,9 @@ from bench.replay import EVERYTHING, Replay
 Fold = Callable[[Replay, FoldRequest], int]
 
 NAME: Final = "throughline-offline"
-ROOM: Final = 900  # tokens for state and anchors if the kit gives no budget: what a window of 4 000 gives them
+DEFAULT_BUDGET: Final = (
+    900  # tokens for state and anchors if the kit gives no budget: what a window of 4 000 gives them
+)
 ANCHORS: Final = 0.15  # share of the room, as ``anchor_share``; none if the state has no room for a line's marks
 OWN: Final = 0.75  # share of the state's cap; the rest is for exact values that code brings back
 WITHOUT_QUOTES: Final = QUOTES_SHARE * LEAST_QUOTE_TOKENS - 1  # the largest cap of a state that code adds no quotes to
@@ -82,15 +84,15 @@ class Offline:
         """Fold everything, within this many characters if the kit gives a budget."""
         before = self._continued(self._talk, round_num) if self._talk else self._begun(turns, budget_chars)
         if budget_chars is None:
-            self._talk = self._folded(before, ROOM)
+            self._talk = self._folded(before, DEFAULT_BUDGET)
         else:
             self._talk = self._within(before, budget_chars)
         return CompactedContext(text=self._talk.served(), compactor_name=self.name, round_num=round_num)
 
     def _begun(self, turns: Sequence[Turn], budget_chars: int | None) -> Replay:
-        room = ROOM if budget_chars is None else int(budget_chars / CHARACTERS)
+        budget = DEFAULT_BUDGET if budget_chars is None else int(budget_chars / CHARACTERS)
         talk = Replay.in_window(1_000_000)
-        talk.budgets = replace(talk.budgets, pin_tokens=int(PINS * room))
+        talk.budgets = replace(talk.budgets, pin_tokens=int(PINS * budget))
         spoken = turns[1:] if turns and turns[0].role == "system" else turns
         for turn in spoken:
             talk.say(turn.role, turn.text)
@@ -104,12 +106,12 @@ class Offline:
 
     def _within(self, before: Replay, budget_chars: int) -> Replay:
         """The largest of the tried blocks that fits into this many characters, or the smallest if none fits."""
-        room, tried = budget_chars / CHARACTERS, []
-        most = WITHOUT_QUOTES if room < WITHOUT_QUOTES else room * 2
+        budget, tried = budget_chars / CHARACTERS, []
+        most = WITHOUT_QUOTES if budget < WITHOUT_QUOTES else budget * 2
         for _ in range(TRIES):
-            after = self._folded(before, int(room))
+            after = self._folded(before, int(budget))
             tried.append(after)
-            room = min(room * 0.99 * budget_chars / max(len(after.served()), 1), most)
+            budget = min(budget * 0.99 * budget_chars / max(len(after.served()), 1), most)
         fitting = [talk for talk in tried if len(talk.served()) <= budget_chars]
         return (
             max(fitting, key=lambda talk: len(talk.served()))
@@ -117,10 +119,10 @@ class Offline:
             else min(tried, key=lambda talk: len(talk.served()))
         )
 
-    def _folded(self, before: Replay, room: int) -> Replay:
+    def _folded(self, before: Replay, budget: int) -> Replay:
         talk = deepcopy(before)
-        anchors = 0 if room <= WITHOUT_QUOTES else int(ANCHORS * room)
-        cap = room - anchors
+        anchors = 0 if budget <= WITHOUT_QUOTES else int(ANCHORS * budget)
+        cap = budget - anchors
         own = cap if cap <= WITHOUT_QUOTES else int(OWN * cap)
         talk.budgets = replace(talk.budgets, state_tokens=own, state_cap=cap, anchor_tokens=anchors)
         self._fold(talk, EVERYTHING)
@@ -173,11 +175,11 @@ def verdicts_table(verdicts: Sequence[Verdict]) -> str:
 def corpus(seeds: str, rounds: int, *, generated: bool) -> dict[str, Any]:
     """Run the kit's corpus command with the offline compactor added; return medians by type."""
     cli.COMPACTORS[NAME] = Offline
-    said = io.StringIO()
+    output = io.StringIO()
     kind = ["--generated"] if generated else []
-    with contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(output):
         cli.main(["corpus", "--compactor", NAME, "--seeds", seeds, "--rounds", str(rounds), *kind])
-    result: dict[str, Any] = json.loads(said.getvalue())["by_compactor"][NAME]
+    result: dict[str, Any] = json.loads(output.getvalue())["by_compactor"][NAME]
     return result
 
 

@@ -35,7 +35,7 @@ from app.core.model.conversation import Layout
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from bench import measurements
-from bench.recall_talks import Talk, said, talks
+from bench.recall_talks import Talk, replay_of, talks
 from bench.report import write_json
 from bench.survival import DATA
 from bench.trust.lies import Lie, kind_of, lies_of_case
@@ -89,7 +89,7 @@ class Trial:
 def folded_talk(talk: Talk) -> Folded | None:
     """The beginning of a talk, folded by the offline model."""
     count = min(len(talk.messages) - 1, FOLDED)
-    whole, line = said(talk.messages), said(talk.messages[:count], fold=True)
+    whole, line = replay_of(talk.messages), replay_of(talk.messages[:count], fold=True)
     if line.layout is None:
         return None
     began = time.process_time()
@@ -108,13 +108,13 @@ def folded_talk(talk: Talk) -> Folded | None:
 
 def folded_case(case: Case) -> Folded | None:
     """A recorded answer of a model, as the service would serve it, with the probes of its stretch."""
-    told = played(case)
-    if told.applied is None:
+    outcome = played(case)
+    if outcome.applied is None:
         return None
     began = time.process_time()
     exam = Exam(case.request.messages, anchors=case.request.anchors)
     spent = time.process_time() - began
-    state, layout = told.applied.state, replace(told.applied.layout, held=())
+    state, layout = outcome.applied.state, replace(outcome.applied.layout, held=())
     return Folded(talk=case.id, exam=exam, state=state, layout=layout, case=case, seconds=spent)
 
 
@@ -158,8 +158,8 @@ def trials(found: Iterable[Folded], draws: int, seed: int = 1) -> Iterator[Trial
             planted, state, layout = removed(one, draw.random(), draw)
             score = one.exam.compare(state, layout).continuity
             other = one.exam.compare(state, layout, probes=strangers).continuity
-            told = frozenset(stems(f"{json.dumps(state, ensure_ascii=False)} {layout.anchors}"))
-            words = [len(answer & told) / len(answer) for answer in one.answers]
+            stems_kept = frozenset(stems(f"{json.dumps(state, ensure_ascii=False)} {layout.anchors}"))
+            words = [len(answer & stems_kept) / len(answer) for answer in one.answers]
             yield Trial(
                 talk=one.talk,
                 planted=planted,
@@ -240,7 +240,7 @@ def _lied(ones: Sequence[Folded], group: str, share: float, draw: random.Random)
     for one in ones:
         state = one.state
         for lie in lies_of_case(one.case) if one.case else ():
-            falsified = told_falsely(replace(one, state=state), lie) if group in {EVERY, group_of(lie)} else None
+            falsified = state_with_lie(replace(one, state=state), lie) if group in {EVERY, group_of(lie)} else None
             if falsified is not None and draw.random() < share:
                 planted, state = planted + 1, falsified
         statements += sum(
@@ -248,7 +248,9 @@ def _lied(ones: Sequence[Folded], group: str, share: float, draw: random.Random)
         )
         probes += len(one.exam.probes)
         if state is not one.state:
-            honest, false = (one.exam.compare(told, one.layout).continuity.total for told in (one.state, state))
+            honest, false = (
+                one.exam.compare(state_served, one.layout).continuity.total for state_served in (one.state, state)
+            )
             noticed += (honest.after - honest.contradicted) - (false.after - false.contradicted)
     return Lied(planted=planted / max(statements, 1), noticed=noticed / max(probes, 1))
 
@@ -259,7 +261,7 @@ def seen(found: Sequence[Folded]) -> dict[str, tuple[int, int, int]]:
     for one in found:
         honest = one.exam.compare(one.state, one.layout).continuity.total
         for lie in lies_of_case(one.case) if one.case else ():
-            if (state := told_falsely(one, lie)) is not None:
+            if (state := state_with_lie(one, lie)) is not None:
                 total = one.exam.compare(state, one.layout).continuity.total
                 count = counts[kind_of(lie)]
                 count[0] += 1
@@ -304,7 +306,7 @@ def answering_seconds(one: Folded) -> float:
     return time.process_time() - began
 
 
-def told_falsely(one: Folded, lie: Lie) -> Mapping[str, Any] | None:
+def state_with_lie(one: Folded, lie: Lie) -> Mapping[str, Any] | None:
     """The state with this lie in place of the honest text; ``None`` if the state does not have that text."""
     field, index, case = str(lie.get("field")), lie.get("index"), one.case
     if case is None or "text" not in lie or field not in one.state:

@@ -25,7 +25,7 @@ from bench.fidelity import PAGE, broad_table
 from bench.fidelity_measures import OURS, SHARES, Conversation, Served, corpus_of_conversation
 from bench.ranking import choose
 from bench.recall_baselines import Baselines
-from bench.recall_talks import Asked, Talk, talks
+from bench.recall_talks import Talk, TalkQuestion, talks
 from bench.report import write_json
 
 FOLDER: Final = Path(__file__).resolve().parent / "made_talks"
@@ -46,17 +46,17 @@ def found_in(talk: Talk) -> Found:
     corpus = corpus_of_conversation(whole)
     rooms = [math.floor(share * talk.tokens) for share in SHARES]
 
-    def packed(asked: Asked, room: int) -> bool:
+    def packed(asked: TalkQuestion, budget: int) -> bool:
         question = completed_question(asked.text, corpus)
-        chosen = {one.source.seq for one in choose(corpus, question, room=math.floor(MOST * room)) if not one.excerpt}
+        chosen = {one.source.seq for one in choose(corpus, question, room=math.floor(MOST * budget)) if not one.excerpt}
         return chosen.issuperset(asked.evidence)
 
-    def served(asked: Asked, room: int) -> bool:
-        told = whole.told(asked.text, room)
-        return all(talk.texts[seq - 1] in told for seq in asked.evidence)
+    def served(asked: TalkQuestion, budget: int) -> bool:
+        served_text = whole.served_text(asked.text, budget)
+        return all(talk.texts[seq - 1] in served_text for seq in asked.evidence)
 
-    def selected(asked: Asked, room: int) -> bool:
-        return by_words(asked.text, room).issuperset(asked.evidence)
+    def selected(asked: TalkQuestion, budget: int) -> bool:
+        return by_words(asked.text, budget).issuperset(asked.evidence)
 
     ways = {OURS: served, ALONE: packed, BM25: selected}
     return {
@@ -69,7 +69,7 @@ def asking_broadly(talk: Talk) -> Talk:
     """The talk with its questions that ask for a summary or an order of events instead of the others."""
     rows = json.loads(BROAD.read_text(encoding="utf-8")).get(talk.id, [])
     questions = (
-        Asked(text=row["question"], answer=row["answer"], evidence=tuple(row["evidence"]), category="broad")
+        TalkQuestion(text=row["question"], answer=row["answer"], evidence=tuple(row["evidence"]), category="broad")
         for row in rows
     )
     return replace(talk, questions=tuple(questions))

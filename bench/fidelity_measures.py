@@ -20,7 +20,7 @@ from app.core.segments.segmentation import split_into_segments
 from app.core.text.words import stems
 from bench.ranking import scores
 from bench.recall_baselines import Baselines
-from bench.recall_talks import Asked, Talk, context, corpus_in, material_of, said
+from bench.recall_talks import Talk, TalkQuestion, context, corpus_in, material_of, replay_of
 from bench.replay import Replay
 from bench.survival import values_of
 
@@ -91,7 +91,7 @@ class Conversation:
 
     def __init__(self, talk: Talk) -> None:
         self.talk = talk
-        self._replay: Replay = said(talk.messages, fold=True)
+        self._replay: Replay = replay_of(talk.messages, fold=True)
         self._material = material_of(self._replay)
         self._corpus = corpus_in(self._replay)
         self._tokens = talk.tokens
@@ -101,29 +101,31 @@ class Conversation:
     def served(self, every: int = 1, shares: Sequence[float] = SHARES) -> Iterator[Served]:
         """What Throughline and the other methods serve for every n-th question."""
         for share in shares:
-            room = math.floor(share * self._tokens)
-            plain = self.told("", room)
+            budget = math.floor(share * self._tokens)
+            plain = self.served_text("", budget)
             for asked in self.talk.questions[::every]:
-                yield self._looked(OURS, asked, share, self.told(asked.text, room))
-                yield self._looked(CONTROL, asked, share, plain)
+                yield self._served_result(OURS, asked, share, self.served_text(asked.text, budget))
+                yield self._served_result(CONTROL, asked, share, plain)
                 if is_broad(asked.text):
-                    yield self._looked(STATELESS, asked, share, self.told(asked.text, room, with_state=False))
+                    yield self._served_result(
+                        STATELESS, asked, share, self.served_text(asked.text, budget, with_state=False)
+                    )
                 for name, choose in self._baselines.items():
-                    yield self._selected(name, asked, share, choose(asked.text, room))
+                    yield self._selected_result(name, asked, share, choose(asked.text, budget))
 
     def kept(self, shares: Sequence[float] = SHARES) -> Iterator[Kept]:
         """The talk's exact values that are served without a question, and those in selections of the same size."""
         values = {value for group in values_of(self.talk.texts).values() for value in group}
         for share in shares:
-            room = math.floor(share * self._tokens)
-            told = {OURS: self.told("", room)}
+            budget = math.floor(share * self._tokens)
+            texts = {OURS: self.served_text("", budget)}
             for name, choose in self._baselines.items():
                 if name != "BM25":
-                    chosen = sorted(choose("", room))
-                    told[name] = "\n".join(self.talk.texts[seq - 1] for seq in chosen)
-            for name, text in told.items():
+                    chosen = sorted(choose("", budget))
+                    texts[name] = "\n".join(self.talk.texts[seq - 1] for seq in chosen)
+            for name, text in texts.items():
                 folded = text.casefold()
-                kept = sum(_stands(value, folded) for value in values)
+                kept = sum(_contains_value(value, folded) for value in values)
                 yield Kept(name=name, talk=self.talk.id, share=share, kept=kept, of=len(values))
 
     def hits(self, every: int = 1) -> Iterator[Hit]:
@@ -147,28 +149,30 @@ class Conversation:
                         segments=len(segments),
                     )
 
-    def told(self, question: str, room: int, *, with_state: bool = True) -> str:
+    def served_text(self, question: str, budget: int, *, with_state: bool = True) -> str:
         """Everything served after the system prompt; empty if not even the last user message fits."""
         material = self._material if with_state else _stateless(self._material)
         try:
-            found = context(material, self._corpus, question, room)
+            found = context(material, self._corpus, question, budget)
         except BudgetTooSmallError:
             return ""
         spent = found.gauge.breakdown.total - found.gauge.breakdown.system
-        if spent > room:
-            raise AssertionError(f"{spent} tokens in a budget of {room}")
+        if spent > budget:
+            raise AssertionError(f"{spent} tokens in a budget of {budget}")
         return "\n".join(message.content for message in found.messages[1:])
 
-    def _looked(self, name: str, asked: Asked, share: float, told: str) -> Served:
+    def _served_result(self, name: str, asked: TalkQuestion, share: float, served_text: str) -> Served:
         texts = self.talk.texts
-        evidence = all(texts[seq - 1] in told for seq in asked.evidence)
-        return self._made(name, asked, share, evidence=evidence, stems_told=frozenset(stems(told)))
+        evidence = all(texts[seq - 1] in served_text for seq in asked.evidence)
+        return self._result(name, asked, share, evidence=evidence, stems_served=frozenset(stems(served_text)))
 
-    def _selected(self, name: str, asked: Asked, share: float, chosen: set[int]) -> Served:
+    def _selected_result(self, name: str, asked: TalkQuestion, share: float, chosen: set[int]) -> Served:
         found = frozenset[str]().union(*(self._stems[seq - 1] for seq in chosen))
-        return self._made(name, asked, share, evidence=set(asked.evidence) <= chosen, stems_told=found)
+        return self._result(name, asked, share, evidence=set(asked.evidence) <= chosen, stems_served=found)
 
-    def _made(self, name: str, asked: Asked, share: float, *, evidence: bool, stems_told: frozenset[str]) -> Served:
+    def _result(
+        self, name: str, asked: TalkQuestion, share: float, *, evidence: bool, stems_served: frozenset[str]
+    ) -> Served:
         wanted = frozenset(stems(asked.answer))
         return Served(
             name=name,
@@ -177,7 +181,7 @@ class Conversation:
             broad=is_broad(asked.text),
             share=share,
             evidence=evidence,
-            answer=len(wanted & stems_told) / len(wanted) if wanted else None,
+            answer=len(wanted & stems_served) / len(wanted) if wanted else None,
         )
 
     @cached_property
@@ -217,8 +221,8 @@ def _stateless(material: ContextInputs) -> ContextInputs:
     )
 
 
-def _stands(value: str, said_text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", said_text) is not None
+def _contains_value(value: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
 
 
 def by_name(found: Sequence[Served]) -> Mapping[str, list[Served]]:

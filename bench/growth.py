@@ -43,7 +43,7 @@ _FIRST: Final = 100
 _LIMIT: Final = 1_048_576  # the input limit of the default chat model: every talk is one chunk
 _BEGIN: Final = datetime(2026, 1, 5, tzinfo=UTC)
 _NAMES: Final = ("Dana", "Tiago", "Mia", "Olek", "Priya", "Jonas", "Amina", "Ravi", "Ines", "Kenji")
-_SAID: Final = (
+_USER_LINES: Final = (
     "We need the {thing} by {month} {day}, and it must not cost more than €{amount}.",
     "{name} says order {code} is late again, can you find out why?",
     "Let's use {tool} for the {thing}; {name} knows it well.",
@@ -81,7 +81,7 @@ def talk(messages: int, seed: int = 1) -> tuple[Message, ...]:
 
 
 def _message(seq: int, chosen: random.Random) -> Message:
-    lines = _SAID if seq % 2 else _ANSWERED
+    lines = _USER_LINES if seq % 2 else _ANSWERED
     content = " ".join(
         chosen.choice(lines).format(
             thing=chosen.choice(_THINGS),

@@ -120,13 +120,13 @@ class _Trying:
         except _RefusedError as error:
             return Step(name=name, is_good=False, words=str(error))
         reply, usage = done["reply"], done["reply"]["usage"] or {}
-        said = " ".join(reply["content"].split())
+        reply_text = " ".join(reply["content"].split())
         counted = usage.get("input_tokens", 0)
         words = f"{counted} tokens in, {usage.get('cached_tokens', 0)} cached, {usage.get('output_tokens', 0)} out"
         return Step(
             name=name,
-            is_good=bool(said) and counted > 0,
-            words=f"{words}: {said[:80]!r}",
+            is_good=bool(reply_text) and counted > 0,
+            words=f"{words}: {reply_text[:80]!r}",
             cost_usd=usage.get("cost_usd"),
         )
 
@@ -282,11 +282,11 @@ def main() -> int:
         steps = asyncio.run(_tried(servers, settings))
     key = keys_in(settings).get("google_api_key" if model.startswith("google") else "openai_api_key", "")
     apart = asyncio.run(compared(model, url, key))
-    _tell(steps, asyncio.run(refusals(model, settings)), apart)
+    _print_steps(steps, asyncio.run(refusals(model, settings)), apart)
     return 0 if all(step.is_good for step in steps) else 1
 
 
-def _tell(steps: Sequence[Step], refused: Sequence[Step], apart: Sequence[str]) -> None:
+def _print_steps(steps: Sequence[Step], refused: Sequence[Step], apart: Sequence[str]) -> None:
     costs = ["" if step.cost_usd is None else f"{step.cost_usd:.4f}" for step in steps]
     rows = [
         [step.name, "yes" if step.is_good else "NO", cost, step.words] for step, cost in zip(steps, costs, strict=True)

@@ -42,13 +42,13 @@ class Waited:
     """Seconds of the seventh client in each round."""
 
     alone: list[float]
-    beside: list[float]
+    with_neighbour: list[float]
     batches: int
 
     @property
     def ratio(self) -> float:
         """How many times as long the seventh client waits with the six."""
-        return statistics.median(one / other for one, other in zip(self.beside, self.alone, strict=True))
+        return statistics.median(one / other for one, other in zip(self.with_neighbour, self.alone, strict=True))
 
 
 def main() -> int:
@@ -71,8 +71,10 @@ def main() -> int:
             }
             with _api(settings) as url:
                 waited = _measured(url, given.rounds)
-            alone, beside = (1_000 * statistics.median(times) for times in (waited.alone, waited.beside))
-            lines.append(f"| {way} | {alone:.0f} | {beside:.0f} | {waited.ratio:.1f} | {waited.batches} |")
+            alone, with_neighbour = (
+                1_000 * statistics.median(times) for times in (waited.alone, waited.with_neighbour)
+            )
+            lines.append(f"| {way} | {alone:.0f} | {with_neighbour:.0f} | {waited.ratio:.1f} | {waited.batches} |")
             print(lines[-1], flush=True)
     table = "\n".join(lines)
     print(table)

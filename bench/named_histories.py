@@ -38,25 +38,25 @@ _HEADERS: Final = ("messages", "kB of the request", "CPU under a name, ms", "of 
 def history(messages: int) -> list[dict[str, str]]:
     """Questions and answers in turn, each of about twelve words."""
     roles = ("user", "assistant")
-    said = (
+    texts = (
         f"Line {number}: crate {number * 7 % 1_000} goes to room {number % 40} today." for number in range(messages)
     )
-    return [{"role": roles[number % 2], "content": text} for number, text in enumerate(said)]
+    return [{"role": roles[number % 2], "content": text} for number, text in enumerate(texts)]
 
 
 async def measure(process: Process, messages: int) -> tuple[str, ...]:
     """One row of the table."""
-    told = history(messages)
-    conversation = await _stored(process, told)
+    stored_messages = history(messages)
+    conversation = await _stored(process, stored_messages)
     named, alone, size = [], [], 0
     for number in range(ROUNDS):
         question = f"Which room has crate {number}?"
         alone.append(await _asked(process, f"/conversations/{conversation}/chat", {"content": question}))
-        told += await _last(process, conversation, 2)
-        messages_sent = [*told, {"role": "user", "content": question}]
+        stored_messages += await _last(process, conversation, 2)
+        messages_sent = [*stored_messages, {"role": "user", "content": question}]
         body = {"model": "throughline", "messages": messages_sent, "conversation": conversation}
         named.append(await _asked(process, "/v1/chat/completions", body))
-        told += await _last(process, conversation, 2)
+        stored_messages += await _last(process, conversation, 2)
         size = len(json.dumps(body))
     under_name, without = statistics.median(named), statistics.median(alone)
     each = (under_name - without) / messages
@@ -69,11 +69,11 @@ async def measure(process: Process, messages: int) -> tuple[str, ...]:
     )
 
 
-async def _stored(process: Process, told: Sequence[dict[str, str]]) -> str:
+async def _stored(process: Process, messages_sent: Sequence[dict[str, str]]) -> str:
     made = await process.http.post("/conversations", json={"policy": {"context_window": WINDOW}})
     id_ = str(made.raise_for_status().json()["id"])
-    for start in range(0, len(told), BATCH):
-        batch = {"messages": told[start : start + BATCH]}
+    for start in range(0, len(messages_sent), BATCH):
+        batch = {"messages": messages_sent[start : start + BATCH]}
         (await process.http.post(f"/conversations/{id_}/messages/batch", json=batch)).raise_for_status()
     return id_
 

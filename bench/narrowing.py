@@ -38,7 +38,7 @@ from app.usecases.context.recalling import corpus_of, limit_for_places, search_s
 from bench import measurements
 from bench.fidelity_measures import SHARES
 from bench.ranking import choose
-from bench.recall_talks import CATEGORIES, Asked, Talk, talks
+from bench.recall_talks import CATEGORIES, Talk, TalkQuestion, talks
 from bench.report import write_json
 from bench.survival import DATA
 
@@ -55,7 +55,7 @@ _PACE: Final = timedelta(seconds=40)
 class Given:
     """A question, and the tokens of each share."""
 
-    asked: Asked
+    asked: TalkQuestion
     rooms: tuple[int, ...]
 
 
@@ -64,9 +64,9 @@ class Others:
 
     def __init__(self, given: Sequence[Talk]) -> None:
         self._random = random.Random(5)
-        said = [(message["role"], *message["content"].partition(": ")) for talk in given for message in talk.messages]
-        self._names = [(role, name) for role, name, _, _ in said]
-        self._texts = [(text or name).split() for _, name, _, text in said]
+        lines = [(message["role"], *message["content"].partition(": ")) for talk in given for message in talk.messages]
+        self._names = [(role, name) for role, name, _, _ in lines]
+        self._texts = [(text or name).split() for _, name, _, text in lines]
         self._words = list(itertools.chain.from_iterable(self._texts))
 
     def next(self) -> tuple[str, str]:
@@ -84,8 +84,8 @@ def joined(given: Sequence[Talk], total: int = 0) -> tuple[list[Message], list[G
     conversation_id = new_id()
     messages: list[Message] = []
     questions: list[Given] = []
-    others, said = Others(given), sum(len(talk.messages) for talk in given)
-    between = max(total - said, 0) // (len(given) + 1)
+    others, count_of_messages = Others(given), sum(len(talk.messages) for talk in given)
+    between = max(total - count_of_messages, 0) // (len(given) + 1)
 
     def add(role: Any, content: str, at: datetime) -> None:
         messages.append(_message(conversation_id, len(messages) + 1, role, content, at))
@@ -140,8 +140,8 @@ async def stored(begin: UnitOfWorkFactory, tenant: UUID, messages: Sequence[Mess
         await uow.commit()
 
 
-def _served(corpus: Corpus, asked: Asked, room: int) -> bool:
-    chosen = choose(corpus, completed_question(asked.text, corpus), room=room)
+def _served(corpus: Corpus, asked: TalkQuestion, budget: int) -> bool:
+    chosen = choose(corpus, completed_question(asked.text, corpus), room=budget)
     return {one.source.seq for one in chosen if not one.excerpt}.issuperset(asked.evidence)
 
 

@@ -44,7 +44,7 @@ WINDOW: Final = 2_920
 FOLDS: Final = 2
 FIRST_TURN: Final = datetime(2025, 3, 10, 9, 4, tzinfo=UTC)
 BETWEEN_TURNS: Final = timedelta(minutes=4)
-Told = Mapping[str, Any]
+TalkRow = Mapping[str, Any]
 """A talk or a turn of the file."""
 
 
@@ -59,7 +59,7 @@ class Calendar:
         """The time on this clock."""
         return datetime.now(UTC) + self._ahead
 
-    def move_on(self, turn: Told) -> None:
+    def move_on(self, turn: TalkRow) -> None:
         """Move on to a turn: some minutes after the one before, or to the morning of a later day."""
         if days := turn.get("days_later"):
             self._turn = datetime.combine(self._turn + timedelta(days=days), FIRST_TURN.timetz())
@@ -82,32 +82,32 @@ def played() -> Iterator[tuple[str, str]]:
         with local_service(
             Path(folder), database_url=servers.database_url, redis_url=servers.redis_url, settings=settings
         ) as service:
-            talks = [play(service, calendar, told) for told in json.loads(TALKS.read_text(encoding="utf-8"))]
+            talks = [play(service, calendar, talk_row) for talk_row in json.loads(TALKS.read_text(encoding="utf-8"))]
             folds = [row["status"] for row in talks[-1].compactions()]
             if folds != ["applied"] * FOLDS:
                 raise RuntimeError(f"the conversation of the pictures is to be folded {FOLDS} times, and was: {folds}")
             yield service.url, talks[-1].id
 
 
-def play(service: Service, calendar: Calendar, told: Told) -> Talk:
+def play(service: Service, calendar: Calendar, row: TalkRow) -> Talk:
     """Play one talk, and let the worker do what is due after each pair."""
-    talk = Talk.begin(service, title=told["title"], policy={"context_window": WINDOW, "reasoning": "shown"})
-    if file := told.get("file"):
+    talk = Talk.begin(service, title=row["title"], policy={"context_window": WINDOW, "reasoning": "shown"})
+    if file := row.get("file"):
         headers = {"Content-Type": file["type"], "Idempotency-Key": file["name"]}
         good(talk.http.post(talk.path("/files"), params={"name": file["name"]}, content=file["text"], headers=headers))
-    *earlier, newest = told["turns"]
+    *earlier, newest = row["turns"]
     for turn in earlier:
         calendar.move_on(turn)
         talk.batch([("user", turn["user"]), ("assistant", turn["assistant"])])
         talk.wait_idle()
     calendar.move_on(newest)
-    with mock.patch.object(OfflineChat, "step", saying(newest)):
+    with mock.patch.object(OfflineChat, "step", answering_step(newest)):
         talk.chat(newest["user"])
     talk.wait_idle()
     return talk
 
 
-def saying(turn: Told) -> Callable[..., AsyncIterator[StepEvent]]:
+def answering_step(turn: TalkRow) -> Callable[..., AsyncIterator[StepEvent]]:
     """A model's step that answers with the text of a turn."""
 
     async def step(self: OfflineChat, request: ChatRequest) -> AsyncIterator[StepEvent]:  # noqa: ARG001

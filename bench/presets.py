@@ -168,11 +168,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "presets", {"talk": named, "tokens": tokens, "window": asked.window, "rows": [asdict(row) for row in rows]}
     )
     if asked.write:
-        said = (
+        summary = (
             f"{named[0].upper()}{named[1:]}: {len(lines)} messages, {tokens:,} tokens, each preset in a window of "
             f"{asked.window:,}, with the offline model."
         )
-        write("bench:presets", f"{said}\n\n{table(rows)}", PAGE)
+        write("bench:presets", f"{summary}\n\n{table(rows)}", PAGE)
 
 
 if __name__ == "__main__":

@@ -87,16 +87,16 @@ def measured(case: Case, words: PromptWords) -> Measures:
     """The results of the checks of a case's answer, and the tokens of answer and prompt."""
     report = judge(Proposal(text=case.answer, finish="stop", model="recorded"), case.request)
     failures = report.examined.failures if report.examined else ()
-    told = played(case)
-    served = set(told.items.values()) if told.applied else set[str]()
+    outcome = played(case)
+    served = set(outcome.items.values()) if outcome.applied else set[str]()
     written = _items(case)
     prompt = render_summary(case.request, words)
     return Measures(
-        refused=float(told.reason is not None),
-        asked_again=float(told.asked_again),
+        refused=float(outcome.reason is not None),
+        asked_again=float(outcome.asked_again),
         novel=float(sum(bool(failure.values) for failure in failures)),
         items_refused=sum(text not in served for text in written) / len(written) if written else 0.0,
-        lost=float(len(told.applied.lost)) if told.applied else 0.0,
+        lost=float(len(outcome.applied.lost)) if outcome.applied else 0.0,
         by_id=float(sum(repair.reason == "passage_named" for repair in report.repairs)),
         tokens_written=float(estimate_text(case.answer)),
         tokens_read=float(estimate_text(prompt.system) + estimate_text(prompt.user)),

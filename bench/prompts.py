@@ -74,16 +74,16 @@ def report(words: Mapping[str, PromptWords], cases: Sequence[Case], folder: Path
         "a live model": {version: recorded(version, cases, folder) for version in words},
     }
     alike = _weighed(words, cases, sources.values())
-    told = [
+    lines = [
         one
         for source, found in sources.items()
         for one in (_compared(source, found, words, alike), _compared(source, found, words, alike, same=True))
         if one
     ]
-    if not told:
+    if not lines:
         print("\nNothing can be compared: no case was answered under both. Record answers with --live.")
         return NOTHING
-    write_json("prompts", {"versions": list(words), "comparisons": told})
+    write_json("prompts", {"versions": list(words), "comparisons": lines})
     return 0
 
 
@@ -95,8 +95,10 @@ def _weighed(
     found = list(sources)
     for version, systems in rules.items():
         count = len({name for source in found for name in source[version]})
-        told = f"{count} of {len(cases)} cases have an answer" if count else "NO ANSWERS ARE RECORDED UNDER IT"
-        print(f"{version}: {told}; its rules weigh {fmean(map(estimate_text, systems)):.0f} tokens on average.")
+        answers_words = f"{count} of {len(cases)} cases have an answer" if count else "NO ANSWERS ARE RECORDED UNDER IT"
+        print(
+            f"{version}: {answers_words}; its rules weigh {fmean(map(estimate_text, systems)):.0f} tokens on average."
+        )
     return frozenset(case.id for case, *systems in zip(cases, *rules.values(), strict=True) if len(set(systems)) == 1)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.answers import respond
 from bench.fidelity_made import FOLDER as MADE
-from bench.recall_talks import Asked, Talk, open_trust_talks, talks
+from bench.recall_talks import Talk, TalkQuestion, open_trust_talks, talks
 
 SHOWN: Final = 120
 MOST: Final = 60
@@ -54,7 +54,7 @@ def replies(given: Sequence[Talk]) -> Iterator[Reply]:
             yield _reply(talk, asked, start, chance.choice(other.questions).text)
 
 
-def _reply(talk: Talk, asked: Asked, start: int, strange: str) -> Reply:
+def _reply(talk: Talk, asked: TalkQuestion, start: int, strange: str) -> Reply:
     shown = talk.messages[start : start + SHOWN]
     context = tuple(
         ContextMessage(role=message["role"], content=message["content"], seq=seq)

@@ -14,9 +14,9 @@ from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.terms import terms
 from bench.fidelity_made import FOLDER as MADE
-from bench.recall_talks import Asked, Talk, folded, open_trust_talks, talks
+from bench.recall_talks import Talk, TalkQuestion, folded, open_trust_talks, talks
 
-TOLD: Final = 0.8
+SAME_SHARE: Final = 0.8
 """An entry with this share of a message's words counts as saying the same."""
 
 
@@ -37,7 +37,7 @@ def covered(talk: Talk) -> Iterator[bool]:
     for asked in talk.questions:
         question = completed_question(asked.text, corpus)
         if decide_recall(asked.text, question, corpus, served=(), seqs=(), entries=entries) == "covered":
-            yield not tells(entries, asked, corpus)
+            yield not is_in_entries(entries, asked, corpus)
 
 
 def entries_of(material: ContextInputs) -> list[str]:
@@ -46,11 +46,11 @@ def entries_of(material: ContextInputs) -> list[str]:
     return [text for value in state.values() for text in ([value] if isinstance(value, str) else value)]
 
 
-def tells(entries: Sequence[str], asked: Asked, corpus: Corpus) -> bool:
+def is_in_entries(entries: Sequence[str], asked: TalkQuestion, corpus: Corpus) -> bool:
     """Whether each message that holds the answer is in an entry."""
-    said = [set(terms(text, corpus.language)) for text in entries]
+    entry_words = [set(terms(text, corpus.language)) for text in entries]
     for seq in asked.evidence:
         words = set(terms(corpus.sources[seq - 1].text, corpus.language))
-        if words and max((len(words & one) for one in said), default=0) < TOLD * len(words):
+        if words and max((len(words & one) for one in entry_words), default=0) < SAME_SHARE * len(words):
             return False
     return True

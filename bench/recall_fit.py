@@ -15,7 +15,7 @@ from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import LENGTH_PRICE
 from app.core.text.token_counts import MESSAGE_OVERHEAD
 from bench.fidelity_made import FOLDER as MADE
-from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of, nameless, talks, with_long_answers
+from bench.recall_talks import CATEGORIES, Talk, TalkQuestion, corpus_of, nameless, talks, with_long_answers
 from bench.recall_texting import texted
 
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)
@@ -49,7 +49,7 @@ Array = Any
 class Row:
     """One question: a row of features per piece, and the messages that hold the answer."""
 
-    asked: Asked
+    asked: TalkQuestion
     features: Array
     holds: Array
 
@@ -175,7 +175,9 @@ def _loss(given: Sequence[Learned], columns: Array, weights: Array, penalty: Arr
     return loss, slope, curvature
 
 
-def recalls(rows: Rows, weights: Array, shares: Sequence[float] = SHARES) -> Iterator[tuple[Asked, tuple[bool, ...]]]:
+def recalls(
+    rows: Rows, weights: Array, shares: Sequence[float] = SHARES
+) -> Iterator[tuple[TalkQuestion, tuple[bool, ...]]]:
     """Each question, with whether packing by these weights serves all its evidence at each share."""
     rooms = [math.floor(MOST * share * rows.total) for share in shares]
     starts, costs = np.flatnonzero(np.diff(rows.owners, prepend=-1)), rows.costs.tolist()

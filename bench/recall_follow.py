@@ -20,7 +20,7 @@ from app.core.retrieval.terms import terms
 from bench.fidelity_made import FOLDER as MADE
 from bench.ranking import choose
 from bench.recall_slips import MOST, SHARES
-from bench.recall_talks import Asked, Talk, corpus_of, talks
+from bench.recall_talks import Talk, TalkQuestion, corpus_of, talks
 
 WRITTEN: Final = MADE / "follow.json"
 """The file with people's own follow-up questions by talk, each with the question and answer before it."""
@@ -33,7 +33,7 @@ class Following:
     """A question, and what was said just before it."""
 
     before: tuple[str, str]
-    asked: Asked
+    asked: TalkQuestion
 
 
 def follow_ups(talk: Talk, corpus: Corpus) -> Iterator[Following]:
@@ -50,11 +50,11 @@ def pointing(text: str, before: str, corpus: Corpus) -> str:
     """A question with "it" for each word that the one before also has, and for names of speakers."""
     known = set(question_as_written(before, corpus).stems)
 
-    def said(word: str) -> str:
+    def mentioned(word: str) -> str:
         name = word.lower().strip("?.,!").removesuffix("'s")
         return "it" if name in corpus.speakers or known.intersection(terms(word, corpus.language)) else word
 
-    return " ".join(map(said, text.split()))
+    return " ".join(map(mentioned, text.split()))
 
 
 def others(talk: Talk) -> Iterator[Following]:
@@ -70,7 +70,7 @@ def others(talk: Talk) -> Iterator[Following]:
 def written(talk: Talk) -> Iterator[Following]:
     """The questions that were written for this talk."""
     for one in json.loads(WRITTEN.read_text(encoding="utf-8")).get(talk.id, ()):
-        asked = Asked(text=one["question"], evidence=tuple(one["evidence"]), category="goes on")
+        asked = TalkQuestion(text=one["question"], evidence=tuple(one["evidence"]), category="goes on")
         yield Following(before=tuple(one["before"]), asked=asked)
 
 
@@ -103,5 +103,5 @@ def _served(talk: Talk, corpus: Corpus, asked: Sequence[Following], *, takes_up:
         yield tuple({of.source.seq for of in each if not of.excerpt}.issuperset(one.asked.evidence) for each in chosen)
 
 
-def _distance(one: Asked, other: Asked) -> int:
+def _distance(one: TalkQuestion, other: TalkQuestion) -> int:
     return min(abs(here - there) for here in one.evidence for there in other.evidence)

@@ -36,7 +36,7 @@ CATEGORIES: Final[Mapping[Any, str]] = {1: "multi-hop", 2: "temporal", 3: "open 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TalkQuestion:
     """A question and the messages that hold its answer."""
 
     text: str
@@ -51,7 +51,7 @@ class Talk:
 
     id: str
     messages: tuple[dict[str, Any], ...]
-    questions: tuple[Asked, ...]
+    questions: tuple[TalkQuestion, ...]
 
     @property
     def texts(self) -> list[str]:
@@ -81,7 +81,7 @@ def open_trust_talks() -> list[Talk]:
 def talk_of(row: Mapping[str, Any]) -> Talk:
     """One conversation; questions without evidence are left out."""
     asked = (
-        Asked(
+        TalkQuestion(
             text=one["question"],
             evidence=tuple(one["evidence"]),
             category=CATEGORIES.get(one.get("category"), str(one.get("category", "other"))),
@@ -132,16 +132,16 @@ def nameless(talk: Talk) -> Talk:
 
 def folded(talk: Talk) -> tuple[ContextInputs, Corpus]:
     """The whole talk compacted (``keep_tail_messages: 0``), and its messages to recall from."""
-    replay = said(talk.messages, fold=True)
+    replay = replay_of(talk.messages, fold=True)
     return material_of(replay), corpus_in(replay)
 
 
 def corpus_of(talk: Talk) -> Corpus:
     """The corpus of the talk's messages."""
-    return corpus_in(said(talk.messages))
+    return corpus_in(replay_of(talk.messages))
 
 
-def said(messages: Sequence[Mapping[str, Any]], *, fold: bool = False, preset: str = DEFAULT_PRESET) -> Replay:
+def replay_of(messages: Sequence[Mapping[str, Any]], *, fold: bool = False, preset: str = DEFAULT_PRESET) -> Replay:
     """A replay with these messages; with ``fold`` they are compacted as a whole."""
     replay = Replay.in_window(WINDOW, preset)
     for message in messages:
@@ -180,7 +180,7 @@ def context(material: ContextInputs, corpus: Corpus, question: str, budget: int)
     return assemble(replace(material, recall=recall), digest=_digest, budget=budget)
 
 
-def room_of(talk: Talk, share: float) -> int:
+def budget_of(talk: Talk, share: float) -> int:
     """The tokens of a share of the talk's own tokens."""
     return math.floor(share * talk.tokens)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.core.text.sentences import sentences
 from app.core.text.speakers import without_speaker
 from app.core.text.words import stems
-from bench.recall_talks import Asked, Talk
+from bench.recall_talks import Talk, TalkQuestion
 
 _SLANG: Final[Mapping[str, str]] = {
     "you": "u",
@@ -51,17 +51,17 @@ def texted(talk: Talk) -> Talk:
     messages: list[dict[str, Any]] = []
     places: dict[int, list[tuple[int, str]]] = {}
     for seq, message in enumerate(talk.messages, start=1):
-        said = without_speaker(message["content"])
-        name = message["content"].removesuffix(said)
+        text = without_speaker(message["content"])
+        name = message["content"].removesuffix(text)
         places[seq] = []
-        for part in sentences(said) or [said]:
+        for part in sentences(text) or [text]:
             messages.append({**message, "content": name + _typed(part, chance)})
             places[seq].append((len(messages), part))
     questions = tuple(replace(one, evidence=_evidence(one, places)) for one in talk.questions)
     return Talk(id=talk.id, messages=tuple(messages), questions=questions)
 
 
-def _evidence(asked: Asked, places: Mapping[int, list[tuple[int, str]]]) -> tuple[int, ...]:
+def _evidence(asked: TalkQuestion, places: Mapping[int, list[tuple[int, str]]]) -> tuple[int, ...]:
     answer, question = frozenset(stems(asked.answer)), frozenset(stems(asked.text))
 
     def holds(place: tuple[int, str]) -> tuple[int, int, int]:

@@ -16,7 +16,7 @@ from app.core.retrieval.similarity import cosines, likeness_of_pieces
 from app.core.retrieval.weights import SIMILARITY, WEIGHTS
 from bench.recall_fit import NEAREST, Array, Rows, fitted, learned_from, recalls, rows_of
 from bench.recall_lsa import Lsa
-from bench.recall_talks import CATEGORIES, Asked, Talk, corpus_of
+from bench.recall_talks import CATEGORIES, Talk, TalkQuestion, corpus_of
 
 CHOICES: Final = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Weights that are tried."""
@@ -28,7 +28,7 @@ COSTED: Final = (256, 768, 1_536)
 """Dimensions for which the time is taken."""
 TIMES: Final = 7
 
-Served = tuple[Asked, tuple[bool, ...]]
+Served = tuple[TalkQuestion, tuple[bool, ...]]
 Weighted = tuple[Rows, Array]
 """A talk with likeness as its last feature, and the weights of the others."""
 
@@ -58,7 +58,7 @@ class TalkRows:
         vectors = {source.seq: model.vectors[index] for index, source in enumerate(corpus.sources)}
         none = [0.0] * len(corpus.pieces)
 
-        def alike(asked: Asked) -> Any:
+        def alike(asked: TalkQuestion) -> Any:
             return np.array(likeness_of_pieces(corpus, cosines(model.question(asked.text), vectors)) or none)[:, None]
 
         rows = (

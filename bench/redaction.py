@@ -105,13 +105,13 @@ def judged(one: Given, draw: int = 0, redacted: Redact = redacted_contents) -> J
     """Fill a text with the values of a draw, redact it and compare."""
     filled = _BETWEEN.join(one.said)
     filled = Drawn(f"{one.id}/{draw}").filled(filled)
-    said = filled.replace("⟦", "").replace("⟧", "")
-    left = _BETWEEN.join(redacted(said.split(_BETWEEN)))
+    plain_text = filled.replace("⟦", "").replace("⟧", "")
+    left = _BETWEEN.join(redacted(plain_text.split(_BETWEEN)))
     pieces = re.split("⟦(.*?)⟧", filled, flags=re.DOTALL)
     secrets, around = pieces[1::2], pieces[::2]
-    is_found = all(not _is_left(secret, left) for secret in secrets) if secrets else left != said
+    is_found = all(not _is_left(secret, left) for secret in secrets) if secrets else left != plain_text
     is_exact = _MARK.sub("", left) == "".join(around) if secrets else not is_found
-    return Judged(given=one, said=said, redacted=left, is_found=is_found, is_exact=is_exact)
+    return Judged(given=one, said=plain_text, redacted=left, is_found=is_found, is_exact=is_exact)
 
 
 def _is_left(secret: str, text: str) -> bool:
@@ -157,12 +157,12 @@ def _rows(found: Sequence[Judged], *, is_secret: bool) -> Iterator[str]:
 
 def errors(found: Sequence[Judged]) -> Iterator[str]:
     """The texts that are judged wrongly, each once, except held-out ones."""
-    told: set[str] = set()
+    printed: set[str] = set()
     for one in found:
         is_right = one.is_found and one.is_exact if one.given.is_secret else not one.is_found
-        if is_right or one.given.is_held_out or one.given.id in told:
+        if is_right or one.given.is_held_out or one.given.id in printed:
             continue
-        told.add(one.given.id)
+        printed.add(one.given.id)
         yield f"{one.given.id}: {one.said[:160]!r}\n    {one.redacted[:160]!r}"
 
 

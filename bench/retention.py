@@ -78,7 +78,7 @@ class Outcome:
     """Whether it is served although everything compacted was forgotten: the check found it by chance."""
 
 
-def _said(kind: Kind, text: str, exact: str, question: str) -> Statement:
+def _statement(kind: Kind, text: str, exact: str, question: str) -> Statement:
     return Statement(kind=kind, text=text, exact=tuple(exact.split("|")), question=question)
 
 
@@ -87,73 +87,73 @@ SCRIPTS: Final = (
         language="en",
         opening="Hi, I run the billing platform of a small shipping company and want to plan the migration with you.",
         statements=(
-            _said(
+            _statement(
                 "fact",
                 "Our customer number with the carrier is KD-48213.",
                 "KD-48213",
                 "Which customer number do we have with the carrier?",
             ),
-            _said(
+            _statement(
                 "fact",
                 "The invoices database holds 2,417 accounts and lives in Rotterdam.",
                 "2,417|Rotterdam",
                 "How many accounts does the invoices database hold, and where?",
             ),
-            _said(
+            _statement(
                 "fact",
                 "Marta Lindqvist is the auditor, her limit is $18,500 per month.",
                 "Marta Lindqvist|$18,500",
                 "Who is the auditor and what is the limit?",
             ),
-            _said(
+            _statement(
                 "decision",
                 "We decided to use PostgreSQL 16 instead of Oracle for the ledger.",
                 "PostgreSQL 16",
                 "Which database did we choose for the ledger?",
             ),
-            _said(
+            _statement(
                 "decision",
                 "Let's go with weekly releases on Tuesdays, not daily ones.",
                 "weekly|Tuesdays",
                 "How often and on which day do we release?",
             ),
-            _said(
+            _statement(
                 "decision",
                 "I chose the blue-green rollout over a canary.",
                 "blue-green",
                 "Which kind of rollout did I choose?",
             ),
-            _said(
+            _statement(
                 "artefact",
                 "The export script is tools/export_ledger.py and its log goes to /var/log/ledger/export.log.",
                 "tools/export_ledger.py|/var/log/ledger/export.log",
                 "Where are the export script and its log?",
             ),
-            _said(
+            _statement(
                 "artefact",
                 "The ticket for it is BILL-2093, the dashboard is https://grafana.example.com/d/ledger.",
                 "BILL-2093|https://grafana.example.com/d/ledger",
                 "What are the ticket and the dashboard?",
             ),
-            _said(
+            _statement(
                 "artefact",
                 "The run that failed has the id 7f3c2a10-55d1-4b7e-9c64-0d2f8a61b3ce.",
                 "7f3c2a10-55d1-4b7e-9c64-0d2f8a61b3ce",
                 "What is the id of the run that failed?",
             ),
-            _said(
+            _statement(
                 "next step",
                 "Next I will ask Marta to sign the data agreement by 14 March.",
                 "14 March",
                 "By when should the data agreement be signed?",
             ),
-            _said(
+            _statement(
                 "next step",
                 "After that you should draft the rollback plan for the harbour office.",
                 "rollback plan|harbour office",
                 "What should be drafted next, and for which office?",
             ),
-            _said(
+            _statement(
                 "next step",
                 "We still need to rotate the key of the staging bucket before Friday.",
                 "staging bucket|Friday",
@@ -196,43 +196,43 @@ SCRIPTS: Final = (
         language="ru",
         opening="Здравствуйте, я веду склад небольшой транспортной компании и хочу обсудить переезд системы.",
         statements=(
-            _said(
+            _statement(
                 "fact",
                 "Номер нашего договора с перевозчиком: ТК-48213.",
                 "ТК-48213",
                 "Какой номер у договора с перевозчиком?",
             ),
-            _said(
+            _statement(
                 "fact",
                 "На складе в Казани хранится 2417 поддонов.",
                 "2417",
                 "Сколько поддонов хранится на складе в Казани?",
             ),
-            _said(
+            _statement(
                 "decision",
                 "Мы решили использовать PostgreSQL 16 вместо Oracle.",
                 "PostgreSQL 16",
                 "Какую базу данных мы решили использовать?",
             ),
-            _said(
+            _statement(
                 "decision",
                 "Остановимся на выпусках по вторникам, а не каждый день.",
                 "вторникам",
                 "По каким дням мы выпускаем обновления?",
             ),
-            _said(
+            _statement(
                 "artefact",
                 "Скрипт выгрузки лежит в tools/export_sklad.py, задача называется SKLAD-2093.",
                 "tools/export_sklad.py|SKLAD-2093",
                 "Где лежит скрипт выгрузки и как называется задача?",
             ),
-            _said(
+            _statement(
                 "next step",
                 "Дальше я попрошу Марту подписать соглашение до 14 марта.",
                 "14 марта",
                 "До какого числа надо подписать соглашение?",
             ),
-            _said(
+            _statement(
                 "next step",
                 "Нужно ещё сменить ключ тестового хранилища до пятницы.",
                 "пятницы",
@@ -272,18 +272,18 @@ SCRIPTS: Final = (
         language="zh",
         opening="你好，我负责一家小型运输公司的仓库系统，想和你讨论迁移的事。",
         statements=(
-            _said("fact", "我们和承运商的合同编号是 KD-48213。", "KD-48213", "我们和承运商的合同编号是多少？"),
-            _said("fact", "鹿特丹仓库里有 2417 个托盘。", "2417", "鹿特丹仓库里有多少个托盘？"),
-            _said(
+            _statement("fact", "我们和承运商的合同编号是 KD-48213。", "KD-48213", "我们和承运商的合同编号是多少？"),
+            _statement("fact", "鹿特丹仓库里有 2417 个托盘。", "2417", "鹿特丹仓库里有多少个托盘？"),
+            _statement(
                 "decision", "我们决定使用 PostgreSQL 16，而不是 Oracle。", "PostgreSQL 16", "我们决定使用哪个数据库？"
             ),
-            _said(
+            _statement(
                 "artefact",
                 "导出脚本在 tools/export_stock.py，任务编号是 CK-2093。",
                 "tools/export_stock.py|CK-2093",
                 "导出脚本在哪里，任务编号是什么？",
             ),
-            _said("next step", "接下来我会请玛尔塔在 3月14日 之前签协议。", "3月14日", "协议要在什么时候之前签？"),
+            _statement("next step", "接下来我会请玛尔塔在 3月14日 之前签协议。", "3月14日", "协议要在什么时候之前签？"),
         ),
         subjects=(
             "天气",
@@ -338,14 +338,14 @@ def _looked(script: Script, replay: Replay, done: int, *, busy: bool) -> Iterato
     held = "\n".join(message.content for message in (*replay.held(), *replay.tail()))
     for statement in script.statements:
         found = context(material, corpus, statement.question, BUDGET)
-        told = "\n".join(message.content for message in found.messages[1:])
+        served_text = "\n".join(message.content for message in found.messages[1:])
         yield Outcome(
             language=script.language,
             kind=statement.kind,
             compactions=done,
             busy=busy,
             served=all(value in block for value in statement.exact),
-            recalled=all(value in told for value in statement.exact),
+            recalled=all(value in served_text for value in statement.exact),
             control=all(value in held for value in statement.exact),
         )
 

@@ -114,8 +114,8 @@ def contents(count: int, seed: int = 3) -> Iterator[tuple[str, str]]:
     """Roles and texts: decisions, orders, names and numbers of ``bench.growth``, and words of Zipf's frequencies."""
     words, chosen = Words(seed), random.Random(seed)
     for message in talk(count, seed):
-        said = f"{message.content} {words.content()}" if chosen.random() < 1 / 2 else message.content
-        yield message.role, _STATED if message.seq == _PLANTED else said
+        text = f"{message.content} {words.content()}" if chosen.random() < 1 / 2 else message.content
+        yield message.role, _STATED if message.seq == _PLANTED else text
 
 
 def questions(seed: int = 3) -> tuple[str, ...]:
@@ -125,8 +125,8 @@ def questions(seed: int = 3) -> tuple[str, ...]:
     """
     chosen = random.Random(seed)
     found = []
-    for _, said in contents(SMALL, seed):
-        some = sorted(set(words(said)))
+    for _, content in contents(SMALL, seed):
+        some = sorted(set(words(content)))
         if len(some) >= _ASKED:
             one, two, *more, last = chosen.sample(some, _ASKED)
             found.append(f"What about {one} and {two}, and where were the {', '.join(more)} or {last}?")

@@ -42,18 +42,18 @@ Cutter = Callable[[Sequence[Message], int], frozenset[int]]
 
 def mixture(given: Sequence[Talk], draw: random.Random) -> tuple[list[Message], frozenset[int]]:
     """Stretches of talks in a row (neighbours are of different talks), and the places of their seams."""
-    said: list[Message] = []
+    messages: list[Message] = []
     seams: set[int] = set()
     last = -1
     for _ in range(STRETCHES):
         which = draw.choice([index for index in range(len(given)) if index != last])
         last, size = which, draw.randint(SHORTEST, LONGEST)
         start = draw.randrange(max(1, len(given[which].messages) - size))
-        if said:
-            seams.add(len(said))
+        if messages:
+            seams.add(len(messages))
         for one in given[which].messages[start : start + size]:
-            said.append(_message(len(said) + 1, one["role"], _LABEL.sub("", one["content"])))
-    return said, frozenset(seams)
+            messages.append(_message(len(messages) + 1, one["role"], _LABEL.sub("", one["content"])))
+    return messages, frozenset(seams)
 
 
 def by_topic(messages: Sequence[Message], seams: int) -> frozenset[int]:
@@ -114,7 +114,7 @@ def table(given: Sequence[Talk], mixtures: int = MIXTURES) -> list[tuple[str, fl
     mixed = [mixture(given, draw) for _ in range(mixtures)]
     rows = []
     for name, cutter in CUTTERS.items():
-        results = [(seams, cutter(said, len(seams)), len(said)) for said, seams in mixed]
+        results = [(seams, cutter(messages, len(seams)), len(messages)) for messages, seams in mixed]
         rows.append(
             (
                 name,

@@ -40,7 +40,7 @@ LOOKED_AT: Final = (1, 3, 10)
 _BEGINNING: Final = datetime(2026, 1, 5, 9, tzinfo=UTC)
 _NAMES: Final = ("Marta", "Ivo", "Lena", "Petr", "Noor", "Yuki")
 _THINGS: Final = ("harbour crane", "billing export", "garden shed", "choir concert", "ledger audit", "bakery order")
-_SAID: Final = (
+_USER_LINES: Final = (
     "{name} paid {sum} euros for the {thing} yesterday.",
     "Good to know. Who keeps the receipt of the {thing}?",
     "The {thing} has to be ready by Friday, {name} told me last week.",
@@ -89,16 +89,16 @@ class Verbose(Replay):
 
     def answer(self, request: SummaryRequest) -> Proposal:
         """A proposal with each message as an item, in the fields in turn, and the first ones as the narrative."""
-        return Proposal(text=json.dumps(said_again(request, self.schema)), finish="stop", model="made-up")
+        return Proposal(text=json.dumps(verbose_answer(request, self.schema)), finish="stop", model="made-up")
 
 
-def said_again(request: SummaryRequest, schema: StateSchema) -> dict[str, Any]:
+def verbose_answer(request: SummaryRequest, schema: StateSchema) -> dict[str, Any]:
     """An answer that leaves nothing out."""
     lists = [field.name for field in schema.fields if field.is_list]
-    told = [message for message in request.messages if message.role == "user"]
-    story = " ".join(message.content for message in told[: None if not lists else 3])
+    user_messages = [message for message in request.messages if message.role == "user"]
+    story = " ".join(message.content for message in user_messages[: None if not lists else 3])
     found: dict[str, Any] = {field.name: [] if field.is_list else story for field in schema.fields}
-    for number, message in enumerate(told if lists else ()):
+    for number, message in enumerate(user_messages if lists else ()):
         found[lists[number % len(lists)]].append({"text": message.content, "from": [message.seq], "replaces": []})
     return found
 
@@ -110,7 +110,7 @@ def played(preset: str, kind: type[Replay], rounds: int, window: int) -> Iterato
         day = _BEGINNING + timedelta(days=3 * number)
         for place in range(MESSAGES):
             count = number * MESSAGES + place
-            text = _SAID[place % len(_SAID)].format(
+            text = _USER_LINES[place % len(_USER_LINES)].format(
                 name=_NAMES[count % len(_NAMES)],
                 thing=_THINGS[count // 2 % len(_THINGS)],
                 sum=1_000 + 37 * count,
@@ -128,9 +128,11 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
         raise ValueError(f"nothing was folded under {preset}: {replay.refused}")
     state = json.loads(layout.text)
     entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value) if text]
-    said = [*entries, *(line for line in layout.anchors.splitlines() if line.startswith("- "))]
+    served_lines = [*entries, *(line for line in layout.anchors.splitlines() if line.startswith("- "))]
     segments = segments_of(replay) if replay.policy.levels else []
-    source = DigestSource(segments=segments, total=len(segments), levels=replay.policy.levels, **_beside(said))
+    source = DigestSource(
+        segments=segments, total=len(segments), levels=replay.policy.levels, **_adjacent(served_lines)
+    )
     room = replay.budgets.digest_room(beside=layout.tokens)
     whole = with_digests(layout, source, max_tokens=room, room_to_keep=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
@@ -143,14 +145,14 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
         most=state_token_limit(replay.schema, replay.budgets),
         state=layout.state_tokens,
         digests=whole.digest_tokens / whole.tokens,
-        twice=sum(StateWords(said).repeats(level, text) for level, text in texts),
+        twice=sum(StateWords(served_lines).repeats(level, text) for level, text in texts),
         relative=len(relative),
         undated=sum(not any(value.kind == "date" for value in values(text)) for text in relative),
     )
 
 
-def _beside(said: Sequence[str]) -> dict[str, Any]:
-    return {"said": tuple(said)}
+def _adjacent(lines: Sequence[str]) -> dict[str, Any]:
+    return {"said": tuple(lines)}
 
 
 def rows(rounds: int, window: int) -> Iterator[Row]:

@@ -92,7 +92,7 @@ class Direct:
             "state": {},
         }
         bodies = iter([{"type": "http.request", "body": raw, "more_body": False}])
-        status, told = 0, b""
+        status, answer = 0, b""
 
         async def receive() -> Any:
             given = next(bodies, None)
@@ -101,17 +101,17 @@ class Direct:
             return given
 
         async def take(message: Any) -> None:
-            nonlocal status, told
+            nonlocal status, answer
             status = message.get("status", status)
-            told += message.get("body", b"")
+            answer += message.get("body", b"")
 
         await self._app(scope, receive, take)
         if not 200 <= status < 300:
-            raise RuntimeError(f"{status} {told.decode()}")
-        return json.loads(told)
+            raise RuntimeError(f"{status} {answer.decode()}")
+        return json.loads(answer)
 
 
-class Told:
+class StatementCounts:
     """Counts statements and transactions to the database."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class Spent:
     def __init__(self) -> None:
         self.seconds: list[float] = []
         self.profile = cProfile.Profile(time.process_time)
-        self.told: list[tuple[int, int]] = []
+        self.counts: list[tuple[int, int]] = []
 
     def shares(self) -> dict[str, float]:
         """The share of the time that each owner's code ran, without the code that it called."""
@@ -170,15 +170,15 @@ async def requests(servers: Endpoints, rounds: int) -> dict[str, Spent]:
         key = (await keys_of(process, ["bench"]))["bench"]
         direct = Direct(process.transport.app, key)
         for number in range(2 * rounds + _WARM):
-            said = [message.content for message in talk(PREFILLED + 2, seed=1_000 + number)]
+            texts = [message.content for message in talk(PREFILLED + 2, seed=1_000 + number)]
             made = await direct.send("POST", "/conversations", {"policy": {"triggers": []}})
             at = f"/conversations/{made['id']}"
-            for place, content in enumerate(said[:PREFILLED]):
+            for place, content in enumerate(texts[:PREFILLED]):
                 await direct.send("POST", f"{at}/messages", {"role": "user", "content": content}, f"{at}-{place}")
             asked: dict[str, tuple[str, str, Any]] = {
-                "append": ("POST", f"{at}/messages", {"role": "user", "content": said[-2]}),
+                "append": ("POST", f"{at}/messages", {"role": "user", "content": texts[-2]}),
                 "context": ("GET", f"{at}/context", None),
-                "turn": ("POST", f"{at}/chat", {"content": said[-1]}),
+                "turn": ("POST", f"{at}/chat", {"content": texts[-1]}),
             }
             for name, (method, path, body) in asked.items():
                 once = None if method == "GET" else f"{name}-{number}"
@@ -188,15 +188,15 @@ async def requests(servers: Endpoints, rounds: int) -> dict[str, Spent]:
 
 async def _spend(spent: Spent, number: int, rounds: int, send: Any) -> None:
     """Run an operation: first uncounted, then only timed, then with the profiler."""
-    told = Told()
+    counts = StatementCounts()
     if number < 0:
         await send()
     elif number < rounds:
-        with told.counting():
+        with counts.counting():
             began = time.process_time()
             await send()
             spent.seconds.append(time.process_time() - began)
-        spent.told.append((told.statements, told.transactions))
+        spent.counts.append((counts.statements, counts.transactions))
     else:
         spent.profile.enable()
         await send()
@@ -227,8 +227,8 @@ def rows_of(found: dict[str, Spent]) -> list[list[str]]:
         places.update(one)
     rows = [
         ["CPU, ms", *(f"{1_000 * statistics.median(spent.seconds):.1f}" for spent in found.values())],
-        ["statements", *(_median(spent.told, 0) for spent in found.values())],
-        ["transactions of several messages", *(_median(spent.told, 1) for spent in found.values())],
+        ["statements", *(_median(spent.counts, 0) for spent in found.values())],
+        ["transactions of several messages", *(_median(spent.counts, 1) for spent in found.values())],
     ]
     return [
         *rows,
@@ -236,8 +236,8 @@ def rows_of(found: dict[str, Spent]) -> list[list[str]]:
     ]
 
 
-def _median(told: Sequence[tuple[int, int]], place: int) -> str:
-    return f"{statistics.median(one[place] for one in told):g}" if told else "–"
+def _median(counts: Sequence[tuple[int, int]], place: int) -> str:
+    return f"{statistics.median(one[place] for one in counts):g}" if counts else "–"
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ from app.core.model.state import StateEntry
 from app.core.state.apply import served
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 from bench.fidelity_made import FOLDER
-from bench.recall_talks import Asked, Talk, talks
+from bench.recall_talks import Talk, TalkQuestion, talks
 from bench.replay import EVERYTHING, Replay
 from bench.report import print_table
 from bench.survival import DATA
@@ -67,18 +67,18 @@ def played(talk: Talk, window: int) -> Replay:
 def answered(talk: Talk, window: int) -> Iterator[Answered]:
     """The results for every question of a talk."""
     entries = served(played(talk, window).entries)
-    told = [_words(entry.text) for entry in entries]
+    entry_words = [_words(entry.text) for entry in entries]
     for asked in talk.questions:
         yield Answered(
             talk=talk.id,
             window=window,
             question=asked.text,
             named=_is_named(asked, entries),
-            told=any(_tells(words, asked.answer) for words in told),
+            told=any(_answers(words, asked.answer) for words in entry_words),
         )
 
 
-def _is_named(asked: Asked, entries: Sequence[StateEntry]) -> bool:
+def _is_named(asked: TalkQuestion, entries: Sequence[StateEntry]) -> bool:
     return any(set(asked.evidence) & set(entry.from_seqs) for entry in entries if entry.role != "narrative")
 
 
@@ -86,10 +86,10 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(stems(text)) - FRAME_STEMS - GENERIC_STEMS
 
 
-def _tells(told: frozenset[str], answer: str) -> bool:
+def _answers(words: frozenset[str], answer: str) -> bool:
     wanted = _words(answer)
     exact = {word for word in wanted if any(sign.isdigit() for sign in word)}
-    return bool(wanted) and exact <= told and len(wanted & told) >= _MOST_OF * len(wanted)
+    return bool(wanted) and exact <= words and len(wanted & words) >= _MOST_OF * len(wanted)
 
 
 def shares(found: Sequence[Answered]) -> list[dict[str, object]]:

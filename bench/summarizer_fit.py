@@ -39,7 +39,7 @@ from app.core.text.language import detect
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import stems
 from bench.fidelity_made import FOLDER
-from bench.recall_talks import Talk, said, talks
+from bench.recall_talks import Talk, replay_of, talks
 from bench.report import print_table
 from bench.state_evidence import answered, played
 from bench.survival import DATA
@@ -105,7 +105,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class LabelledSpans:
     """The data of one conversation."""
 
     talk: Talk
@@ -116,7 +116,7 @@ class Material:
 
 def spans_of(talk: Talk) -> Iterator[Span]:
     """A conversation in spans, with the sentences that answer its questions."""
-    messages = said(talk.messages).messages
+    messages = replay_of(talk.messages).messages
     wanted: dict[int, list[frozenset[str]]] = {}
     for asked in talk.questions:
         for seq in asked.evidence:
@@ -130,7 +130,7 @@ def spans_of(talk: Talk) -> Iterator[Span]:
 
 def labelled_span(talk: Talk, labels: Labels) -> Span:
     """A conversation as one span, with the sentences that readers would keep."""
-    messages = said(talk.messages).messages
+    messages = replay_of(talk.messages).messages
     passages = _passages(messages)
     kept = Counter(one.index for one in passages if (one.seq, one.text) in labels.sentences)
     return _span(messages, passages, kept)
@@ -161,7 +161,7 @@ def _span(messages: Sequence[Message], passages: Sequence[Passage], asked: Count
     )
 
 
-def fitted(given: Sequence[Material]) -> Weights:
+def fitted(given: Sequence[LabelledSpans]) -> Weights:
     """Weights of the raw features by Newton's method; the offset for questions being rarer than labels is dropped."""
     groups = [(spans, place) for one in given for place, spans in enumerate((one.labelled, one.asked)) if spans]
     x = np.vstack([np.hstack([span.features, _column(span, of)]) for spans, of in groups for span in spans])
@@ -191,7 +191,7 @@ def _column(span: Span, value: int) -> Array:
     return np.full((len(span.asked), 1), float(value))
 
 
-def worth(span: Span, weights: Weights) -> Array:
+def scores_of(span: Span, weights: Weights) -> Array:
     """The worth of each sentence for the offline summarizer, with these weights."""
     with patch.object(importance, "LIKELIHOOD_WEIGHTS", weights):
         return np.array([max(one.total, _LEAST) for one in score_all(span.passages)])
@@ -273,14 +273,14 @@ def _print_kept() -> None:
         _print_rows([f"kept, {window}" for window in _WINDOWS], rows)
 
 
-def read(paths: Sequence[Path]) -> list[Material]:
+def read(paths: Sequence[Path]) -> list[LabelledSpans]:
     """The conversations of these files with questions, and all that have labels."""
     labels = labels_of()
     found = [talk for path in paths for talk in talks(path)]
     names = {talk.id for talk in found}
     more = [talk for name in labels if name not in names for talk in talks(PLANNED / f"{name}.jsonl")]
     return [
-        Material(
+        LabelledSpans(
             talk=talk,
             asked=list(spans_of(talk)) if talk.id in names and talk.questions else (),
             labelled=[labelled_span(talk, labels[talk.id])] if talk.id in labels else (),
@@ -298,7 +298,7 @@ _OF_STATES: Final = [f"{what}, {kind}" for what in ("named", "told", "kept") for
 _UNKNOWN: Final = float("nan")
 
 
-def _of_sentences(one: Material, weights: Weights) -> list[float]:
+def _of_sentences(one: LabelledSpans, weights: Weights) -> list[float]:
     asked, labelled = _worths(one.asked, weights), _worths(one.labelled, weights)
     found = [found_share(one.asked, share, worths) if one.asked else _UNKNOWN for share in SHARES for worths in asked]
     return [*found, *(precision(one.labelled, worths) if one.labelled else _UNKNOWN for worths in labelled)]
@@ -307,13 +307,13 @@ def _of_sentences(one: Material, weights: Weights) -> list[float]:
 def _worths(spans: Sequence[Span], weights: Weights) -> list[list[Array]]:
     chance = np.random.default_rng(1)
     return [
-        [worth(span, weights) for span in spans],
-        [worth(span, _WITHOUT) for span in spans],
+        [scores_of(span, weights) for span in spans],
+        [scores_of(span, _WITHOUT) for span in spans],
         [chance.random(len(span.costs)) for span in spans],
     ]
 
 
-def _of_state(one: Material, weights: Weights) -> list[float]:
+def _of_state(one: LabelledSpans, weights: Weights) -> list[float]:
     kinds = []
     for used in (weights, _WITHOUT):
         with patch.object(importance, "LIKELIHOOD_WEIGHTS", used):
@@ -321,14 +321,14 @@ def _of_state(one: Material, weights: Weights) -> list[float]:
     return [kind[what] for what in range(3) for kind in kinds]
 
 
-def _shares(one: Material) -> tuple[float, float, float]:
+def _shares(one: LabelledSpans) -> tuple[float, float, float]:
     asked = [found for window in _WINDOWS for found in answered(one.talk, window)] if one.asked else []
     named = np.mean([found.named for found in asked]) if asked else _UNKNOWN
-    told = np.mean([found.told for found in asked]) if asked else _UNKNOWN
+    share_answered = np.mean([found.told for found in asked]) if asked else _UNKNOWN
     if one.labels is None:
-        return float(named), float(told), _UNKNOWN
+        return float(named), float(share_answered), _UNKNOWN
     kept = np.mean([kept_share(played(one.talk, window).entries, one.labels) for window in _WINDOWS])
-    return float(named), float(told), float(kept)
+    return float(named), float(share_answered), float(kept)
 
 
 def _print_rows(heads: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> None:

@@ -99,9 +99,20 @@ def _sheet_text(sheet: Sheet, states: Mapping[str, Mapping[str, Any]]) -> str:
     messages = next(iter(states.values()))["messages"]
     talk = [f"#{seq} {at[:16]} {role}: {content}" for seq, (at, role, content) in enumerate(messages, start=1)]
     entries = [f"[{number}] {text}" for number, (text, _) in enumerate(sheet.entries, start=1)]
-    told = [f"{letter}: {states[version]['narrative'] or '(none)'}" for letter, version in sheet.narratives.items()]
+    narrative_lines = [
+        f"{letter}: {states[version]['narrative'] or '(none)'}" for letter, version in sheet.narratives.items()
+    ]
     return "\n".join(
-        ["THE CONVERSATION", *talk, "", "ENTRIES OF A MEMORY OF IT", *entries, "", "TWO SHORT NARRATIVES OF IT", *told]
+        [
+            "THE CONVERSATION",
+            *talk,
+            "",
+            "ENTRIES OF A MEMORY OF IT",
+            *entries,
+            "",
+            "TWO SHORT NARRATIVES OF IT",
+            *narrative_lines,
+        ]
     )
 
 
@@ -127,20 +138,20 @@ def readings_in(folder: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
     for talk, of_talk in key.items():
         for path in sorted(folder.glob(f"{talk}.*.json")):
-            said = json.loads(path.read_text(encoding="utf-8"))
-            if not set(said["keep"]) <= set(range(1, len(of_talk["entries"]) + 1)):
+            readings = json.loads(path.read_text(encoding="utf-8"))
+            if not set(readings["keep"]) <= set(range(1, len(of_talk["entries"]) + 1)):
                 raise ValueError(f"{path.name}: there is no such entry on the sheet.")
-            yield talk, path.suffixes[-2][1:], said
+            yield talk, path.suffixes[-2][1:], readings
 
 
 def kept_shares(folder: Path) -> dict[tuple[str, str, str], tuple[int, int]]:
     """How many entries a reader would keep, and of how many, by conversation, reader and version."""
     key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
     found = {}
-    for talk, reader, said in readings_in(folder):
+    for talk, reader, reading in readings_in(folder):
         for version in sorted(set(key[talk]["narratives"].values())):
             numbers = {number for number, owners in enumerate(key[talk]["entries"], start=1) if version in owners}
-            found[talk, reader, version] = len(numbers & set(said["keep"])), len(numbers)
+            found[talk, reader, version] = len(numbers & set(reading["keep"])), len(numbers)
     return found
 
 
@@ -148,8 +159,8 @@ def chosen_narratives(folder: Path) -> dict[tuple[str, str], str]:
     """The version whose narrative a reader chose, or ``neither``, by conversation and reader."""
     key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
     return {
-        (talk, reader): key[talk]["narratives"].get(said["narrative"], "neither")
-        for talk, reader, said in readings_in(folder)
+        (talk, reader): key[talk]["narratives"].get(reading["narrative"], "neither")
+        for talk, reader, reading in readings_in(folder)
     }
 
 
@@ -157,8 +168,8 @@ def agreement(folder: Path) -> float | None:
     """Cohen's kappa over all entries that two readers judged; ``None`` without a second reader."""
     key = json.loads((folder / _KEY).read_text(encoding="utf-8"))
     by_talk: defaultdict[str, list[set[int]]] = defaultdict(list)
-    for talk, _, said in readings_in(folder):
-        by_talk[talk].append(set(said["keep"]))
+    for talk, _, reading in readings_in(folder):
+        by_talk[talk].append(set(reading["keep"]))
     pairs = [
         (number in one, number in other)
         for talk, (one, other) in ((talk, kept[:2]) for talk, kept in by_talk.items() if len(kept) > 1)

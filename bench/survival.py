@@ -101,13 +101,13 @@ def values_of(texts: Iterable[str]) -> dict[str, set[str]]:
 
 def survival(values: dict[str, set[str]], text: str) -> Survival:
     """How many of these values are in the text as whole words."""
-    said = text.casefold()
-    kept = {group: sum(_stands(value, said) for value in some) for group, some in sorted(values.items())}
+    folded_text = text.casefold()
+    kept = {group: sum(_contains_value(value, folded_text) for value in some) for group, some in sorted(values.items())}
     return Survival(kept=kept, tokens=estimate_text(text))
 
 
-def _stands(value: str, said: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", said) is not None
+def _contains_value(value: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
 
 
 def folded(talk: Talk, share: float) -> tuple[Replay, int]:
@@ -125,8 +125,8 @@ def folded(talk: Talk, share: float) -> tuple[Replay, int]:
 
 
 def _time(message: dict[str, Any]) -> datetime | None:
-    said = message.get("created_at")
-    return datetime.fromisoformat(said) if said else None
+    time_text = message.get("created_at")
+    return datetime.fromisoformat(time_text) if time_text else None
 
 
 def _limited(budgets: Budgets, *, state: int, anchors: int) -> Budgets:
@@ -150,11 +150,11 @@ def at_random(texts: Sequence[str], room: int, seed: int) -> str:
 
 def lexrank(texts: Sequence[str], room: int) -> str:
     """The most central sentences, each with its speaker."""
-    told = [
+    ranked_texts = [
         f"{_speaker(text)}{sentence}" for text in texts for sentence in sentences(text.removeprefix(_speaker(text)))
     ]
-    centrality = _centrality([Counter(stems(sentence)) for sentence in told])
-    return _filled(sorted(range(len(told)), key=lambda index: (-centrality[index], index)), told, room)
+    centrality = _centrality([Counter(stems(sentence)) for sentence in ranked_texts])
+    return _filled(sorted(range(len(ranked_texts)), key=lambda index: (-centrality[index], index)), ranked_texts, room)
 
 
 def _speaker(text: str) -> str:

@@ -31,7 +31,7 @@ from app.core.text.token_counts import estimate_text
 from bench import measurements
 from bench.made_runs import KINDS, rows
 from bench.recall_baselines import Baselines
-from bench.recall_talks import context, corpus_in, material_of, said
+from bench.recall_talks import context, corpus_in, material_of, replay_of
 from bench.report import write_json
 from bench.survival import DATA as TALKS
 
@@ -65,7 +65,7 @@ class Run:
     @property
     def texts(self) -> list[str]:
         """The text of each message of the first half, without repetitions."""
-        return [said_in(message) for message in self.first]
+        return [text_of(message) for message in self.first]
 
     @property
     def tokens(self) -> int:
@@ -106,7 +106,7 @@ def run_of(row: Mapping[str, Any]) -> Run:
     others = [_imported(message) for message in row["messages"] if message["role"] != "system"]
     half = len(others) // 2
     first = tuple(others[:half])
-    before = "\n".join(map(said_in, first))
+    before = "\n".join(map(text_of, first))
     return Run(id=row["id"], system=system, first=first, calls=tuple(_calls(others, half, before)))
 
 
@@ -125,7 +125,9 @@ def _calls(messages: Sequence[Mapping[str, Any]], half: int, before: str) -> Ite
         query = message["content"] if message["role"] == "user" else query
         made = [part for part in message["parts"] if part["type"] == "tool_call"] if index >= half else []
         for part in made:
-            values = dict.fromkeys(value for value in _scalars(_parsed(part["arguments"])) if stands(value, before))
+            values = dict.fromkeys(
+                value for value in _scalars(_parsed(part["arguments"])) if contains_value(value, before)
+            )
             if values:
                 yield Call(query=query, values=tuple(values))
 
@@ -146,18 +148,18 @@ def _scalars(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def said_in(message: Mapping[str, Any]) -> str:
+def text_of(message: Mapping[str, Any]) -> str:
     """A message's text: its content, calls and results, without repetitions."""
-    told = [message["content"]]
+    texts = [message["content"]]
     for part in message["parts"]:
         if part["type"] == "tool_call":
             arguments = part["arguments"]
             given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-            told.append(f"{part['name']} {given}")
+            texts.append(f"{part['name']} {given}")
         elif part["type"] == "tool_result" and part["content"] != message["content"]:
             content = part["content"]
-            told.append(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False))
-    return "\n".join(filter(None, told))
+            texts.append(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False))
+    return "\n".join(filter(None, texts))
 
 
 @cache
@@ -165,7 +167,7 @@ def _pattern(value: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(value)}(?!\w)")
 
 
-def stands(value: str, text: str) -> bool:
+def contains_value(value: str, text: str) -> bool:
     """Whether a value is in a text verbatim, as a whole word."""
     return _pattern(value).search(text) is not None
 
@@ -176,10 +178,10 @@ def outcomes(run: Run, share: float = SHARE) -> Iterator[Outcome]:
     served = Serving(run)
     texts = run.texts
     selections = {name: choose for name, choose in Baselines(texts).all().items() if name != "random"}  # drawn below
-    yield _outcome(OURS, run, [(served.told("", room), run.values)], asked=False)
-    yield _outcome(OURS, run, [(served.told(call.query, room), call.values) for call in run.calls], asked=True)
+    yield _outcome(OURS, run, [(served.served_text("", room), run.values)], asked=False)
+    yield _outcome(OURS, run, [(served.served_text(call.query, room), call.values) for call in run.calls], asked=True)
     forgotten = Serving(run, forgets=True)
-    yield _outcome(CONTROL, run, [(forgotten.told("", room), run.values)], asked=False)
+    yield _outcome(CONTROL, run, [(forgotten.served_text("", room), run.values)], asked=False)
     for name, choose in selections.items():
 
         def chosen(query: str, choose: Any = choose) -> str:
@@ -189,22 +191,22 @@ def outcomes(run: Run, share: float = SHARE) -> Iterator[Outcome]:
             yield _outcome(name, run, [(chosen(""), run.values)], asked=False)
         yield _outcome(name, run, [(chosen(call.query), call.values) for call in run.calls], asked=True)
     for seed in range(_RANDOM):
-        told = _at_random(texts, room, seed)
-        yield _outcome("random", run, [(told, run.values)], asked=False)
-        yield _outcome("random", run, [(told, call.values) for call in run.calls], asked=True)
+        selection = _at_random(texts, room, seed)
+        yield _outcome("random", run, [(selection, run.values)], asked=False)
+        yield _outcome("random", run, [(selection, call.values) for call in run.calls], asked=True)
 
 
 class Serving:
     """The first half as the service handles it, and what is served of it."""
 
     def __init__(self, run: Run, *, forgets: bool = False) -> None:
-        self._replay = said(run.first, fold=True)
+        self._replay = replay_of(run.first, fold=True)
         if forgets:
             self._replay.forget()
         self._material = material_of(self._replay)
         self._corpus = corpus_in(self._replay)
 
-    def told(self, query: str, room: int) -> str:
+    def served_text(self, query: str, room: int) -> str:
         """Everything served after the system prompt; empty if not even the last user message fits."""
         try:
             found = context(self._material, self._corpus if query else Corpus(()), query, room)
@@ -214,7 +216,7 @@ class Serving:
         if spent > room:
             raise AssertionError(f"{spent} tokens in a budget of {room}")
         return "\n".join(
-            said_in({"content": message.content, "parts": message.parts}) for message in found.messages[1:]
+            text_of({"content": message.content, "parts": message.parts}) for message in found.messages[1:]
         )
 
 
@@ -231,7 +233,7 @@ def _at_random(texts: Sequence[str], room: int, seed: int) -> str:
 
 
 def _outcome(name: str, run: Run, found: Sequence[tuple[str, Sequence[str]]], *, asked: bool) -> Outcome:
-    hits = [(value, stands(value, told)) for told, values in found for value in values]
+    hits = [(value, contains_value(value, text)) for text, values in found for value in values]
     words = [hit for value, hit in hits if _LETTER.search(value)]
     return Outcome(
         name=name,

@@ -14,28 +14,28 @@ from celery.signals import worker_init
 
 from app.core.model.errors import DependencyUnavailableError
 from app.infrastructure.job_queue import QUEUE_NAME, celery_broker_url
-from app.logs import OnceInAWhile
+from app.logs import RepeatedLineFilter
 from app.process_settings import settings_of_process
 from app.settings import Settings
 
 # For a process that misses its own deadline: after this time it gets a signal, and after this further time it is
 # killed.
-_TOLD_AFTER_SECONDS: Final = 30
-_KILLED_AFTER_SECONDS: Final = 60
+_SOFT_LIMIT_GRACE_SECONDS: Final = 30
+_HARD_LIMIT_GRACE_SECONDS: Final = 60
 _SOCKET_SECONDS = 5.0
 # How long a cold shutdown (SIGQUIT) waits for running jobs; their rows are released at once.
 _SOFT_SHUTDOWN_SECONDS = 5.0
 # A child imports nothing after the fork, but a machine under load may start it slowly.
 _CHILD_START_SECONDS = 30.0
 # Celery immediately retries a broker that refuses to write, and logs this ten times a second.
-_TOLD_AGAIN_SECONDS: Final = 30.0
-logging.getLogger("celery.worker.consumer.consumer").addFilter(OnceInAWhile(_TOLD_AGAIN_SECONDS))
+_REPEATED_LINE_SECONDS: Final = 30.0
+logging.getLogger("celery.worker.consumer.consumer").addFilter(RepeatedLineFilter(_REPEATED_LINE_SECONDS))
 
 
 def build_app(settings: Settings) -> Celery:
     """Configure Celery from the settings. Importing this module needs no broker; starting a worker does."""
-    soft_limit = math.ceil(settings.timings.task_seconds) + _TOLD_AFTER_SECONDS
-    hard_limit = soft_limit + _KILLED_AFTER_SECONDS
+    soft_limit = math.ceil(settings.timings.task_seconds) + _SOFT_LIMIT_GRACE_SECONDS
+    hard_limit = soft_limit + _HARD_LIMIT_GRACE_SECONDS
     broker = celery_broker_url(settings.redis_url) if settings.redis_url else None
     celery = Celery("throughline", broker=broker, include=["worker.tasks", "worker.parent"])
     celery.conf.update(

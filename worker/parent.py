@@ -25,7 +25,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ParentLoop:
-    """A thread with its own loop and container. It sweeps until ``leave``, then releases jobs until ``stop``.
+    """A thread with its own loop and container. It sweeps until ``begin_release``, then releases jobs until ``stop``.
 
     ``factory`` builds the container on the loop that will use it; ``timings`` say how often this is tried.
     """
@@ -36,7 +36,7 @@ class ParentLoop:
         self._thread = threading.Thread(target=self._main, name="sweeper", daemon=True)
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop
-        self._leaving = asyncio.Event()
+        self._releasing = asyncio.Event()
         self._stopping = asyncio.Event()
 
     def start(self) -> None:
@@ -44,16 +44,16 @@ class ParentLoop:
         self._thread.start()
         self._ready.wait(_JOIN_SECONDS)
 
-    def leave(self) -> None:
+    def begin_release(self) -> None:
         """Stop sweeping, and put the children's jobs back into the queue without counting a crash.
 
         Safe in a signal handler.
         """
-        self._call_in_loop(self._leaving.set)
+        self._call_in_loop(self._releasing.set)
 
     def stop(self) -> None:
         """Close everything, and wait some seconds for the end."""
-        self._call_in_loop(self._leaving.set)
+        self._call_in_loop(self._releasing.set)
         self._call_in_loop(self._stopping.set)
         if self._thread.is_alive():
             self._thread.join(_JOIN_SECONDS)
@@ -81,17 +81,17 @@ class ParentLoop:
             await container.close()
 
     async def _built_container(self) -> Container | None:
-        while not self._leaving.is_set():
+        while not self._releasing.is_set():
             try:
                 return await self._factory()
             except Exception as error:  # noqa: BLE001 - whatever it was, the worker lives on
                 _log.warning("worker.sweeper_start_failed", error=type(error).__name__)
-            await _came_within(self._leaving, self._timings.rebuild_seconds)
+            await _is_set_within(self._releasing, self._timings.rebuild_seconds)
         return None
 
     async def _sweep(self, container: Container) -> None:
         sweeping = asyncio.create_task(container.background.run_forever("sweeper", container.sweeper.run))
-        await self._leaving.wait()
+        await self._releasing.wait()
         sweeping.cancel()
         await asyncio.wait([sweeping])
 
@@ -99,11 +99,11 @@ class ParentLoop:
         while True:
             await container.sweeper.release()
             # A job that a child takes after the first release is released by a later one.
-            if await _came_within(self._stopping, self._timings.release_seconds):
+            if await _is_set_within(self._stopping, self._timings.release_seconds):
                 return
 
 
-async def _came_within(event: asyncio.Event, seconds: float) -> bool:
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
     return event.is_set()
@@ -117,9 +117,9 @@ def start_sweeping(**_: Any) -> None:
     _parent.start()
 
 
-def give_jobs_back(**_: Any) -> None:
+def release_jobs(**_: Any) -> None:
     """Release the jobs. The children notice within a heartbeat that their leases are lost, and stop."""
-    _parent.leave()
+    _parent.begin_release()
 
 
 def stop_sweeping(**_: Any) -> None:
@@ -128,5 +128,5 @@ def stop_sweeping(**_: Any) -> None:
 
 
 worker_ready.connect(start_sweeping)
-worker_shutting_down.connect(give_jobs_back)
+worker_shutting_down.connect(release_jobs)
 worker_shutdown.connect(stop_sweeping)

@@ -28,7 +28,7 @@ OWNER: Final = owner_name("worker")
 same.
 """
 
-_ROUNDS_TO_HEAR: Final = 8
+_ROUNDS_TO_NOTICE: Final = 8
 """Rounds of the loop in which it reads a server's last message and the end of the connection, and informs the holder.
 """
 
@@ -84,7 +84,7 @@ class Runtime:
         async with watching(self._timings.watchdog_seconds):
             try:
                 async with asyncio.timeout(self._timings.task_seconds):
-                    await _hear_of_closed_connections()
+                    await _notice_closed_connections()
                     return await job(container)
             finally:
                 # The loop does not run until the next job: work that stayed on record would count as a crash.
@@ -127,9 +127,9 @@ def stop_child(**_: Any) -> None:
     runtime.stop()
 
 
-async def _hear_of_closed_connections() -> None:
+async def _notice_closed_connections() -> None:
     # The loop did not run between two jobs. Without this, the pool would lend a connection that the server has closed.
-    for _ in range(_ROUNDS_TO_HEAR):
+    for _ in range(_ROUNDS_TO_NOTICE):
         await asyncio.sleep(0)
 
 

@@ -15,13 +15,13 @@ from typing import Annotated, Final
 import typer
 from rich.progress import TimeElapsedColumn
 
-from app.cli.complaints import ComplaintError, one_clear_line
+from app.cli.atomic_files import atomic_file, is_special_file
+from app.cli.complaints import ComplaintError, errors_as_one_line
 from app.cli.connecting import AsJson, Key, Url
 from app.cli.databases import database
 from app.cli.inspect import restore_state
 from app.cli.screen import Screen, progress_on_stderr
-from app.cli.speaking import spoken, text_of
-from app.cli.whole_files import is_special_file, whole_file
+from app.cli.terminal_language import terminal_catalogue, text_of
 from app.core.model.errors import DomainError
 from app.core.text.patterns import compiled
 from app.devserver import EmbeddedServers, running_at
@@ -46,7 +46,7 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Write the whole database, as it is at one moment, into one file; the service may run."""
-    with one_clear_line(), _backup_errors_as_complaints(file):
+    with errors_as_one_line(), _backup_errors_as_complaints(file):
         _check_target(file, force=force)
         with _existing_database(read_settings()) as url, _reported_progress("backup") as report:
             manifest = _write_backup(url, file, report)
@@ -54,7 +54,7 @@ def backup(
         if as_json:
             Screen().json({"file": str(file), "bytes": size, **manifest.model_dump(mode="json")})
             return
-        screen = Screen(spoken())
+        screen = Screen(terminal_catalogue())
         screen.line(f"{_counts_in_words(manifest)} in {file} ({size:,} bytes, schema {manifest.revision}).")
         screen.line(f"SHA-256 of the history: {manifest.history.sha256}")
         screen.line("It holds every text as it was said, and hashes of API keys: keep it as safe as the database.")
@@ -76,7 +76,7 @@ def restore_command(
     if version is not None and not check:
         restore_state(source, version, url, key)
         return
-    with one_clear_line():
+    with errors_as_one_line():
         file = Path(source)
         _check_source(file, has_version=version is not None, url=url)
         with _backup_errors_as_complaints(file), contextlib.closing(ArchiveReader(file)) as archive:
@@ -88,7 +88,7 @@ def restore_command(
 
 def _write_backup(url: str, file: Path, report: Report) -> Manifest:
     try:
-        with whole_file(file, _OWNER_ONLY) as target:
+        with atomic_file(file, _OWNER_ONLY) as target:
             return asyncio.run(back_up(url, target, program=VERSION, progress=report))
     except OSError as error:
         raise BackupError(text_of("complaint.cannot_write", file=str(file), why=str(error.strerror or error))) from None
@@ -135,7 +135,7 @@ def _print_outcome(manifest: Manifest, file: Path, place: str | None, *, as_json
     if as_json:
         Screen().json({"file": str(file), "restored_into": place, **manifest.model_dump(mode="json")})
         return
-    screen = Screen(spoken())
+    screen = Screen(terminal_catalogue())
     made = f"made at {manifest.made_at} by version {manifest.throughline}, schema {manifest.revision}"
     if place is None:
         screen.line(f"{file} is whole: {_counts_in_words(manifest)}, {made}.")
@@ -147,8 +147,10 @@ def _print_outcome(manifest: Manifest, file: Path, place: str | None, *, as_json
 
 def _counts_in_words(manifest: Manifest) -> str:
     history, rows = manifest.history, sum(table.rows for table in manifest.tables)
-    said = f"{history.messages:,} message{'s' * (history.messages != 1)}"
-    return f"{history.conversations:,} conversation{'s' * (history.conversations != 1)}, {said}, {rows:,} rows in all"
+    messages = f"{history.messages:,} message{'s' * (history.messages != 1)}"
+    return (
+        f"{history.conversations:,} conversation{'s' * (history.conversations != 1)}, {messages}, {rows:,} rows in all"
+    )
 
 
 @contextmanager

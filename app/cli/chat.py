@@ -14,13 +14,13 @@ from typing import Annotated, Any, Final
 import typer
 
 from app.cli.chat_commands import run_command
-from app.cli.complaints import ComplaintError, one_clear_line, words_of
+from app.cli.complaints import ComplaintError, errors_as_one_line, words_of
 from app.cli.connecting import Key, Url, conversation_id, find_service, open_client
 from app.cli.gauge_line import show_gauge
 from app.cli.notices import Notices
 from app.cli.screen import DIM, Screen, one_line
-from app.cli.showing import runs_of, warning_words
-from app.cli.speaking import own_language, text_of
+from app.cli.showing import ranges_of, warning_words
+from app.cli.terminal_language import own_language, text_of
 from app.client import ApiError, ChatEvent, ChatResult, ConflictError, Conversation, Throughline, ThroughlineError
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
@@ -31,7 +31,7 @@ BUSY_SECONDS: Final = 30.0
 """How many seconds a message waits for the end of a turn that another client began or that was interrupted."""
 PROMPT: Final = "› "
 
-_AGAIN: Final = 0.25
+_RETRY_SECONDS: Final = 0.25
 
 
 def chat(
@@ -49,10 +49,10 @@ def chat(
     """Chat; lines from a pipe are answered one after the other."""
     asked = {"preset": preset, "system_prompt": system, "title": title, "locale": locale}
     fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    with one_clear_line():
+    with errors_as_one_line():
         address = find_service(url)
     # No language is requested: a chat uses the language of its conversation.
-    with one_clear_line(), open_client(address, key) as client:
+    with errors_as_one_line(), open_client(address, key) as client:
         talk = _conversation_to_chat_in(client, conversation, fields, window)
         notices = Notices(talk, lambda: open_client(address, key))
         session = Session(client, talk, Screen(catalogue_of(talk.locale)), notices)
@@ -110,7 +110,7 @@ class Session:
     def run(self, lines: Iterator[str]) -> None:
         """Answer each line, until the input ends or a line asks to quit."""
         for line in lines:
-            self.tell()
+            self.show_notices()
             text = line.rstrip("\n")
             if not self.is_interactive:
                 self.screen.line((PROMPT, DIM), text)
@@ -121,7 +121,7 @@ class Session:
                 self._turn(text)
             elif self._unanswered and self.is_interactive:
                 self._turn(None)
-        self.tell()
+        self.show_notices()
 
     def _goes_on_after_command(self, text: str) -> bool:
         try:
@@ -156,7 +156,7 @@ class Session:
             except ConflictError as error:
                 if error.code != "turn_in_progress" or time.monotonic() > deadline:
                     raise
-                time.sleep(_AGAIN)
+                time.sleep(_RETRY_SECONDS)
             else:
                 return
 
@@ -184,9 +184,9 @@ class Session:
         self._unanswered = False
         if type_ == "reply.interrupted" or result.reply.status == "interrupted":
             self.screen.line((self._say.text("cli.interrupted"), "yellow"))
-        self.tell()
+        self.show_notices()
         if seqs := [seq for one in result.recalled for seq in one.seqs]:
-            self.screen.line((self._say.text("cli.recalled", seqs=runs_of(seqs)), DIM))
+            self.screen.line((self._say.text("cli.recalled", seqs=ranges_of(seqs)), DIM))
         for warning in result.warnings:
             self.screen.line((f"{self._say.text('cli.warning')}: ", "yellow"), warning_words(warning, self._say))
         show_gauge(self.screen, result.context)
@@ -194,7 +194,7 @@ class Session:
     def _interrupt_until_stopped(self, over: threading.Event) -> None:
         with contextlib.suppress(ThroughlineError):
             while not over.is_set() and not self._client.interrupt(self._conversation_id).interrupted:
-                over.wait(_AGAIN)
+                over.wait(_RETRY_SECONDS)
 
     def _show_last_exchange(self) -> None:
         last: list[Any] = []
@@ -207,7 +207,7 @@ class Session:
             self.screen.line((f"{mark}{message.content}", DIM))
         self._unanswered = bool(last) and last[-1].role == "user"
 
-    def tell(self) -> None:
+    def show_notices(self) -> None:
         """Show what was heard of compactions since the last call."""
         for words in self._notices.waiting():
             self.screen.line((f"· {words}", "cyan"))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from app.cli.complaints import ComplaintError
-from app.cli.inspect import expanded, newest_state
+from app.cli.inspect import expanded_segment, newest_state
 from app.cli.screen import DIM, Screen
 from app.cli.showing import show_context, show_segment, show_state, show_stats
 from app.client import Throughline
@@ -26,7 +26,7 @@ HELP: Final = (
     ("quit", "/quit"),
 )
 """For each command, the name of its help text (``cli.help.compact``) and how it is typed."""
-_ENDS: Final = frozenset({"/quit", "/exit"})
+_QUIT_COMMANDS: Final = frozenset({"/quit", "/exit"})
 
 Act = Callable[[Throughline, str, Screen, str], None]
 
@@ -38,7 +38,7 @@ def run_command(text: str, client: Throughline, id_: str, screen: Screen) -> boo
         ComplaintError: There is no such command, or an argument is missing.
     """
     name, _, rest = text.strip().partition(" ")
-    if name in _ENDS:
+    if name in _QUIT_COMMANDS:
         return False
     act = COMMANDS.get(name)
     if act is None:
@@ -65,7 +65,7 @@ def _expand(client: Throughline, id_: str, screen: Screen, rest: str) -> None:
     if not named:
         raise ComplaintError(screen.say.text("cli.needs_marker"))
     wanted = cast("LevelName | None", level)
-    found = expanded(client, id_, named.strip(), wanted, screen.say, max_tokens=PAGE)
+    found = expanded_segment(client, id_, named.strip(), wanted, screen.say, max_tokens=PAGE)
     show_segment(screen, found)
     if found.next_cursor:
         screen.line((screen.say.text("cli.more"), DIM))

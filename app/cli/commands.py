@@ -40,11 +40,11 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "Show what could still be answered after each compaction, by questions that were made before it.",
     ),
     "move-media": (
-        "app.cli.moving:move_media",
+        "app.cli.data_upgrades:move_media",
         "Move images and files that versions before kept within their messages; the service may run, and you may stop.",
     ),
     "index-words": (
-        "app.cli.moving:index_words",
+        "app.cli.data_upgrades:index_words",
         "Make the word index of messages that versions before stored; the service may run, and you may stop.",
     ),
     "backup": (
@@ -97,10 +97,10 @@ class CommandsOnDemand(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Import the command that is called, and return it with its arguments."""
         name, listed, rest = super().resolve_command(ctx, args)
-        return name, imported(name) if name is not None and name in COMMANDS else listed, rest
+        return name, imported_command(name) if name is not None and name in COMMANDS else listed, rest
 
 
-def imported(name: str) -> Any:
+def imported_command(name: str) -> Any:
     """A command, imported from its module."""
     place, attribute = COMMANDS[name][0].split(":")
     with ends_at_once():

@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from app.cli.interrupts import EXIT_INTERRUPTED
-from app.cli.speaking import spoken, text_of
+from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import ApiError, ConnectionFailedError, ThroughlineError, UnauthenticatedError
 from app.core.text.localization.catalogue import Catalogue
 from app.devserver import EmbeddedError
@@ -22,7 +22,7 @@ from app.devserver.supervisor import ChildFailedError
 
 EXIT_CANNOT_START = 2
 
-_TYPED: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+_INPUT_STATUSES: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 """Statuses for wrong input. Only the service's detail says what is wrong."""
 
 
@@ -31,7 +31,7 @@ class ComplaintError(Exception):
 
 
 @contextmanager
-def one_clear_line() -> Iterator[None]:
+def errors_as_one_line() -> Iterator[None]:
     """Turn an error that a person can correct into one line on stderr, and exit code 2."""
     try:
         yield
@@ -69,7 +69,7 @@ def complain(words: str) -> None:
 
 def words_of(error: Exception, say: Catalogue | None = None) -> str:
     """The text of an error for a person, in the language of a chat, otherwise of the terminal."""
-    say = say or spoken()
+    say = say or terminal_catalogue()
     if isinstance(error, UnauthenticatedError):
         return say.text("cli.complaint.needs_key")
     if isinstance(error, ApiError):
@@ -80,10 +80,10 @@ def words_of(error: Exception, say: Catalogue | None = None) -> str:
 
 
 def _refusal_words(error: ApiError, say: Catalogue) -> str:
-    said = error.detail or say.text("cli.complaint.status", status=str(error.status))
+    detail = error.detail or say.text("cli.complaint.status", status=str(error.status))
     # The service's own messages are English. In another language the code is shown, and what was wrong with the input.
     if title := say.own.get(f"title.{error.code}"):
-        said = f"{title}: {said}" if error.status in _TYPED else title
+        detail = f"{title}: {detail}" if error.status in _INPUT_STATUSES else title
     fields = [f"{one.get('field')}: {one.get('message')}" for one in error.errors]
-    shown = [said, *(field for field in fields if field not in said and said not in field)]
+    shown = [detail, *(field for field in fields if field not in detail and detail not in field)]
     return f"{'; '.join(shown)} ({error.code})"

@@ -11,8 +11,8 @@ from uuid import UUID
 import httpx
 import typer
 
-from app.cli.complaints import ComplaintError, one_clear_line
-from app.cli.speaking import own_language, text_of
+from app.cli.complaints import ComplaintError, errors_as_one_line
+from app.cli.terminal_language import own_language, text_of
 from app.client import Retrying, Throughline, ThroughlineError
 from app.client.synchronous import headers_of
 from app.devserver import running_at
@@ -23,9 +23,9 @@ TIMEOUT: Final = 180.0
 NEWEST: Final = "last"
 """The word for the conversation with the newest message."""
 
-_PROBE: Final = 3.0
+_PROBE_SECONDS: Final = 3.0
 _SCHEMES: Final = ("http://", "https://")
-_HERE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Url = Annotated[
     str | None, typer.Option(help="Where the service is; unset: PORT, or the one that runs over the data folder.")
@@ -36,7 +36,7 @@ Conversation = Annotated[str, typer.Argument(help=f"Its id, or `{NEWEST}`.", met
 
 
 @contextmanager
-def connected(url: str | None, key: str | None, *, language: str | None = None) -> Iterator[Throughline]:
+def connected_client(url: str | None, key: str | None, *, language: str | None = None) -> Iterator[Throughline]:
     """A client of the service that answers; errors become one clear line.
 
     Labels are requested in ``language``, otherwise in the terminal's language. An English terminal requests none, so
@@ -45,7 +45,7 @@ def connected(url: str | None, key: str | None, *, language: str | None = None) 
     Raises:
         typer.Exit: No service answers, or it refused the request.
     """
-    with one_clear_line(), open_client(find_service(url), key, language=language or own_language()) as client:
+    with errors_as_one_line(), open_client(find_service(url), key, language=language or own_language()) as client:
         yield client
 
 
@@ -60,7 +60,7 @@ def open_client(
     try:
         host = urlsplit(url).hostname
         retrying = Retrying(attempts=attempts)
-        trusts = host not in _HERE
+        trusts = host not in _LOCAL_HOSTS
         return Throughline(url, key=key, language=language, timeout=timeout, retrying=retrying, trust_env=trusts)
     except (httpx.InvalidURL, ValueError):
         raise ComplaintError(text_of("complaint.no_address", url=repr(url))) from None
@@ -89,7 +89,7 @@ def find_service(url: str | None) -> str:
 def answers(url: str) -> bool:
     """Whether a service answers there and can work."""
     try:
-        with open_client(url, None, timeout=_PROBE, attempts=1) as client:
+        with open_client(url, None, timeout=_PROBE_SECONDS, attempts=1) as client:
             return client.readiness()["status"] in {"ok", "degraded"}
     except (ThroughlineError, httpx.HTTPError, ValueError, KeyError, TypeError):
         return False

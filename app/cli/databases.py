@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 from app.core.model.errors import DomainError
 from app.devserver import EmbeddedServers
 from app.devserver.configured import read_settings

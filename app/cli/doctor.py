@@ -18,11 +18,11 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from app.cli.complaints import ComplaintError, words_of
-from app.cli.connecting import AsJson, Key, Url, connected, conversation_id
+from app.cli.connecting import AsJson, Key, Url, connected_client, conversation_id
 from app.cli.inspect import newest_state
 from app.cli.screen import Screen, one_line
 from app.cli.showing import field_words
-from app.cli.speaking import spoken, text_of
+from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import ApiError, ConflictError, Examination, StateVersion, Throughline, ThroughlineError
 from app.core.model.schemas import schema_named
 from app.core.validation.health import Finding, findings
@@ -30,20 +30,20 @@ from app.usecases.compaction.commands import TypedCommands
 
 EXIT_FOUND: Final = 1
 """The exit code if a problem was found and remains."""
-BEFORE_ANY: Final = 0
+BEFORE_FIRST_COMPACTION: Final = 0
 """The version that stands for the time before the first compaction."""
-PATIENCE: Final = 600.0
+PATIENCE_SECONDS: Final = 600.0
 """How many seconds a repair waits for other compactions of the conversation."""
-_LOOKED_BACK: Final = 10  # versions
-_ENDING: Final = 40  # characters
-SHOWN: Final = 60  # characters of a damaged text
+_VERSIONS_LOOKED_BACK: Final = 10  # versions
+_ENDING_CHARACTERS: Final = 40  # characters
+SHOWN_CHARACTERS: Final = 60  # characters of a damaged text
 
 Outcome = Literal["found", "repaired", "mended", "still_sick", "put_back"]
 _HEALED: Final = frozenset[Outcome]({"repaired", "mended"})
 
 
 @dataclass(frozen=True, slots=True)
-class Sick:
+class SickConversation:
     """A conversation with a damaged state, or with a state that is not a summary."""
 
     conversation_id: str
@@ -83,25 +83,25 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Look for error texts, missing, empty and cut-off summaries in states; exit 1 when one is found and stays."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         if bool(conversations) == all_:
             raise ComplaintError(text_of("complaint.which"))
         ids = [conversation_id(client, one) for one in conversations or ()]
-        screen = Screen(spoken())
+        screen = Screen(terminal_catalogue())
         if not as_json and client.readiness().get("row_security") == "off":
             screen.line((text_of("doctor.no_row_security"), "yellow"))
         report = _Report(screen, as_json=as_json)
         for id_ in ids or [str(one.id) for one in client.conversations(page_size=100) if one.state_version]:
             sick = with_damage(client, id_, examine(client, id_)) if verify or mend else examine(client, id_)
             if sick is not None:
-                report.add(sick, _repair_asked_for(client, sick, repair=repair, mend=mend, by_code=by_code))
+                report.add(sick, _requested_repair(client, sick, repair=repair, mend=mend, by_code=by_code))
             report.looked += 1
         report.end(asked_to_repair=repair or mend)
     if report.has_sick:
         raise typer.Exit(EXIT_FOUND)
 
 
-def examine(client: Throughline, id_: str) -> Sick | None:
+def examine(client: Throughline, id_: str) -> SickConversation | None:
     """What is wrong with the state that is served now; ``None`` if nothing is wrong or there is no state."""
     version = newest_state(client, id_)
     if version is None or not version.boundary_seq:
@@ -111,33 +111,33 @@ def examine(client: Throughline, id_: str) -> Sick | None:
     try:
         schema = schema_named(version.state_schema)
     except KeyError:
-        return Sick(id_, _title(client, id_), version, (), is_known=False)
-    said = cache(lambda: list(_spoken_contents(client, id_, version.boundary_seq)))
+        return SickConversation(id_, _title(client, id_), version, (), is_known=False)
+    contents = cache(lambda: list(_spoken_contents(client, id_, version.boundary_seq)))
     before = _different_state_before(client, id_, version)
     given_up = {one["field"] for one in version.provenance if one["pruned"]}
-    told = {one["text"] for one in version.provenance if one["from_seqs"]}
+    stated_values = {one["text"] for one in version.provenance if one["from_seqs"]}
     found = findings(
         schema,
         version.state,
         covered_messages=version.boundary_seq,
         before=before,
         fields_given_up=given_up,
-        sourced_texts=told,
+        sourced_texts=stated_values,
     )
     if any(one.kind == "empty" for one in found):
-        found = findings(schema, version.state, covered_messages=len(said()))
+        found = findings(schema, version.state, covered_messages=len(contents()))
     if any(one.kind == "cut_off" for one in found):
-        found = [one for one in found if one.kind != "cut_off" or not ends_as_a_line(one.text, said())]
-    return Sick(id_, _title(client, id_), version, tuple(found)) if found else None
+        found = [one for one in found if one.kind != "cut_off" or not ends_as_a_line(one.text, contents())]
+    return SickConversation(id_, _title(client, id_), version, tuple(found)) if found else None
 
 
 def ends_as_a_line(text: str, contents: Iterable[str]) -> bool:
     """Whether a line of the messages ends with the same words, such as a heading of a list or a line of code."""
-    ending = " ".join(text.split())[-_ENDING:]
+    ending = " ".join(text.split())[-_ENDING_CHARACTERS:]
     return any(" ".join(line.split()).endswith(ending) for one in contents for line in one.splitlines())
 
 
-def with_damage(client: Throughline, id_: str, sick: Sick | None) -> Sick | None:
+def with_damage(client: Throughline, id_: str, sick: SickConversation | None) -> SickConversation | None:
     """What is wrong with the state, including what earlier checks damaged; ``None`` if nothing is wrong."""
     version = sick.version if sick else newest_state(client, id_)
     if version is None or not version.boundary_seq or not (sick is None or sick.is_known):
@@ -145,35 +145,37 @@ def with_damage(client: Throughline, id_: str, sick: Sick | None) -> Sick | None
     damage = client.examine(id_)
     if not damage.damages:
         return sick
-    sick = sick or Sick(id_, _title(client, id_), version, ())
+    sick = sick or SickConversation(id_, _title(client, id_), version, ())
     found = (Finding(kind=one["kind"], field=one["field"], text=one["text"]) for one in damage.damages)
     return replace(sick, found=(*sick.found, *found), damage=damage)
 
 
-def _repair_asked_for(client: Throughline, sick: Sick, *, repair: bool, mend: bool, by_code: bool) -> Repair | None:
+def _requested_repair(
+    client: Throughline, sick: SickConversation, *, repair: bool, mend: bool, by_code: bool
+) -> Repair | None:
     is_ill = sick.damage is None or len(sick.found) > len(sick.damage.damages)
     if repair and sick.is_known and is_ill:
         return remake(client, sick)
     if not mend or sick.damage is None:
         return None
     if sick.damage.by_model and not by_code:
-        return remake(client, sick, back_to=sick.damage.sound_version or BEFORE_ANY)
+        return remake(client, sick, back_to=sick.damage.sound_version or BEFORE_FIRST_COMPACTION)
     return mend_by_code(client, sick)
 
 
-def mend_by_code(client: Throughline, sick: Sick) -> Repair:
+def mend_by_code(client: Throughline, sick: SickConversation) -> Repair:
     """Let the service repair what code can; what only a model could write again stays."""
     try:
         done = client.examine(sick.conversation_id, mend=True, if_match=sick.version.version)
     except ThroughlineError as error:
         return Repair("put_back", sick.version.version, text_of("doctor.not_begun", why=words_of(error)))
-    again = with_damage(client, sick.conversation_id, examine(client, sick.conversation_id))
-    if again is not None:
-        return Repair("still_sick", done.state_version_now, "; ".join(_sentence_of(one) for one in again.found))
+    still_sick = with_damage(client, sick.conversation_id, examine(client, sick.conversation_id))
+    if still_sick is not None:
+        return Repair("still_sick", done.state_version_now, "; ".join(_sentence_of(one) for one in still_sick.found))
     return Repair("mended", done.state_version_now, text_of("doctor.by_code", count=len(done.repairs)))
 
 
-def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Repair:
+def remake(client: Throughline, sick: SickConversation, *, back_to: int = BEFORE_FIRST_COMPACTION) -> Repair:
     """Make the state again from the originals; if that fails, the old state is put back.
 
     ``back_to`` is the version from which the work begins.
@@ -199,7 +201,7 @@ def remake(client: Throughline, sick: Sick, *, back_to: int = BEFORE_ANY) -> Rep
     return _repair_examined(client, id_, looks_for_damage=sick.damage is not None)
 
 
-def put_back(client: Throughline, sick: Sick) -> int:
+def put_back(client: Throughline, sick: SickConversation) -> int:
     """Restore the old version, so that nothing is worse than before; return its new number."""
     return client.restore(sick.conversation_id, sick.version.version).state_version
 
@@ -209,7 +211,7 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, boundary: str)
 
     Returns the reason if it failed, otherwise ``None``.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE_SECONDS
     reached = 0
     while True:
         before = reached
@@ -237,12 +239,12 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, boundary: str)
 
 
 def _repair_examined(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair:
-    again, newest = examine(client, id_), newest_state(client, id_)
+    still_sick, newest = examine(client, id_), newest_state(client, id_)
     if looks_for_damage:
-        again = with_damage(client, id_, again)
+        still_sick = with_damage(client, id_, still_sick)
     number = newest.version if newest else 0
-    if again is not None:
-        return Repair("still_sick", number, "; ".join(_sentence_of(one) for one in again.found))
+    if still_sick is not None:
+        return Repair("still_sick", number, "; ".join(_sentence_of(one) for one in still_sick.found))
     if newest is None or not newest.boundary_seq:
         return Repair("repaired", number, text_of("doctor.too_short"))
     return Repair("repaired", number, text_of("doctor.anew", last=str(newest.boundary_seq)))
@@ -254,7 +256,7 @@ class _Report:
     def __init__(self, screen: Screen, *, as_json: bool) -> None:
         self._screen = screen
         self._as_json = as_json
-        self._rows: list[tuple[Sick, Repair | None]] = []
+        self._rows: list[tuple[SickConversation, Repair | None]] = []
         self.looked = 0
 
     @property
@@ -262,7 +264,7 @@ class _Report:
         """Whether a conversation is still damaged."""
         return any(repair is None or repair.outcome not in _HEALED for _, repair in self._rows)
 
-    def add(self, sick: Sick, repair: Repair | None) -> None:
+    def add(self, sick: SickConversation, repair: Repair | None) -> None:
         """Add a conversation whose state is damaged, or was."""
         self._rows.append((sick, repair))
 
@@ -287,32 +289,32 @@ class _Report:
             self._screen.line(text_of("doctor.advice_mend" if is_damaged else "doctor.advice"))
         elif not asked_to_repair:
             self._screen.line(text_of("doctor.sick", sick=len(self._rows), looked=self.looked))
-            self._tell_damage()
+            self._print_damage()
 
-    def _tell_damage(self) -> None:
+    def _print_damage(self) -> None:
         damaged = [sick.damage for sick, _ in self._rows if sick.damage]
         if damaged:
             again = [one for one in damaged if one.by_model]
             messages, tokens = sum(one.messages for one in again), sum(one.tokens for one in again)
             self._screen.line(text_of("doctor.damaged", count=len(damaged), messages=messages, tokens=tokens))
 
-    def _print_repair(self, sick: Sick, repair: Repair) -> None:
+    def _print_repair(self, sick: SickConversation, repair: Repair) -> None:
         colour = "green" if repair.outcome in _HEALED else "red"
         versions = text_of("doctor.versions", now=str(repair.version), before=str(sick.version.version))
         words = f"{sick.conversation_id}: {repair.words} {versions}"
         self._screen.line((f"{text_of(f'doctor.{repair.outcome}')} ", colour), words)
 
 
-def _finding_rows(sick: Sick) -> Iterator[tuple[str, ...]]:
+def _finding_rows(sick: SickConversation) -> Iterator[tuple[str, ...]]:
     about = (sick.conversation_id, sick.title or "–", str(sick.version.version))
     if not sick.is_known:
         yield (*about, text_of("doctor.unknown_schema"), sick.version.state_schema, "")
     for one in sick.found:
-        place = field_words(one.field, spoken()) if one.field else text_of("doctor.whole")
+        place = field_words(one.field, terminal_catalogue()) if one.field else text_of("doctor.whole")
         yield (*about, text_of(f"doctor.{one.kind}"), place, _shortened_line(one.text))
 
 
-def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
+def _as_value(sick: SickConversation, repair: Repair | None) -> dict[str, Any]:
     return {
         "conversation_id": sick.conversation_id,
         "title": sick.title,
@@ -331,13 +333,13 @@ def _as_value(sick: Sick, repair: Repair | None) -> dict[str, Any]:
 def _sentence_of(finding: Finding) -> str:
     what = text_of(f"doctor.{finding.kind}")
     if finding.field:
-        what = text_of("doctor.in_field", what=what, field=field_words(finding.field, spoken()))
+        what = text_of("doctor.in_field", what=what, field=field_words(finding.field, terminal_catalogue()))
     return what + (f": {_shortened_line(finding.text)}" if finding.text else "")
 
 
 def _shortened_line(text: str) -> str:
     line = one_line(text)
-    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
+    return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 1]}…"
 
 
 def _title(client: Throughline, id_: str) -> str:
@@ -356,7 +358,7 @@ def _spoken_contents(client: Throughline, id_: str, through_seq: int) -> Iterato
 
 
 def _different_state_before(client: Throughline, id_: str, version: StateVersion) -> Mapping[str, Any] | None:
-    older = (one for one in islice(client.states(id_, order="desc"), 1, _LOOKED_BACK) if one.boundary_seq)
+    older = (one for one in islice(client.states(id_, order="desc"), 1, _VERSIONS_LOOKED_BACK) if one.boundary_seq)
     fitting = (
         one.state
         for one in older

@@ -9,17 +9,17 @@ from uuid import UUID
 
 import typer
 
-from app.cli.complaints import one_clear_line
+from app.cli.complaints import errors_as_one_line
 from app.cli.databases import services, settings_with_database
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 from app.core.model.records import Erasure
 from app.settings import Settings
 from app.usecases.admin.keys import DEFAULT_TENANT
 from app.usecases.history.removing import RemovalService
 
-PAUSE: Final = 0.5
+PAUSE_SECONDS: Final = 0.5
 """Seconds between two checks while the service works or a provider has to answer."""
-PATIENCE: Final = 60.0
+PATIENCE_SECONDS: Final = 60.0
 """Seconds without progress after which the rest is left to the service."""
 
 Begin = Callable[[RemovalService, UUID], Awaitable[Erasure]]
@@ -59,9 +59,9 @@ def _confirm(sentence: str, name: str, *, yes: bool) -> None:
 
 
 def _erase(tenant: str, begin: Begin) -> int:
-    with one_clear_line(), settings_with_database(wants=True) as settings:
-        erasure, left = asyncio.run(_erasure_and_rest(settings, tenant, begin))
-    sentence = "erasing.left" if left else "erasing.done"
+    with errors_as_one_line(), settings_with_database(wants=True) as settings:
+        erasure, is_unfinished = asyncio.run(_erasure_and_rest(settings, tenant, begin))
+    sentence = "erasing.left" if is_unfinished else "erasing.done"
     typer.echo(text_of(sentence, count=str(erasure.conversations)))
     return erasure.conversations
 
@@ -71,7 +71,7 @@ async def _erasure_and_rest(settings: Settings, tenant: str, begin: Begin) -> tu
     async with services(settings) as container:
         service, waited = container.removal, 0.0
         erasure = await begin(service, await service.tenant_named(tenant))
-        while waited < PATIENCE:
+        while waited < PATIENCE_SECONDS:
             is_more = await service.work()
             now = await service.status(erasure.id)
             if now is None:
@@ -79,7 +79,7 @@ async def _erasure_and_rest(settings: Settings, tenant: str, begin: Begin) -> tu
             if is_more or now.conversations > erasure.conversations:
                 waited = 0.0
             else:
-                await asyncio.sleep(PAUSE)
-                waited += PAUSE
+                await asyncio.sleep(PAUSE_SECONDS)
+                waited += PAUSE_SECONDS
             erasure = now
     return erasure, True

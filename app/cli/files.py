@@ -9,11 +9,11 @@ from uuid import UUID
 
 import typer
 
-from app.cli.complaints import ComplaintError, one_clear_line
-from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.complaints import ComplaintError, errors_as_one_line
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected_client, conversation_id
 from app.cli.screen import Screen, one_line
 from app.cli.showing import print_found
-from app.cli.speaking import spoken, text_of
+from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import File
 
 files = typer.Typer(help="The files of a conversation.", no_args_is_help=True)
@@ -33,7 +33,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Attach a file. Every context contains it whole, before all messages."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         id_ = conversation_id(client, conversation)
         try:
             data = file.read_bytes()
@@ -47,7 +47,7 @@ def add(
 @files.command("list")
 def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
     """Show the files of a conversation, in the order of its contexts."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         found = list(client.files(conversation_id(client, conversation), page_size=100))
         print_found(found, _print_files, as_json=as_json)
 
@@ -55,11 +55,11 @@ def list_files(conversation: Conversation, url: Url = None, key: Key = None, *, 
 @files.command()
 def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Key = None) -> None:
     """Remove a file from every context, and the copy that a provider keeps."""
-    with one_clear_line():
+    with errors_as_one_line():
         _check_file_id(file_id)
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         client.remove_file(conversation_id(client, conversation), file_id)
-        Screen(spoken()).line(text_of("file_removed", id=file_id))
+        Screen(terminal_catalogue()).line(text_of("file_removed", id=file_id))
 
 
 def _check_file_id(file_id: str) -> None:

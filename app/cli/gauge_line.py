@@ -10,7 +10,7 @@ from app.cli.screen import DIM, Screen
 from app.client import Gauge
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 
-BAR: Final = 24  # columns
+BAR_WIDTH: Final = 24  # columns
 PARTS: Final = ("system", "files", "state", "anchors", "digests", "held", "tail", "recalled", "pending")
 """The parts of a context, from stable to volatile. Empty ones are not shown."""
 
@@ -38,15 +38,15 @@ def gauge_parts(screen: Screen, gauge: Gauge) -> list[Text | tuple[str, str]]:
     words = say.text("cli.gauge.full", percent=_percent(gauge, say), tokens=gauge.tokens, budget=gauge.budget)
     shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
     begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")
-    told = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_tokens_until_compaction(gauge, say)}"
-    return [*shown, (f"{begin} · {told}{end}", DIM)]
+    details = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_tokens_until_compaction(gauge, say)}"
+    return [*shown, (f"{begin} · {details}{end}", DIM)]
 
 
 def parts_of(gauge: Gauge, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
     """What the context consists of, in tokens."""
     sizes = gauge.breakdown.model_dump()
-    told = (f"{say.word('cli.part', name)} {say.number(sizes[name])}" for name in PARTS if sizes.get(name))
-    return ", ".join(told) or say.text("cli.gauge.empty")
+    parts = (f"{say.word('cli.part', name)} {say.number(sizes[name])}" for name in PARTS if sizes.get(name))
+    return ", ".join(parts) or say.text("cli.gauge.empty")
 
 
 def _percent(gauge: Gauge, say: Catalogue) -> str:
@@ -60,13 +60,13 @@ def _tokens_until_compaction(gauge: Gauge, say: Catalogue) -> str:
 
 
 def _bar(gauge: Gauge, colour: str) -> Text:
-    filled = min(round(gauge.utilization * BAR), BAR)
+    filled = min(round(gauge.utilization * BAR_WIDTH), BAR_WIDTH)
     text = Text("█" * filled, style=colour)
     marks = {_cell_of_bar(at, gauge) for at in (gauge.background_at, gauge.sync_at) if at is not None}
-    for cell in range(filled, BAR):
+    for cell in range(filled, BAR_WIDTH):
         text.append("│" if cell in marks else "░", style="yellow" if cell in marks else DIM)
     return text
 
 
 def _cell_of_bar(tokens: int, gauge: Gauge) -> int:
-    return min(tokens * BAR // max(gauge.budget, 1), BAR - 1)
+    return min(tokens * BAR_WIDTH // max(gauge.budget, 1), BAR_WIDTH - 1)

@@ -16,14 +16,14 @@ from typing import Any, Final, Literal
 
 from app.cli.complaints import ComplaintError
 from app.cli.import_formats import Imported, checked_message
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 from app.http.fields import is_within_reach
 
 Kind = Literal["chatgpt", "claude"]
 
 _MAX_TITLE: Final = 500  # characters
 _MAX_NAME: Final = 200
-_SPEAKERS: Final = frozenset({"user", "assistant", "system"})
+_ROLES: Final = frozenset({"user", "assistant", "system"})
 _HIDDEN_TYPES: Final = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "app_pairing_content"}
 )
@@ -166,7 +166,7 @@ def _is_of_unknown_kind(node: Any) -> bool:
 
 def _add_chatgpt_message(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:
     role, at, text = _author_field(message, "role"), _iso_time(message.get("create_time")), _chatgpt_text(message)
-    if _is_hidden(message) or (role != "tool" and role not in _SPEAKERS):
+    if _is_hidden(message) or (role != "tool" and role not in _ROLES):
         talk.hidden += 1
     elif role == "tool":
         talk.result(_author_field(message, "name"), text, at)

@@ -18,21 +18,21 @@ from typing import IO, Any, Final
 from app.cli.complaints import ComplaintError
 from app.cli.import_exports import Kind, export_kind, read_exported
 from app.cli.import_formats import Imported, read_conversations
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 from app.core.text.patterns import compiled
 from app.storage.archive import DAMAGE_ERRORS
 
 MOST_BYTES: Final = 8_000_000_000
 """The most bytes of an export, unpacked."""
-MOST_WHOLE: Final = 256_000_000
+MOST_WHOLE_BYTES: Final = 256_000_000
 """The most bytes of any other file, which is read as a whole."""
-LARGEST: Final = 64_000_000
+LARGEST_CONVERSATION: Final = 64_000_000
 """The most characters of one conversation in an export."""
 _CHUNK: Final = 1_000_000
-_MEMBER: Final = compiled(r"(?:[^\\]{0,200}/)?conversations(?:-\d{1,6})?\.json")
-_BACKUP: Final = "tables/messages.copy"
+_LIST_NAME: Final = compiled(r"(?:[^\\]{0,200}/)?conversations(?:-\d{1,6})?\.json")
+_BACKUP_TABLE: Final = "tables/messages.copy"
 _SPACE: Final = compiled(r"[ \t\r\n]*+")
-_SOON_OVER: Final = 12
+_NEAR_END: Final = 12
 """How close to the end of the text read so far an error, in characters, may mean that the rest is missing."""
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
@@ -61,8 +61,8 @@ def open_source(file: Path) -> Source:
             return Source(partial(_exported_conversations, openers, kind, str(file)))
         if is_archive:
             raise ComplaintError(text_of("import.empty", where=str(file)))
-        if file.stat().st_size > MOST_WHOLE:
-            limit = f"{MOST_WHOLE // 1_000_000:,}"
+        if file.stat().st_size > MOST_WHOLE_BYTES:
+            limit = f"{MOST_WHOLE_BYTES // 1_000_000:,}"
             raise ComplaintError(text_of("import.too_large", where=str(file), limit=limit))
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -84,9 +84,9 @@ def _lists_in_archive(file: Path) -> list[Opener]:
     """Functions that open each list of conversations in an archive."""
     try:
         with zipfile.ZipFile(file) as archive:
-            names = sorted(name for name in archive.namelist() if _MEMBER.fullmatch(name))
+            names = sorted(name for name in archive.namelist() if _LIST_NAME.fullmatch(name))
             size = sum(archive.getinfo(name).file_size for name in names)
-            is_backup = _BACKUP in archive.namelist()
+            is_backup = _BACKUP_TABLE in archive.namelist()
     except DAMAGE_ERRORS:
         raise ComplaintError(text_of("import.no_archive", where=str(file))) from None
     if is_backup:
@@ -218,15 +218,15 @@ class _Text:
         return ComplaintError(text_of("import.no_json", where=self._name, why=why))
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
-        return error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _SOON_OVER
+        return error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _NEAR_END
 
     def _read_more(self) -> bool:
         """Read as much again as was read so far, so that parsing a value repeatedly costs at most twice its length."""
         if self._ended:
             return False
         self._text, self._place = self._text[self._place :], 0
-        if len(self._text) > LARGEST:
-            raise ComplaintError(text_of("import.too_long", where=self._name, limit=f"{LARGEST:,}"))
+        if len(self._text) > LARGEST_CONVERSATION:
+            raise ComplaintError(text_of("import.too_long", where=self._name, limit=f"{LARGEST_CONVERSATION:,}"))
         try:
             read = self._stream.read(max(_CHUNK, len(self._text)))
         except DAMAGE_ERRORS:

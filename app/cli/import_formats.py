@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from app.cli.complaints import ComplaintError
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 from app.core.model.errors import DomainError, TooLargeError
 from app.core.text.contents import from_data_url, is_data_url
 from app.http.requests import ConversationCreate, PastMessage
@@ -26,14 +26,14 @@ from app.usecases.history.drafts import refuse_long
 EXPORT: Final = "throughline.conversation"
 VERSION: Final = 1
 """The version of an export that can be read."""
-_ABOUT: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
-_KEPT: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
-_PAST: Final = ("status", "is_command", "reasoning")
+_CONVERSATION_FIELDS: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
+_MESSAGE_FIELDS: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
+_EXPORT_FIELDS: Final = ("status", "is_command", "reasoning")
 """Fields of a message that only an export has."""
-_TABLES: Final = frozenset({"scratchpad", "metadata"})
+_OBJECT_FIELDS: Final = frozenset({"scratchpad", "metadata"})
 _TAGS: Final = frozenset({"tool_call", "tool_result", "text", "media"})
-_NOTHING_PAST: Final[Mapping[str, Any]] = {}
-_INSTRUCTS: Final = ("system", "developer")
+_NO_EXPORT_FIELDS: Final[Mapping[str, Any]] = {}
+_INSTRUCTION_ROLES: Final = ("system", "developer")
 
 
 Request = TypeVar("Request", bound=BaseModel)
@@ -129,14 +129,14 @@ def _conversation_of_messages(
     value: Mapping[str, Any], numbered: Sequence[tuple[str, Any]], name: str, place: str
 ) -> Imported:
     is_export = value.get("format") == EXPORT
-    given = value.get("conversation") if is_export else value
-    if not isinstance(given, Mapping):
+    conversation = value.get("conversation") if is_export else value
+    if not isinstance(conversation, Mapping):
         raise ComplaintError(text_of("import.no_export", where=name))
     if is_export and value.get("version", VERSION) != VERSION:
         raise ComplaintError(text_of("import.other_version", where=name, version=str(value["version"])))
-    about = {key: given[key] for key in _ABOUT if given.get(key) not in (None, "", {})}
+    about = {key: conversation[key] for key in _CONVERSATION_FIELDS if conversation.get(key) not in (None, "", {})}
     if not is_export:
-        about = {key: one for key, one in about.items() if isinstance(one, dict if key in _TABLES else str)}
+        about = {key: one for key, one in about.items() if isinstance(one, dict if key in _OBJECT_FIELDS else str)}
         about, numbered = _with_system_prompt(_with_id_as_title(about, value), numbered)
     _refuse_if_service_would(about, ConversationCreate, f"{name}: {place}" if place else name)
     past = _pasts(numbered) if is_export else [{}] * len(numbered)
@@ -148,7 +148,7 @@ def _conversation_of_messages(
         place=place,
         about=about,
         messages=messages,
-        policy=given["policy"] if is_export and isinstance(given.get("policy"), Mapping) else {},
+        policy=conversation["policy"] if is_export and isinstance(conversation.get("policy"), Mapping) else {},
         pinned=frozenset(
             n for n, (_, one) in enumerate(numbered) if is_export and one.get("protected_reason") == "pinned"
         ),
@@ -188,7 +188,7 @@ def _pasts(numbered: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
     found = list[dict[str, Any]]()
     for _, message in numbered:
         given = message if isinstance(message, Mapping) else {}
-        past = {key: given[key] for key in _PAST if given.get(key) not in (None, "", "complete", False)}
+        past = {key: given[key] for key in _EXPORT_FIELDS if given.get(key) not in (None, "", "complete", False)}
         if "is_command" not in given and commands.has(*map(given.get, names)):  # missing in earlier exports
             past["is_command"] = True
         if not past.get("status") and not given.get("content") and not given.get("parts"):
@@ -206,34 +206,34 @@ def _with_system_prompt(
     about: dict[str, Any], numbered: Sequence[tuple[str, Any]]
 ) -> tuple[dict[str, Any], Sequence[tuple[str, Any]]]:
     first = numbered[0][1] if numbered else None
-    if "system_prompt" in about or not isinstance(first, Mapping) or first.get("role") not in _INSTRUCTS:
+    if "system_prompt" in about or not isinstance(first, Mapping) or first.get("role") not in _INSTRUCTION_ROLES:
         return about, numbered
     text = _text_of(first.get("content"))
     return (about | {"system_prompt": text}, numbered[1:]) if text else (about, numbered)
 
 
-def checked_message(given: Any, where: str, past: Mapping[str, Any] = _NOTHING_PAST) -> Mapping[str, Any]:
+def checked_message(message: Any, where: str, past: Mapping[str, Any] = _NO_EXPORT_FIELDS) -> Mapping[str, Any]:
     """A message in the form of the API, with what happened to it, checked as the service would check it.
 
     Raises:
         ComplaintError: The service would refuse it; the error names ``where``.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(message, Mapping):
         raise ComplaintError(text_of("import.no_object", where=where))
-    made = {key: given[key] for key in _KEPT if given.get(key) is not None}
-    if "created_at" in made and isinstance(given.get("utc_offset"), int):
-        made["created_at"] = _with_offset(made["created_at"], given["utc_offset"])
-    if made.get("model") == "":  # the answer to a command, which no model wrote
-        del made["model"]
-    if made.get("role") == "developer":
-        made["role"] = "system"
-    made |= {**_openai_parts(given, where), **past}
-    message = _refuse_if_service_would(made, PastMessage, where)
+    checked = {key: message[key] for key in _MESSAGE_FIELDS if message.get(key) is not None}
+    if "created_at" in checked and isinstance(message.get("utc_offset"), int):
+        checked["created_at"] = _with_offset(checked["created_at"], message["utc_offset"])
+    if checked.get("model") == "":  # the answer to a command, which no model wrote
+        del checked["model"]
+    if checked.get("role") == "developer":
+        checked["role"] = "system"
+    checked |= {**_openai_parts(message, where), **past}
+    past_message = _refuse_if_service_would(checked, PastMessage, where)
     try:
-        refuse_long(message.draft())
+        refuse_long(past_message.draft())
     except TooLargeError as error:
         raise ComplaintError(f"{where}: {error.detail.removesuffix('.')}.") from None
-    return made
+    return checked
 
 
 def _with_offset(time: Any, minutes: int) -> Any:
@@ -254,15 +254,15 @@ def _refuse_if_service_would(made: Mapping[str, Any], as_: type[Request], where:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         step = ".".join(str(one) for one in fault["loc"] if one not in _TAGS)
-        said = fault["msg"].removeprefix("Value error, ")
-        wrong = said if not step or said.startswith(step) else f"{step}: {said}"
+        reason = fault["msg"].removeprefix("Value error, ")
+        wrong = reason if not step or reason.startswith(step) else f"{step}: {reason}"
         raise ComplaintError(f"{where}: {wrong}.") from None
 
 
-def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _openai_parts(message: Mapping[str, Any], where: str) -> dict[str, Any]:
     """``content`` as a text, and everything else as parts."""
-    content, calls = given.get("content"), given.get("tool_calls")
-    listed = given.get("parts")
+    content, calls = message.get("content"), message.get("tool_calls")
+    listed = message.get("parts")
     parts = [_with_tool_call_id(part) for part in listed] if isinstance(listed, list) else []
     changed: dict[str, Any] = {}
     if isinstance(content, list):
@@ -270,11 +270,15 @@ def _openai_parts(given: Mapping[str, Any], where: str) -> dict[str, Any]:
         parts += [_media_part(one) for one in content if isinstance(one, Mapping) and one.get("type") != "text"]
     if isinstance(calls, list) and not any(_kind(part) == "tool_call" for part in parts):
         parts += [_openai_tool_call(one, where) for one in calls]
-    if given.get("role") == "tool" and given.get("tool_call_id") and not any(_kind(p) == "tool_result" for p in parts):
-        answered = {"type": "tool_result", "tool_call_id": given["tool_call_id"], "content": _text_of(content)}
-        parts.append(answered | ({"name": given["name"]} if given.get("name") else {}))
+    if (
+        message.get("role") == "tool"
+        and message.get("tool_call_id")
+        and not any(_kind(p) == "tool_result" for p in parts)
+    ):
+        answered = {"type": "tool_result", "tool_call_id": message["tool_call_id"], "content": _text_of(content)}
+        parts.append(answered | ({"name": message["name"]} if message.get("name") else {}))
         changed["content"] = ""
-    if parts and parts != given.get("parts"):
+    if parts and parts != message.get("parts"):
         changed["parts"] = parts
     return changed
 
@@ -285,8 +289,8 @@ def _with_tool_call_id(part: Any) -> Any:
     return part
 
 
-def _openai_tool_call(given: Any, where: str) -> dict[str, Any]:
-    called = given.get("function") if isinstance(given, Mapping) else None
+def _openai_tool_call(call: Any, where: str) -> dict[str, Any]:
+    called = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(called, Mapping):
         raise ComplaintError(text_of("import.no_function", where=where))
     arguments = called.get("arguments")
@@ -294,14 +298,14 @@ def _openai_tool_call(given: Any, where: str) -> dict[str, Any]:
         read = _parsed_json(arguments) if isinstance(arguments, str) else arguments
     except ValueError:
         read = arguments
-    return {"type": "tool_call", "id": given.get("id"), "name": called.get("name"), "arguments": read or {}}
+    return {"type": "tool_call", "id": call.get("id"), "name": called.get("name"), "arguments": read or {}}
 
 
-def _media_part(given: Mapping[str, Any]) -> dict[str, Any]:
-    image = given.get("image_url")
+def _media_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    image = part.get("image_url")
     url = image.get("url") if isinstance(image, Mapping) else image
     if not isinstance(url, str):
-        return dict(given)
+        return dict(part)
     if is_data_url(url):
         kind, data = from_data_url(url)
         return {"type": "media", "media_type": kind or "image/*", "data": data or url}

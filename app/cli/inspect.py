@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from app.cli.complaints import ComplaintError
-from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected_client, conversation_id
 from app.cli.screen import Screen
 from app.cli.showing import (
     print_found,
@@ -25,7 +25,7 @@ from app.cli.showing import (
     show_state,
     show_stats,
 )
-from app.cli.speaking import spoken, text_of
+from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import Segment, StateVersion, Throughline
 from app.client.endpoints import CompactOptions, Format, LevelName
 from app.core.model.segments import NAME_OF
@@ -41,7 +41,7 @@ def list_conversations(
     as_json: AsJson = False,
 ) -> None:
     """List conversations, the one with the newest message first."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         found = list(islice(client.conversations(order="desc", page_size=min(limit, 100)), limit))
         print_found(found, show_list, as_json=as_json)
 
@@ -57,9 +57,9 @@ def compact(
     as_json: AsJson = False,
 ) -> None:
     """Fold a conversation into its state now, and show the summary."""
-    given = {"focus": focus, "keep_tail_messages": keep_tail, "dry_run": dry_run or None}
-    options = cast("CompactOptions", {name: value for name, value in given.items() if value is not None})
-    with connected(url, key) as client:
+    options_or_none = {"focus": focus, "keep_tail_messages": keep_tail, "dry_run": dry_run or None}
+    options = cast("CompactOptions", {name: value for name, value in options_or_none.items() if value is not None})
+    with connected_client(url, key) as client:
         row = client.compact(conversation_id(client, conversation), **options)
         print_found(row, show_compaction, as_json=as_json)
 
@@ -78,9 +78,9 @@ def context(
     as_json: AsJson = False,
 ) -> None:
     """Show what a model would be sent now; nothing is compacted."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         found = client.look_at_context(conversation_id(client, conversation), budget, query=query, format=format_)
-        screen = Screen(spoken())
+        screen = Screen(terminal_catalogue())
         if as_json:
             screen.json(found)
         elif format_ is not None:
@@ -102,7 +102,7 @@ def state(
     as_json: AsJson = False,
 ) -> None:
     """Show the state that stands for the folded messages, with the messages that each entry came from."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         id_ = conversation_id(client, conversation)
         if diff is not None:
             if min(diff) < 1:
@@ -121,7 +121,7 @@ def state(
 
 def restore_state(conversation: str, version: int, url: str | None, key: str | None) -> None:
     """Restore an earlier state as a new version; no message is changed."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         found = client.restore(conversation_id(client, conversation), version)
         key = "show.restored" if version else "show.restored_nothing"
         Screen().line(text_of(key, now=str(found.state_version), version=str(version)))
@@ -138,9 +138,9 @@ def expand(
     as_json: AsJson = False,
 ) -> None:
     """Show the messages that a segment stands for, or a shorter text of them."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         id_ = conversation_id(client, conversation)
-        found = expanded(client, id_, segment, level, spoken(), max_tokens=max_tokens)
+        found = expanded_segment(client, id_, segment, level, terminal_catalogue(), max_tokens=max_tokens)
         print_found(found, show_segment, as_json=as_json)
         if found.next_cursor and not as_json:
             Screen().line((text_of("show.more"), "yellow"))
@@ -154,14 +154,14 @@ def stats(
     as_json: AsJson = False,
 ) -> None:
     """Show what compactions did, saved and cost: of one conversation, or of all."""
-    with connected(url, key, language=spoken().language) as client:
+    with connected_client(url, key, language=terminal_catalogue().language) as client:
         found = client.stats(None if conversation is None else conversation_id(client, conversation))
         print_found(found, show_stats, as_json=as_json)
 
 
 def continuity(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
     """Show what could still be answered after each compaction, by questions that were made before it."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         found = list(islice(client.continuity(conversation_id(client, conversation), order="desc", page_size=100), 100))
         print_found(found, show_continuity, as_json=as_json)
 
@@ -171,10 +171,10 @@ def newest_state(client: Throughline, id_: str) -> StateVersion | None:
     return next(client.states(id_, order="desc", page_size=1), None)
 
 
-def expanded(
+def expanded_segment(
     client: Throughline,
     id_: str,
-    given: str,
+    segment: str,
     level: LevelName | None,
     say: Catalogue,
     *,
@@ -185,10 +185,10 @@ def expanded(
     Raises:
         ComplaintError: The text is neither an id nor a marker.
     """
-    marker = parse_marker(given)
+    marker = parse_marker(segment)
     if marker is None:
-        raise ComplaintError(say.text("cli.complaint.no_marker", given=repr(given)))
-    wanted = level or (NAME_OF[marker.level] if "→" in given or "->" in given else "full")
+        raise ComplaintError(say.text("cli.complaint.no_marker", given=repr(segment)))
+    wanted = level or (NAME_OF[marker.level] if "→" in segment or "->" in segment else "full")
     found = client.segment(id_, marker.segment_id, wanted, max_tokens=max_tokens)
     while max_tokens is None and found.next_cursor:
         following = client.segment(id_, marker.segment_id, wanted, after=found.next_cursor)

@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.cli.complaints import one_clear_line
+from app.cli.complaints import errors_as_one_line
 from app.cli.databases import services, settings_with_database
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 from app.core.model.records import ApiKey, Scope
 from app.settings import Settings
 from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, parse_limits
@@ -23,7 +23,7 @@ from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, pars
 T = TypeVar("T")
 
 COLUMNS = ("id", "tenant", "name", "key", "scopes", "made", "used", "expires", "revoked")
-WIDE = 200  # columns: an id that is cut short cannot be copied
+TABLE_WIDTH = 200  # columns: an id that is cut short cannot be copied
 
 
 class ScopeName(StrEnum):
@@ -87,7 +87,7 @@ def list_keys() -> None:
         scopes = " ".join([*sorted(key.scopes), *own])
         cells = (str(key.id), tenants.get(key.tenant_id, ""), key.name, f"{key.prefix}…", scopes)
         table.add_row(*cells, *map(_to_the_minute, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)))
-    Console(width=WIDE).print(table)
+    Console(width=TABLE_WIDTH).print(table)
 
 
 @keys.command()
@@ -127,7 +127,7 @@ def _to_the_minute(moment: datetime | None) -> str:
 
 
 def _with_keys(work: Callable[[KeyService], Awaitable[T]], *, wants_database: bool = False) -> T:
-    with one_clear_line(), settings_with_database(wants=wants_database) as settings:
+    with errors_as_one_line(), settings_with_database(wants=wants_database) as settings:
         return asyncio.run(_run(settings, work))
 
 

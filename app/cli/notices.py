@@ -16,7 +16,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
 PREFIX: Final = "compaction."
-_NUMBERS: Final = ("tokens_before", "tokens_after")
+_SIZE_FIELDS: Final = ("tokens_before", "tokens_after")
 
 
 class Notices:
@@ -26,8 +26,8 @@ class Notices:
         self._conversation = conversation
         self._connect = connect
         self._policy = _policy_with_notices(conversation)
-        self._told: set[tuple[str, str]] = set()
-        self._heard: queue.SimpleQueue[tuple[str, Mapping[str, Any]]] = queue.SimpleQueue()
+        self._shown: set[tuple[str, str]] = set()
+        self._received: queue.SimpleQueue[tuple[str, Mapping[str, Any]]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def listen(self, after: int) -> None:
@@ -40,34 +40,34 @@ class Notices:
         """What was heard since the last call."""
         with contextlib.suppress(queue.Empty):
             while True:
-                words = self.words(*self._heard.get_nowait())
+                words = self.words(*self._received.get_nowait())
                 if words:
                     yield words
 
     def words(self, type_: str, data: Mapping[str, Any]) -> str | None:
         """One line about an event; ``None`` for events that are not shown, or were shown already."""
         key = (type_, str(data.get("compaction_id")))
-        if not type_.startswith(PREFIX) or key in self._told:
+        if not type_.startswith(PREFIX) or key in self._shown:
             return None
-        self._told.add(key)
+        self._shown.add(key)
         say = catalogue_of(self._conversation.locale)
-        told = notify(type_, data, self._policy, say)
-        if told is None:
+        notification = notify(type_, data, self._policy, say)
+        if notification is None:
             return None
-        return f"{told.title} · {told.message.rstrip('.')}{_sizes_or_reason(type_, data, say)}"
+        return f"{notification.title} · {notification.message.rstrip('.')}{_sizes_or_reason(type_, data, say)}"
 
     def _follow_events(self, after: int) -> None:
         with contextlib.suppress(ThroughlineError, ValidationError, RuntimeError), self._connect() as client:
             for event in client.events(self._conversation.id, after=after):
                 if event.type.startswith(PREFIX):
-                    self._heard.put((event.type, event.data))
+                    self._received.put((event.type, event.data))
 
 
 def _sizes_or_reason(type_: str, data: Mapping[str, Any], say: Catalogue) -> str:
     if type_ != "compaction.applied":
         reason = data.get("reason")
         return f" ({say.word('reason', reason)})" if reason else ""
-    before, after = (data.get(name) for name in _NUMBERS)
+    before, after = (data.get(name) for name in _SIZE_FIELDS)
     return f" ({say.number(before)} → {say.number(after)})" if before and after else ""
 
 

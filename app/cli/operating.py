@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected_client, conversation_id
 from app.cli.showing import print_found
-from app.cli.speaking import text_of
+from app.cli.terminal_language import text_of
 
 conversations = typer.Typer(help="Operate on conversations.", no_args_is_help=True)
 
@@ -19,6 +19,6 @@ def _group() -> None:
 @conversations.command()
 def release(conversation: Conversation, url: Url = None, key: Key = None, *, as_json: AsJson = False) -> None:
     """Release a conversation that was set aside because processes ended during work on it (scope admin)."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         released = client.release(conversation_id(client, conversation))
         print_found(released, lambda screen, one: screen.line(text_of("released", id=str(one.id))), as_json=as_json)

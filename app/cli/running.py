@@ -12,12 +12,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from app.cli.complaints import complain, one_clear_line
+from app.cli.complaints import complain, errors_as_one_line
 from app.cli.databases import database
-from app.cli.screen import show_what_can_be_shown
-from app.cli.speaking import text_of
+from app.cli.screen import replace_unprintable
+from app.cli.terminal_language import text_of
 from app.core.model.model_io import OFFLINE
-from app.devserver.configured import address, overlooked, read_settings
+from app.devserver.configured import address, read_settings, suspicious_variables
 from app.devserver.preflight import migrate as run_migrations
 from app.devserver.run import Service
 from app.settings import Settings
@@ -30,11 +30,11 @@ def run() -> None:
     Settings are read from the environment, and from .env or throughline.yaml in this folder: PORT=8001 listens on
     another port, GOOGLE_API_KEY=... answers with Gemini. All are in docs/running.md.
     """
-    show_what_can_be_shown()
+    replace_unprintable()
     console = Console(highlight=False)
-    with one_clear_line():
+    with errors_as_one_line():
         settings = read_settings()
-        for line in overlooked():
+        for line in suspicious_variables():
             complain(line)
         service = Service(settings, emit=_Printer(console))
         service.run(lambda: _announce(console, settings), lambda: console.print("Stopping…"))
@@ -43,7 +43,7 @@ def run() -> None:
 
 def migrate(revision: Annotated[str, typer.Argument(help="How far to go.")] = "head") -> None:
     """Bring the database of DATABASE_URL, or the embedded one, to the newest schema."""
-    with one_clear_line():
+    with errors_as_one_line():
         with database(read_settings()) as url:
             _migrate(url, revision)
         typer.echo("The database is up to date.")

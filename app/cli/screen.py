@@ -21,11 +21,11 @@ from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 DIM: Final = "bright_black"
 _COLUMN_GAP: Final = "  "
 _ALLOWED: Final = "\n\t"
-_SHORTEST: Final = 20
+_SHORTEST_COLUMN: Final = 20
 """The fewest columns of a terminal in which a text can be recognised."""
 
 
-def show_what_can_be_shown() -> None:
+def replace_unprintable() -> None:
     """Let standard output print a question mark for characters that its encoding lacks."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
@@ -39,7 +39,7 @@ class Screen:
         """The catalogue of the command line's own texts, in the reader's language."""
         self._wraps = wraps
         """Whether long lines are broken between words: easier to read, harder to copy."""
-        show_what_can_be_shown()
+        replace_unprintable()
         self._console = Console(highlight=False)
         self.is_terminal = self._console.is_terminal and not self._console.is_dumb_terminal
 
@@ -90,7 +90,7 @@ class Screen:
             self._write_plain_table([list(columns), *lines])
             return
         if shrinks is not None:
-            columns, *lines = self._narrowed([columns, *lines], shrinks, spare)
+            columns, *lines = self._rows_in_width([columns, *lines], shrinks, spare)
         table = Table(*(f"[{DIM}]{name}[/]" for name in columns), box=None, pad_edge=False)
         for row in lines:
             table.add_row(*(Text(cell, overflow="fold") for cell in row))
@@ -100,22 +100,24 @@ class Screen:
         """Print a value as JSON, for programs."""
         self._write(as_json(value) + "\n")
 
-    def _narrowed(self, rows: Sequence[Sequence[str]], shrinks: int, spare: Iterable[int]) -> Iterator[Sequence[str]]:
+    def _rows_in_width(
+        self, rows: Sequence[Sequence[str]], shrinks: int, spare: Iterable[int]
+    ) -> Iterator[Sequence[str]]:
         """The rows within the terminal's width, without the columns for which there is no room."""
         widths = dict(enumerate(_widths(rows)))
         del widths[shrinks]
         dropped = iter(spare)
-        while (room := self.width - sum(widths.values()) - len(_COLUMN_GAP) * len(widths)) < _SHORTEST:
+        while (free_width := self.width - sum(widths.values()) - len(_COLUMN_GAP) * len(widths)) < _SHORTEST_COLUMN:
             if (column := next(dropped, None)) is None:
                 break
             del widths[column]
         for row in rows:
             cut = Text(row[shrinks])
-            cut.truncate(max(room, 1), overflow="ellipsis")
+            cut.truncate(max(free_width, 1), overflow="ellipsis")
             yield [
-                cut.plain if place == shrinks else cell
-                for place, cell in enumerate(row)
-                if place in widths or place == shrinks
+                cut.plain if index == shrinks else cell
+                for index, cell in enumerate(row)
+                if index in widths or index == shrinks
             ]
 
     def _write_plain_table(self, rows: Sequence[Sequence[str]]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, cast
 
 from app.cli.gauge_line import show_gauge
 from app.cli.screen import DIM, Screen
-from app.cli.speaking import spoken
+from app.cli.terminal_language import terminal_catalogue
 from app.client import (
     Compaction,
     CompactionContinuity,
@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 
 def print_found(found: Found, show: Callable[[Screen, Found], None], *, as_json: bool) -> None:
     """Print what a command found: as JSON for programs, or as it is shown to people."""
-    screen = Screen(spoken())
+    screen = Screen(terminal_catalogue())
     if as_json:
         screen.json(found)
     else:
@@ -44,7 +44,7 @@ def show_context(screen: Screen, context: Context) -> None:
         (
             say.word("cli.part", part.kind),
             say.number(part.tokens),
-            runs_of(part.seqs),
+            ranges_of(part.seqs),
             part.segment_id or (say.text(f"cli.what.{part.kind}") if say.has(f"cli.what.{part.kind}") else ""),
         )
         for part in context.sections
@@ -77,10 +77,10 @@ def show_messages(screen: Screen, context: Context) -> None:
         screen.line(str(message.get("content") or ""))
         for part in message.get("parts") or ():
             if part.get("type") != "text":
-                screen.line((one_part(part, say), DIM))
+                screen.line((part_words(part, say), DIM))
 
 
-def one_part(part: Mapping[str, Any], say: Catalogue) -> str:
+def part_words(part: Mapping[str, Any], say: Catalogue) -> str:
     """A part of a message that is not text, in words."""
     kind = part.get("type")
     if kind == "tool_call":
@@ -104,7 +104,7 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
         screen.line((field_words(field, say), "magenta"))
         for text in [value] if isinstance(value, str) else value or ():
             seqs = sources.get((field, text), ())
-            screen.line("  · ", str(text) or say.text("cli.nothing"), (f"  ← {runs_of(seqs)}" if seqs else "", DIM))
+            screen.line("  · ", str(text) or say.text("cli.nothing"), (f"  ← {ranges_of(seqs)}" if seqs else "", DIM))
 
 
 def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_by: str = "compaction") -> None:
@@ -144,7 +144,7 @@ def show_difference(screen: Screen, found: StateDifference) -> None:
 
 def show_segment(screen: Screen, segment: Segment) -> None:
     """Print a segment at one level: its text, or the originals."""
-    place = runs_of([segment.from_seq, segment.to_seq]) if segment.from_seq and segment.to_seq else ""
+    place = ranges_of([segment.from_seq, segment.to_seq]) if segment.from_seq and segment.to_seq else ""
     say = screen.say
     where = f" · {say.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
     screen.line(
@@ -158,7 +158,7 @@ def show_segment(screen: Screen, segment: Segment) -> None:
         screen.line((f"{message.seq} {role_words(message.role, say)}", DIM), "  ", content)
         for part in message.parts:
             if part.get("type") != "text":
-                screen.line("   ", (one_part(part, say), DIM))
+                screen.line("   ", (part_words(part, say), DIM))
     for marker in segment.expansion_markers:
         screen.line((say.text("cli.expand", marker=marker.text), DIM))
     if not (segment.content or segment.messages or segment.expansion_markers):
@@ -181,15 +181,15 @@ def compaction_words(row: Compaction, say: Catalogue) -> str:
         return say.text("cli.compaction.nothing", status=status, reason=why)
     seqs = f" ({row.from_seq}–{row.to_seq})" if row.from_seq is not None else ""
     key = "planned" if row.status == "planned" else "folded"
-    told = [
+    phrases = [
         say.text(f"cli.compaction.{key}", status=status, count=row.messages_covered, seqs=seqs),
         say.text("cli.compaction.change", before=row.tokens_before or 0, after=row.tokens_after or 0),
     ]
     if row.model:
-        told.append(say.text("cli.compaction.by", model=row.model))
+        phrases.append(say.text("cli.compaction.by", model=row.model))
     if row.duration_ms is not None:
-        told.append(say.text("cli.compaction.took", seconds=say.number(row.duration_ms / 1000, 1)))
-    return ", ".join([*told, reason] if reason else told)
+        phrases.append(say.text("cli.compaction.took", seconds=say.number(row.duration_ms / 1000, 1)))
+    return ", ".join([*phrases, reason] if reason else phrases)
 
 
 def show_stats(screen: Screen, stats: Stats) -> None:
@@ -284,24 +284,26 @@ def _word_in_language(section: str, word: str, say: Catalogue) -> str:
     return word if say.language == FALLBACK or not word else say.word(section, word)
 
 
-def runs_of(seqs: Sequence[int]) -> str:
+def ranges_of(seqs: Sequence[int]) -> str:
     """Positions as ranges: ``1, 4–9``."""
-    told = []
+    ranges = []
     for _, run in groupby(enumerate(sorted(set(seqs))), key=lambda pair: pair[1] - pair[0]):
         found = [seq for _, seq in run]
-        told.append(str(found[0]) if len(found) == 1 else f"{found[0]}–{found[-1]}")
-    return ", ".join(told)
+        ranges.append(str(found[0]) if len(found) == 1 else f"{found[0]}–{found[-1]}")
+    return ", ".join(ranges)
 
 
-def _is_told(one: Mapping[str, Any]) -> bool:
+def _has_count(one: Mapping[str, Any]) -> bool:
     return bool(one.get("count") or one.get("prompt_version"))
 
 
 def _count_line(one: Mapping[str, Any], say: Catalogue) -> str:
     if "prompt_version" not in one:
         return f"{one['label']} {one['count']}"
-    told = {name: say.number(one.get(name, 0)) for name in ("attempts", "refused", "asked_again", "repairs", "doubts")}
-    return say.text("cli.show.prompt", version=str(one["prompt_version"]), **told)
+    counts = {
+        name: say.number(one.get(name, 0)) for name in ("attempts", "refused", "asked_again", "repairs", "doubts")
+    }
+    return say.text("cli.show.prompt", version=str(one["prompt_version"]), **counts)
 
 
 def _figure(values: Any, path: str, say: Catalogue) -> str:
@@ -311,7 +313,7 @@ def _figure(values: Any, path: str, say: Catalogue) -> str:
             return ""
         values = values.get(name)
     if isinstance(values, list):
-        return ", ".join(_count_line(one, say) for one in values if isinstance(one, Mapping) and _is_told(one))
+        return ", ".join(_count_line(one, say) for one in values if isinstance(one, Mapping) and _has_count(one))
     if isinstance(values, bool) or not isinstance(values, int | float) or not values:
         return ""
     if isinstance(values, int):

@@ -14,13 +14,13 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from app.cli.atomic_files import atomic_file, is_special_file
 from app.cli.complaints import ComplaintError, complain, words_of
-from app.cli.connecting import AsJson, Conversation, Key, Url, connected, conversation_id
+from app.cli.connecting import AsJson, Conversation, Key, Url, connected_client, conversation_id
 from app.cli.import_files import Source, open_source
 from app.cli.import_formats import Imported
 from app.cli.screen import Screen, one_line, progress_on_stderr
-from app.cli.speaking import spoken, text_of
-from app.cli.whole_files import is_special_file, whole_file
+from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import (
     ApiError,
     InvalidInputError,
@@ -32,7 +32,7 @@ from app.client import (
 )
 from app.client.calls import Call
 
-BATCH: Final = 1_000
+BATCH_MESSAGES: Final = 1_000
 """How many messages the service accepts at once."""
 BATCH_BYTES: Final = 4_000_000
 """The most bytes of JSON in a batch: half of what a request may have."""
@@ -70,7 +70,7 @@ def import_file(
     as_json: AsJson = False,
 ) -> None:
     """Import conversations; a repeated import after a broken one goes on where it broke off."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         source = open_source(file)
         given = {"preset": preset, "title": title, "user_id": user_id}
         total = sum(len(one.messages) for one in source.conversations())  # all is checked before anything is sent
@@ -80,7 +80,7 @@ def import_file(
             task = progress.add_task(text_of("import.running"), total=total)
             importing = _ImportingFile(client, file, source, given, again=again)
             done = list(importing.run(lambda count: progress.advance(task, count)))
-        _print_imported(Screen(spoken()), done, as_json=as_json)
+        _print_imported(Screen(terminal_catalogue()), done, as_json=as_json)
 
 
 def export_conversation(
@@ -91,7 +91,7 @@ def export_conversation(
     key: Key = None,
 ) -> None:
     """Export a conversation: the full history, however long."""
-    with connected(url, key) as client:
+    with connected_client(url, key) as client:
         id_ = conversation_id(client, conversation)
         describe: Callable[[str], Call[Any]] = endpoints.export
         if format_ == "markdown":
@@ -103,7 +103,7 @@ def export_conversation(
             sys.stdout.flush()
             return
         try:
-            with output.open("wb") if is_special_file(output) else whole_file(output) as file:
+            with output.open("wb") if is_special_file(output) else atomic_file(output) as file:
                 size = sum(file.write(piece) for piece in received)
         except OSError as error:
             raise ComplaintError(text_of("complaint.cannot_write", file=str(output), why=str(error.strerror))) from None
@@ -276,7 +276,7 @@ def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping
     batch, size = list[Mapping[str, Any]](), 0
     for message in messages:
         weight = len(json.dumps(message, ensure_ascii=False).encode(errors="replace"))
-        if batch and (len(batch) == BATCH or size + weight > BATCH_BYTES):
+        if batch and (len(batch) == BATCH_MESSAGES or size + weight > BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(message)

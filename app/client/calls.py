@@ -53,8 +53,8 @@ class ListCall(Generic[Item]):
 
 def get(path: str, read: Callable[[bytes], T], **params: Any) -> Call[T]:
     """A ``GET``; parameters that are ``None`` are left out."""
-    given = {name: to_jsonable_python(value) for name, value in params.items() if value is not None}
-    return Call(method="GET", path=path, read=read, params=given, headers={"Accept": JSON})
+    set_fields = {name: to_jsonable_python(value) for name, value in params.items() if value is not None}
+    return Call(method="GET", path=path, read=read, params=set_fields, headers={"Accept": JSON})
 
 
 def post(
@@ -71,18 +71,18 @@ def change(method: str, path: str, read: Callable[[bytes], T], body: Mapping[str
     return Call(method=method, path=path, read=read, body=None if body is None else _json_bytes(body), headers=headers)
 
 
-def one(resource: type[T]) -> Callable[[bytes], T]:
+def resource_reader(resource: type[T]) -> Callable[[bytes], T]:
     """Makes a function that reads one resource."""
     assert issubclass(resource, BaseModel)  # noqa: S101 - of this package
     read: Callable[[bytes], T] = resource.model_validate_json
     return read
 
 
-def nothing(_: bytes) -> None:
+def ignore_body(_: bytes) -> None:
     """Reads an answer without a body."""
 
 
-def raw(body: bytes) -> bytes:
+def raw_body(body: bytes) -> bytes:
     """Reads bytes."""
     return body
 
@@ -97,7 +97,7 @@ def any_json(body: bytes) -> Any:
     return json.loads(body)
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def set_fields(**fields: Any) -> dict[str, Any]:
     """The fields that are not ``None``."""
     return {name: value for name, value in fields.items() if value is not None}
 

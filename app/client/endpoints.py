@@ -9,7 +9,20 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 from . import resources as res
-from .calls import Call, Id, ListCall, any_json, change, get, given, nothing, one, post, raw, text
+from .calls import (
+    Call,
+    Id,
+    ListCall,
+    any_json,
+    change,
+    get,
+    ignore_body,
+    post,
+    raw_body,
+    resource_reader,
+    set_fields,
+    text,
+)
 from .retrying import Retrying
 from .sse import EventStream, FollowedReply, ReplyStream
 
@@ -111,12 +124,12 @@ def create_conversation(
     *, idempotency_key: str | None = None, **fields: Unpack[NewConversation]
 ) -> Call[res.Conversation]:
     """Begin a conversation."""
-    return post("/conversations", one(res.Conversation), fields, key=idempotency_key)
+    return post("/conversations", resource_reader(res.Conversation), fields, key=idempotency_key)
 
 
 def conversation(conversation_id: Id) -> Call[res.Conversation]:
     """One conversation, with its policy and its state."""
-    return get(_path(conversation_id), one(res.Conversation))
+    return get(_path(conversation_id), resource_reader(res.Conversation))
 
 
 def conversations(
@@ -130,12 +143,12 @@ def change_conversation(
     conversation_id: Id, *, if_match: int | None = None, **changes: Unpack[ConversationChanges]
 ) -> Call[res.Conversation]:
     """Change the given fields; with ``if_match`` only if the state still has that version."""
-    return _with_if_match(change("PATCH", _path(conversation_id), one(res.Conversation), changes), if_match)
+    return _with_if_match(change("PATCH", _path(conversation_id), resource_reader(res.Conversation), changes), if_match)
 
 
 def delete_conversation(conversation_id: Id) -> Call[None]:
     """Delete a conversation with everything derived from it."""
-    return change("DELETE", _path(conversation_id), nothing)
+    return change("DELETE", _path(conversation_id), ignore_body)
 
 
 def append(
@@ -148,8 +161,8 @@ def append(
     **fields: Unpack[NewMessage],
 ) -> Call[res.Message]:
     """Append a message, without a reply."""
-    body = {"role": role, "content": content, **fields, **given(expected_last_message_id=expected_last_message_id)}
-    return post(_path(conversation_id, "messages"), one(res.Message), body, key=idempotency_key)
+    body = {"role": role, "content": content, **fields, **set_fields(expected_last_message_id=expected_last_message_id)}
+    return post(_path(conversation_id, "messages"), resource_reader(res.Message), body, key=idempotency_key)
 
 
 def append_many(
@@ -160,7 +173,7 @@ def append_many(
     idempotency_key: str | None = None,
 ) -> Call[list[res.Message]]:
     """Append up to 1 000 messages, either all or none."""
-    body = {"messages": list(messages), **given(expected_last_message_id=expected_last_message_id)}
+    body = {"messages": list(messages), **set_fields(expected_last_message_id=expected_last_message_id)}
     return post(_path(conversation_id, "messages", "batch"), _items_reader(res.Message), body, key=idempotency_key)
 
 
@@ -171,17 +184,17 @@ def messages(conversation_id: Id, *, order: Order | None = None, page_size: int 
 
 def erase_message(conversation_id: Id, message_id: Id) -> Call[None]:
     """Erase a message from the history and from everything derived."""
-    return change("DELETE", _path(conversation_id, "messages", message_id), nothing)
+    return change("DELETE", _path(conversation_id, "messages", message_id), ignore_body)
 
 
 def pin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
     """Pin a message, so that it is served verbatim."""
-    return change("PUT", _path(conversation_id, "messages", message_id, "pin"), one(res.Message))
+    return change("PUT", _path(conversation_id, "messages", message_id, "pin"), resource_reader(res.Message))
 
 
 def unpin_message(conversation_id: Id, message_id: Id) -> Call[res.Message]:
     """Remove a pin."""
-    return change("DELETE", _path(conversation_id, "messages", message_id, "pin"), one(res.Message))
+    return change("DELETE", _path(conversation_id, "messages", message_id, "pin"), resource_reader(res.Message))
 
 
 def attach_file(
@@ -198,8 +211,8 @@ def attach_file(
     ``data`` are its bytes or its text. ``tokens`` is the size of audio or video in tokens, if its bytes do not show it.
     """
     sent = data.encode() if isinstance(data, str) else data
-    call = post(_path(conversation_id, "files"), one(res.File), key=idempotency_key)
-    return replace(call, body=sent, params=given(name=name, tokens=tokens)).with_headers(Content_Type=media_type)
+    call = post(_path(conversation_id, "files"), resource_reader(res.File), key=idempotency_key)
+    return replace(call, body=sent, params=set_fields(name=name, tokens=tokens)).with_headers(Content_Type=media_type)
 
 
 def files(conversation_id: Id, *, order: Order | None = None, page_size: int | None = None) -> ListCall[res.File]:
@@ -209,17 +222,17 @@ def files(conversation_id: Id, *, order: Order | None = None, page_size: int | N
 
 def file(conversation_id: Id, file_id: Id) -> Call[res.File]:
     """One file, without its bytes."""
-    return get(_path(conversation_id, "files", file_id), one(res.File))
+    return get(_path(conversation_id, "files", file_id), resource_reader(res.File))
 
 
 def file_content(conversation_id: Id, file_id: Id) -> Call[bytes]:
     """The bytes of a file."""
-    return get(_path(conversation_id, "files", file_id, "content"), raw).with_headers(Accept="*/*")
+    return get(_path(conversation_id, "files", file_id, "content"), raw_body).with_headers(Accept="*/*")
 
 
 def remove_file(conversation_id: Id, file_id: Id) -> Call[None]:
     """Remove a file from every context, and the copy that a provider keeps."""
-    return change("DELETE", _path(conversation_id, "files", file_id), nothing)
+    return change("DELETE", _path(conversation_id, "files", file_id), ignore_body)
 
 
 def chat(
@@ -230,7 +243,10 @@ def chat(
     ``tools`` are your own: a turn in which the model calls one has the status ``requires_action`` and ``open_calls``.
     """
     return post(
-        _path(conversation_id, "chat"), one(res.ChatResult), {**given(content=content), **turn}, key=idempotency_key
+        _path(conversation_id, "chat"),
+        resource_reader(res.ChatResult),
+        {**set_fields(content=content), **turn},
+        key=idempotency_key,
     )
 
 
@@ -250,7 +266,7 @@ def follow_turn(conversation_id: Id) -> Callable[[Retrying], FollowedReply]:
 
     If the connection breaks and the turn ends meanwhile, there is no last event; the reply is in the history.
     """
-    call = get(_path(conversation_id, "chat", "stream"), nothing)
+    call = get(_path(conversation_id, "chat", "stream"), ignore_body)
     return lambda retrying: FollowedReply(call, retrying)
 
 
@@ -258,7 +274,9 @@ def regenerate(
     conversation_id: Id, *, idempotency_key: str | None = None, **turn: Unpack[Again]
 ) -> Call[res.ChatResult]:
     """Make the last reply again; the first one stays in the history as ``superseded``."""
-    return post(_path(conversation_id, "chat", "regenerate"), one(res.ChatResult), turn, key=idempotency_key)
+    return post(
+        _path(conversation_id, "chat", "regenerate"), resource_reader(res.ChatResult), turn, key=idempotency_key
+    )
 
 
 def regenerate_stream(
@@ -271,14 +289,14 @@ def regenerate_stream(
 
 def interrupt(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[res.Interruption]:
     """Stop the running reply; what was said so far is kept."""
-    return post(_path(conversation_id, "chat", "interrupt"), one(res.Interruption), key=idempotency_key)
+    return post(_path(conversation_id, "chat", "interrupt"), resource_reader(res.Interruption), key=idempotency_key)
 
 
 def compact(
     conversation_id: Id, *, idempotency_key: str | None = None, **options: Unpack[CompactOptions]
 ) -> Call[res.Compaction]:
     """Compact now, or with ``wait=False`` in the worker."""
-    return post(_path(conversation_id, "compact"), one(res.Compaction), options, key=idempotency_key)
+    return post(_path(conversation_id, "compact"), resource_reader(res.Compaction), options, key=idempotency_key)
 
 
 def compactions(
@@ -297,7 +315,7 @@ def continuity(
 
 def compaction(compaction_id: Id) -> Call[res.Compaction]:
     """One compaction."""
-    return get(f"/compactions/{quote(str(compaction_id), safe='')}", one(res.Compaction))
+    return get(f"/compactions/{quote(str(compaction_id), safe='')}", resource_reader(res.Compaction))
 
 
 def all_compactions(
@@ -309,20 +327,24 @@ def all_compactions(
 
 def release(conversation_id: Id, *, idempotency_key: str | None = None) -> Call[res.Conversation]:
     """Release a conversation that was set aside; needs the scope ``admin``."""
-    return post(_path(conversation_id, "release"), one(res.Conversation), key=idempotency_key)
+    return post(_path(conversation_id, "release"), resource_reader(res.Conversation), key=idempotency_key)
 
 
 def examine(
     conversation_id: Id, *, mend: bool = False, if_match: int | None = None, idempotency_key: str | None = None
 ) -> Call[res.Examination]:
     """Find what earlier checks damaged in the state that is served; with ``mend``, code repairs what it can."""
-    call = post(_path(conversation_id, "examination"), one(res.Examination), {"mend": mend}, key=idempotency_key)
+    call = post(
+        _path(conversation_id, "examination"), resource_reader(res.Examination), {"mend": mend}, key=idempotency_key
+    )
     return _with_if_match(call, if_match)
 
 
 def retry_compaction(compaction_id: Id, *, idempotency_key: str | None = None) -> Call[res.Compaction]:
     """Queue a failed compaction once more; needs the scope ``admin``."""
-    return post(f"/compactions/{quote(str(compaction_id), safe='')}/retry", one(res.Compaction), key=idempotency_key)
+    return post(
+        f"/compactions/{quote(str(compaction_id), safe='')}/retry", resource_reader(res.Compaction), key=idempotency_key
+    )
 
 
 def restore(
@@ -330,7 +352,7 @@ def restore(
 ) -> Call[res.Conversation]:
     """Restore an earlier state as a new version."""
     body = {"state_version": state_version}
-    call = post(_path(conversation_id, "restore"), one(res.Conversation), body, key=idempotency_key)
+    call = post(_path(conversation_id, "restore"), resource_reader(res.Conversation), body, key=idempotency_key)
     return _with_if_match(call, if_match)
 
 
@@ -343,7 +365,7 @@ def states(
 
 def compare_states(conversation_id: Id, a: int, b: int) -> Call[res.StateDifference]:
     """The differences between version ``a`` and version ``b``."""
-    return get(_path(conversation_id, "states"), one(res.StateDifference), a=a, b=b)
+    return get(_path(conversation_id, "states"), resource_reader(res.StateDifference), a=a, b=b)
 
 
 def look_at_context(
@@ -354,7 +376,9 @@ def look_at_context(
     format: Format | None = None,  # noqa: A002
 ) -> Call[res.Context]:
     """The context that a model would be sent. Nothing is compacted, and nothing is recorded."""
-    return get(_path(conversation_id, "context"), one(res.Context), budget=budget, query=query, format=format)
+    return get(
+        _path(conversation_id, "context"), resource_reader(res.Context), budget=budget, query=query, format=format
+    )
 
 
 def context(
@@ -365,13 +389,13 @@ def context(
     **options: Unpack[ContextOptions],
 ) -> Call[res.Context]:
     """A context for a model of your own."""
-    body = {**given(budget=budget), **options}
-    return post(_path(conversation_id, "context"), one(res.Context), body, key=idempotency_key)
+    body = {**set_fields(budget=budget), **options}
+    return post(_path(conversation_id, "context"), resource_reader(res.Context), body, key=idempotency_key)
 
 
 def usage(conversation_id: Id) -> Call[res.Gauge]:
     """How full the context is."""
-    return get(_path(conversation_id, "usage"), one(res.Gauge))
+    return get(_path(conversation_id, "usage"), resource_reader(res.Gauge))
 
 
 def segments(
@@ -396,7 +420,7 @@ def segment(
 ) -> Call[res.Segment]:
     """A segment at a level of detail; a page of it if it is large."""
     path = _path(conversation_id, "segments", segment_id)
-    return get(path, one(res.Segment), level=level, max_tokens=max_tokens, after=after)
+    return get(path, resource_reader(res.Segment), level=level, max_tokens=max_tokens, after=after)
 
 
 def make_level(
@@ -409,8 +433,8 @@ def make_level(
     idempotency_key: str | None = None,
 ) -> Call[res.Segment]:
     """Make a level of a segment now; the segment is given by its id or its range."""
-    body = given(level=level, segment_id=segment_id, from_seq=from_seq, to_seq=to_seq)
-    return post(_path(conversation_id, "segments"), one(res.Segment), body, key=idempotency_key)
+    body = set_fields(level=level, segment_id=segment_id, from_seq=from_seq, to_seq=to_seq)
+    return post(_path(conversation_id, "segments"), resource_reader(res.Segment), body, key=idempotency_key)
 
 
 def anchors(
@@ -428,7 +452,9 @@ def anchors(
 
 def set_anchor_status(conversation_id: Id, anchor_id: Id, status: str) -> Call[res.Anchor]:
     """Set the status of an anchor."""
-    return change("PATCH", _path(conversation_id, "anchors", anchor_id), one(res.Anchor), {"status": status})
+    return change(
+        "PATCH", _path(conversation_id, "anchors", anchor_id), resource_reader(res.Anchor), {"status": status}
+    )
 
 
 def search(conversation_id: Id, q: str, *, page_size: int | None = None) -> ListCall[res.SearchHit]:
@@ -439,7 +465,7 @@ def search(conversation_id: Id, q: str, *, page_size: int | None = None) -> List
 def stats(conversation_id: Id | None = None, *, since: datetime | None = None) -> Call[res.Stats]:
     """The measures of a conversation, or of all conversations; for all, ``since`` leaves out what ended before."""
     path = "/stats" if conversation_id is None else _path(conversation_id, "stats")
-    return get(path, one(res.Stats), since=since)
+    return get(path, resource_reader(res.Stats), since=since)
 
 
 def export(conversation_id: Id) -> Call[Any]:
@@ -457,7 +483,7 @@ def events(conversation_id: Id, *, after: int | str | None = None) -> Callable[[
 
     After a broken connection the stream continues where it stopped.
     """
-    call = get(_path(conversation_id, "events"), nothing)
+    call = get(_path(conversation_id, "events"), ignore_body)
     return lambda retrying: EventStream(call, retrying, after=after)
 
 
@@ -470,13 +496,13 @@ def count_tokens(
     text: str | None = None, *, messages: Sequence[Body] | None = None, idempotency_key: str | None = None
 ) -> Call[res.TokenCount]:
     """How many tokens a text, or messages, would have."""
-    body = given(text=text, messages=None if messages is None else list(messages))
-    return post("/tokens/count", one(res.TokenCount), body, key=idempotency_key)
+    body = set_fields(text=text, messages=None if messages is None else list(messages))
+    return post("/tokens/count", resource_reader(res.TokenCount), body, key=idempotency_key)
 
 
 def limits() -> Call[res.KeyLimits]:
     """The limits of the key and of its tenant, and how much of each is left."""
-    return get("/limits", one(res.KeyLimits))
+    return get("/limits", resource_reader(res.KeyLimits))
 
 
 def audit(*, order: Order | None = None, page_size: int | None = None) -> ListCall[res.AuditEntry]:
@@ -486,7 +512,7 @@ def audit(*, order: Order | None = None, page_size: int | None = None) -> ListCa
 
 def erase_user(user_id: str) -> Call[res.Erasure]:
     """Begin to delete every conversation of an end user; needs the scope ``admin``."""
-    return change("DELETE", f"/users/{quote(user_id, safe='')}", one(res.Erasure))
+    return change("DELETE", f"/users/{quote(user_id, safe='')}", resource_reader(res.Erasure))
 
 
 def health() -> Call[Any]:
@@ -504,7 +530,7 @@ def _path(conversation_id: Id, *steps: object) -> str:
 
 
 def _list(path: str, page: type[res.Page[Item]], **params: Any) -> ListCall[Item]:
-    return ListCall(first=get(path, one(page), **params))
+    return ListCall(first=get(path, resource_reader(page), **params))
 
 
 def _items_reader(resource: type[Item]) -> Callable[[bytes], list[Item]]:

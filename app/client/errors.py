@@ -25,15 +25,19 @@ class ApiError(ThroughlineError):
         self.code = str(problem.get("code") or f"http_{status}")
         """The stable code, by which programs can distinguish errors."""
         self.detail = str(problem.get("detail") or "")
-        self.retryable = bool(problem.get("retryable", status in RETRIED))
+        self.retryable = bool(problem.get("retryable", status in RETRYABLE_STATUSES))
         self.request_id = problem.get("request_id")
         self.errors: list[Mapping[str, str]] = list(problem.get("errors") or ())
         """For invalid input, ``field`` and ``message`` of each error."""
-        told = problem.get("retry_after")
-        self.retry_after = float(told) if retry_after is None and isinstance(told, int | float) else retry_after
+        problem_retry_after = problem.get("retry_after")
+        self.retry_after = (
+            float(problem_retry_after)
+            if retry_after is None and isinstance(problem_retry_after, int | float)
+            else retry_after
+        )
         """After how many seconds to try again, if the service said so."""
-        untold = (one for one in self.errors if str(one.get("message")) not in self.detail)
-        fields = "; ".join(f"{one.get('field')}: {one.get('message')}" for one in untold)
+        unmentioned = (one for one in self.errors if str(one.get("message")) not in self.detail)
+        fields = "; ".join(f"{one.get('field')}: {one.get('message')}" for one in unmentioned)
         super().__init__(": ".join(part for part in (f"{status} {self.code}", self.detail, fields) if part))
 
 
@@ -85,7 +89,7 @@ class ServerError(ApiError):
     """Any other 5xx."""
 
 
-RETRIED: Final = frozenset({429, 503})
+RETRYABLE_STATUSES: Final = frozenset({429, 503})
 _CLASSES: Final[Mapping[int, type[ApiError]]] = {
     400: BadRequestError,
     401: UnauthenticatedError,

@@ -16,11 +16,11 @@ from .resources import ChatEvent, ChatResult, Event, Resource
 
 Kind = TypeVar("Kind", Event, ChatEvent)
 
-KEPT: Final = ConfigDict(extra="allow")
+KEEPS_NEW_FIELDS: Final = ConfigDict(extra="allow")
 """The configuration of the data: fields that a newer service adds are kept."""
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class MessageCreatedData(TypedDict):
     """A message that was stored; the first event of a chat's stream also has the ids of its turn and reply."""
 
@@ -31,7 +31,7 @@ class MessageCreatedData(TypedDict):
     reply_id: NotRequired[str]
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class MessageErasedData(TypedDict):
     """A message that was erased."""
 
@@ -39,7 +39,7 @@ class MessageErasedData(TypedDict):
     seq: int
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class ReplyData(TypedDict):
     """A reply, and the message that it answers."""
 
@@ -48,7 +48,7 @@ class ReplyData(TypedDict):
     in_reply_to: str
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class ReplyFailedData(TypedDict):
     """A message that got no reply, and the code of the problem."""
 
@@ -57,7 +57,7 @@ class ReplyFailedData(TypedDict):
     code: str
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class ContextThresholdData(TypedDict):
     """A context that passed a step, or (with a ``reason``) a message that there was no room to protect."""
 
@@ -73,7 +73,7 @@ class ContextThresholdData(TypedDict):
     limit: NotRequired[int]
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class CompactionData(TypedDict):
     """A compaction as it was at the time; inside a turn with a notification for the user, if there is one."""
 
@@ -92,7 +92,7 @@ class CompactionData(TypedDict):
     notification: NotRequired[dict[str, Any] | None]
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class RestoredData(TypedDict):
     """The new version, and the version whose content it has."""
 
@@ -100,7 +100,7 @@ class RestoredData(TypedDict):
     restored_from: int
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class SetAsideData(TypedDict):
     """What was done with a conversation's texts when processes ended during that work, and how many processes ended."""
 
@@ -108,28 +108,28 @@ class SetAsideData(TypedDict):
     crashes: int
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class ReasoningDeltaData(TypedDict):
     """A piece of the model's reasoning."""
 
     text: str
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class ContextRecalledData(TypedDict):
     """What was recalled for the turn so far: positions of messages, in order."""
 
     seqs: list[int]
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class ReplyDeltaData(TypedDict):
     """A piece of the reply."""
 
     text: str
 
 
-@with_config(KEPT)
+@with_config(KEEPS_NEW_FIELDS)
 class ToolCalledData(TypedDict):
     """A call of one of your tools, which waits for its result."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from .calls import Call
-from .errors import RETRIED, ApiError, ConnectionFailedError, error_of, problem_in
+from .errors import RETRYABLE_STATUSES, ApiError, ConnectionFailedError, error_of, problem_in
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Retrying:
             return True
         if isinstance(error, ConnectionFailedError):
             return False
-        is_passing = (error.status in RETRIED and error.retryable) or error.code == STILL_RUNNING
+        is_passing = (error.status in RETRYABLE_STATUSES and error.retryable) or error.code == STILL_RUNNING
         return not is_passing or (error.retry_after or 0.0) > self.longest_pause
 
 

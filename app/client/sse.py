@@ -99,9 +99,9 @@ class ReplyStream:
         self._patience = _Patience(retrying)
         self._id = ""
         """The last id on this connection; by the standard it also applies to later events without an id."""
-        self._given = {DELTA: "", REASONING: ""}
+        self._delivered = {DELTA: "", REASONING: ""}
         """The reply and the model's reasoning, as far as the reader has them."""
-        self._came = dict(self._given)
+        self._received = dict(self._delivered)
         """The parts of both that came over this connection."""
         self._failure: ApiError | None = None
         self._seen: set[str] = set()
@@ -109,7 +109,7 @@ class ReplyStream:
 
     def call(self) -> Call[Any]:
         """The request once more, under the same idempotency key."""
-        self._id, self._came, self._failure, self.has_ended = "", {DELTA: "", REASONING: ""}, None, False
+        self._id, self._received, self._failure, self.has_ended = "", {DELTA: "", REASONING: ""}, None, False
         return self._call
 
     def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
@@ -119,7 +119,7 @@ class ReplyStream:
         type_, data = received.event, received.json()
         number = int(received.id) if received.id not in {"", self._id} else None
         self._id = received.id
-        if type_ in self._given:
+        if type_ in self._delivered:
             yield from self._events_of_new_text(type_, str(data.get("text", "")))
         elif type_ == FAILED:
             self._failure, self.has_ended = error_of(int(data.get("status") or 0), data), True
@@ -134,38 +134,38 @@ class ReplyStream:
         """Without the whole reply the turn goes on in the service, and is requested again."""
         if self.is_over:
             return 0.0
-        if self._failure is not None and self._given[DELTA]:
+        if self._failure is not None and self._delivered[DELTA]:
             raise self._failure
         return self._patience.after(self._failure or error or ConnectionFailedError("the reply broke off"))
 
     def _events_of_new_text(self, type_: str, text: str) -> Iterator[ChatEvent]:
-        came, given = self._came[type_] + text, self._given[type_]
-        self._came[type_] = came
+        came, given = self._received[type_] + text, self._delivered[type_]
+        self._received[type_] = came
         if len(came) > len(given) and came.startswith(given):
-            self._given[type_] = came
+            self._delivered[type_] = came
             yield chat_event_of(type_, None, {"text": came[len(given) :]})
 
 
 class FollowedReply(ReplyStream):
     """The events of a turn that another client began. The stream ends with the turn, and at once if none runs."""
 
-    _heard = False
+    _has_events = False
 
     def call(self) -> Call[Any]:
         """The request once more."""
-        self._heard = False
+        self._has_events = False
         return super().call()
 
     def feed(self, received: ServerSentEvent) -> Iterator[ChatEvent]:
         """The part of the event that the reader does not have yet."""
-        self._heard = True
+        self._has_events = True
         yield from super().feed(received)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:
         """A clean end without any event means that no turn runs. Raises the error of a turn that failed."""
         if self._failure is not None:
             raise self._failure
-        if error is None and not self._heard:
+        if error is None and not self._has_events:
             self.is_over = True
         return super().ended(error)
 

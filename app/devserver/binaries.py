@@ -36,8 +36,8 @@ def postgres_of_major(major: str) -> Path | None:
 def major_version(programs: Path) -> str:
     """The major version of ``postgres (PostgreSQL) 18.6``; the rest of the line comes from the packager."""
     argv = [str(programs / "postgres"), "--version"]
-    told = subprocess.run(argv, check=True, capture_output=True, text=True).stdout  # noqa: S603 - own argv
-    return told.split("(PostgreSQL)")[1].split(".")[0].strip()
+    version_line = subprocess.run(argv, check=True, capture_output=True, text=True).stdout  # noqa: S603 - own argv
+    return version_line.split("(PostgreSQL)")[1].split(".")[0].strip()
 
 
 def valkey_program() -> Path:

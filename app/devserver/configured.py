@@ -41,14 +41,14 @@ def read_settings() -> Settings:
 
 
 def _setting_and_reason(wrong: ErrorDetails) -> str:
-    place = ".".join((*map(_as_written, wrong["loc"][:1]), *map(str, wrong["loc"][1:])))
+    place = ".".join((*map(_name_as_written, wrong["loc"][:1]), *map(str, wrong["loc"][1:])))
     if wrong["type"] == _NO_SUCH_NAME:
         return f"{place} is no setting"
-    said = wrong["msg"].removeprefix("Value error, ")
-    return f"{place}: {said}" if place else said
+    reason = wrong["msg"].removeprefix("Value error, ")
+    return f"{place}: {reason}" if place else reason
 
 
-def _as_written(field: int | str) -> str:
+def _name_as_written(field: int | str) -> str:
     variable = variable_of(Settings, str(field))
     return variable if variable in given_variables(Settings, os.environ) else str(field)
 
@@ -62,7 +62,7 @@ def _unreadable_json(error: SettingsError) -> str:
     return f"{variable} is no JSON: {cause.msg} at column {cause.colno}. It is easier to write in throughline.yaml."
 
 
-def overlooked() -> list[str]:
+def suspicious_variables() -> list[str]:
     """A line for each variable that looks like a misspelled setting, or like a key under another name."""
     return [*unknown_variables(Settings, os.environ), *misnamed_keys(Settings, os.environ)]
 

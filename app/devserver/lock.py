@@ -53,15 +53,15 @@ class DataDirLock:
                 os.close(descriptor)
         self._descriptor = self._guests = None
 
-    def be_guest(self) -> bool:
+    def join_as_guest(self) -> bool:
         """Keep an owner that waits for its guests from stopping; false if one is just stopping."""
-        return self._take_guests(fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return self._lock_guests(fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def close_to_guests(self, *, waits: bool) -> bool:
         """Admit no further guest once the last one has left; without ``waits``, return whether it has."""
-        return self._take_guests(fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return self._lock_guests(fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _take_guests(self, how: int) -> bool:
+    def _lock_guests(self, how: int) -> bool:
         if self._guests is None:
             self._guests = os.open(self._path.with_name(_GUESTS_NAME), os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -173,7 +173,7 @@ def _locale_options(programs: Path) -> list[str]:
 def _reason_in_output(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     # The line with the reason is seldom the last one.
-    told = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
-    reason = _STAMP.sub("", (told or lines or ["it said nothing"])[-1])
+    error_lines = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
+    reason = _STAMP.sub("", (error_lines or lines or ["it said nothing"])[-1])
     full = ". Free some space, or set THROUGHLINE_DATA_DIR to a folder on another disk"
     return f"{reason}{full if os.strerror(errno.ENOSPC) in reason else ''}"

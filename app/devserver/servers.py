@@ -107,7 +107,7 @@ class EmbeddedServers:
         while time.monotonic() < deadline:
             if self._lock.acquire():
                 return self._start_own()
-            if attach and (endpoints := self._running_servers()) and self._lock.be_guest():
+            if attach and (endpoints := self._running_servers()) and self._lock.join_as_guest():
                 return endpoints
             time.sleep(0.05)
         raise AlreadyRunningError(f"Throughline already runs over {self._data_dir}: {running_at(self._data_dir)}.")

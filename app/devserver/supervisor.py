@@ -23,14 +23,14 @@ from app.devserver import die_with_parent
 # The pause between two checks of the children.
 _POLL_SECONDS = 0.1
 # After this time, a request to stop that Python dropped is raised again.
-_ASKED_AGAIN_SECONDS = 0.01
+_RAISED_AGAIN_SECONDS = 0.01
 # The first restart is immediate; a child that keeps dying gets this many restarts within the window.
 _BACK_OFF_SECONDS = (0.0, 0.5, 1.0, 2.0, 4.0)
-_WINDOW_SECONDS = 60.0
+_RESTART_WINDOW_SECONDS = 60.0
 # How many lines of a child are kept, to be shown once the service has started or to explain a failure.
 _KEPT_LINES = 200
 # What the HTTP server prints after the reason.
-_EMPTY_WORDS = "Application startup failed. Exiting."
+_UNINFORMATIVE_LINE = "Application startup failed. Exiting."
 
 Emit = Callable[[str, str], None]
 """Takes a child's name and a line of its output."""
@@ -72,7 +72,7 @@ class Signals:
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._handle_signal) for number in self._NUMBERS}
-        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._ask_again)
+        self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._raise_again)
         self._shown_before, sys.unraisablehook = sys.unraisablehook, self._stop_again_or_show
         return self
 
@@ -87,11 +87,11 @@ class Signals:
     def _stop_again_or_show(self, dropped: sys.UnraisableHookArgs) -> None:
         if isinstance(dropped.exc_value, StopRequestedError):
             # Python dropped the exception that asked for the stop.
-            signal.setitimer(signal.ITIMER_REAL, _ASKED_AGAIN_SECONDS)
+            signal.setitimer(signal.ITIMER_REAL, _RAISED_AGAIN_SECONDS)
         else:
             self._shown_before(dropped)
 
-    def _ask_again(self, *_: object) -> None:
+    def _raise_again(self, *_: object) -> None:
         if not self._is_stopping:
             raise StopRequestedError
 
@@ -111,17 +111,17 @@ class Child:
         self._emit = emit
         self._is_shown = False
         self._patience = patience
-        self._kept: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
-        self._ends: deque[float] = deque()
-        self._not_before = 0.0
+        self._end_times: deque[float] = deque()
+        self._next_start = 0.0
 
     @property
-    def last_words(self) -> str:
+    def last_line(self) -> str:
         """The last line that is not empty."""
-        told = [line for line in self._kept if line.strip() and _EMPTY_WORDS not in line]
-        return told[-1].strip() if told else "it said nothing"
+        lines = [line for line in self._lines if line.strip() and _UNINFORMATIVE_LINE not in line]
+        return lines[-1].strip() if lines else "it said nothing"
 
     def start(self) -> None:
         """Start the process; call it from the main thread."""
@@ -141,7 +141,7 @@ class Child:
     def show(self) -> None:
         """Show the lines that were held back, and from now on every line."""
         self._is_shown = True
-        for line in tuple(self._kept):
+        for line in tuple(self._lines):
             self._emit(self.name, line)
 
     def alive(self) -> bool:
@@ -155,7 +155,7 @@ class Child:
             ChildFailedError: The process died too often in a short time.
         """
         now = time.monotonic()
-        if self.alive() or now < self._not_before:
+        if self.alive() or now < self._next_start:
             return
         if self._process is not None:
             self._plan_next_start(self._process, now)
@@ -179,15 +179,15 @@ class Child:
         """Remove what the dead process left, and plan the next start."""
         _kill_session(process)
         self._join_reader()
-        while self._ends and now - self._ends[0] > _WINDOW_SECONDS:
-            self._ends.popleft()
-        if len(self._ends) >= len(_BACK_OFF_SECONDS):
-            raise ChildFailedError(f"The {self.name} keeps stopping; its last line: {self.last_words}")
-        pause = _BACK_OFF_SECONDS[len(self._ends)]
-        self._ends.append(now)
+        while self._end_times and now - self._end_times[0] > _RESTART_WINDOW_SECONDS:
+            self._end_times.popleft()
+        if len(self._end_times) >= len(_BACK_OFF_SECONDS):
+            raise ChildFailedError(f"The {self.name} keeps stopping; its last line: {self.last_line}")
+        pause = _BACK_OFF_SECONDS[len(self._end_times)]
+        self._end_times.append(now)
         when = f"in {pause:g} s" if pause else "at once"
         self._emit(self.name, f"stopped unexpectedly (exit code {process.returncode}) and starts again {when}")
-        self._not_before = now + pause
+        self._next_start = now + pause
         self._process = None
 
     def _join_reader(self) -> None:
@@ -199,7 +199,7 @@ class Child:
             return
         with process.stdout as output:
             for line in output:
-                self._kept.append(line.rstrip("\n"))
+                self._lines.append(line.rstrip("\n"))
                 if self._is_shown:
                     self._emit(self.name, line.rstrip("\n"))
 
@@ -238,9 +238,9 @@ class Supervisor:
             for child in self._children:
                 if not child.alive():
                     child.end(lambda: True)
-                    raise ChildFailedError(f"The {child.name} stopped while starting: {child.last_words}")
+                    raise ChildFailedError(f"The {child.name} stopped while starting: {child.last_line}")
             if time.monotonic() >= deadline:
-                words = self._children[0].last_words
+                words = self._children[0].last_line
                 raise ChildFailedError(f"The service did not become ready within {seconds:g} seconds: {words}")
             time.sleep(_POLL_SECONDS)
 

@@ -87,9 +87,9 @@ ROUTERS: Final = (
     openai_conversations.router,
     openai_socket.router,
 )
-ASKED_MOST: Final = (messages.router, context.router, chat.router)
-EXPOSED: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", *RATE_HEADERS, HEADER)
-STAINLESS: Final = (
+BUSIEST_ROUTERS: Final = (messages.router, context.router, chat.router)
+EXPOSED_HEADERS: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", *RATE_HEADERS, HEADER)
+SDK_HEADERS: Final = (
     "arch",
     "helper-method",
     "lang",
@@ -101,7 +101,7 @@ STAINLESS: Final = (
     "timeout",
 )
 """Headers in which OpenAI's SDKs describe themselves, which they also send from a browser."""
-ACCEPTED: Final = (
+ACCEPTED_HEADERS: Final = (
     "Authorization",
     "Content-Type",
     "Idempotency-Key",
@@ -111,7 +111,7 @@ ACCEPTED: Final = (
     "Cache-Control",
     *CONVERSATION_HEADERS,
     *USER_HEADERS,
-    *(f"x-stainless-{word}" for word in STAINLESS),
+    *(f"x-stainless-{word}" for word in SDK_HEADERS),
     "OpenAI-Beta",
 )
 METHODS: Final = ("GET", "POST", "PATCH", "PUT", "DELETE")
@@ -145,7 +145,7 @@ def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
 
 def _route_order(route: BaseRoute) -> int:
     router = getattr(route, "original_router", None)
-    return ASKED_MOST.index(router) if router in ASKED_MOST else len(ASKED_MOST)
+    return BUSIEST_ROUTERS.index(router) if router in BUSIEST_ROUTERS else len(BUSIEST_ROUTERS)
 
 
 def middleware(settings: Settings) -> list[Middleware]:
@@ -158,8 +158,8 @@ def middleware(settings: Settings) -> list[Middleware]:
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=METHODS,
-            allow_headers=ACCEPTED,
-            expose_headers=EXPOSED,
+            allow_headers=ACCEPTED_HEADERS,
+            expose_headers=EXPOSED_HEADERS,
         ),
         Middleware(LastResort),
         *known_hosts,

@@ -22,9 +22,9 @@ from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.event_schemas import stream_of
 from app.http.middleware import log_failure
 from app.http.notifications import Notifier
-from app.http.presence import ClientGoneError, while_present
+from app.http.presence import ClientGoneError, while_client_present
 from app.http.present import present_chat, present_interruption, present_notification
-from app.http.refusals import unexpected
+from app.http.refusals import unexpected_error
 from app.http.requests import EmptyRequest
 from app.http.routing import keyed_router
 from app.http.shutdown import Stopping
@@ -88,26 +88,26 @@ async def turn_response(
 ) -> schemas.ChatResult | Response:
     """The response for a turn: a stream of all events, or the whole reply, as the client asked."""
     if wants_stream(request):
-        return streamed(turn, notifier, services, stopping, request)
+        return reply_stream(turn, notifier, services, stopping, request)
     return await whole_reply(turn, request)
 
 
 async def whole_reply(turn: TurnHandle, request: Request) -> schemas.ChatResult:
     """Wait for the whole reply. If the client leaves before, the policy decides what happens to the turn."""
     try:
-        return present_chat(await while_present(turn.result(), request.receive))
+        return present_chat(await while_client_present(turn.result(), request.receive))
     except ClientGoneError:
         await turn.note_client_left()
         raise
 
 
-def streamed(
+def reply_stream(
     turn: TurnHandle, notifier: Notifier, services: Container, stopping: Stopping, request: Request
-) -> EventStream[Told]:
+) -> EventStream[NotifiedEvent]:
     """All events of a turn, from its beginning."""
     return EventStream(
-        Steps(_told_events(turn, notifier), services.settings.timings.stream_heartbeat_seconds),
-        lambda told: _frame(told, request),
+        Steps(_notified_events(turn, notifier), services.settings.timings.stream_heartbeat_seconds),
+        lambda notified: _frame(notified, request),
         stopping=stopping,
         grace=STOPPING_GRACE,
         on_disconnect=turn.note_client_left,
@@ -115,21 +115,21 @@ def streamed(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NotifiedEvent:
     """An event of a turn with its notification for the user."""
 
     event: ChatEvent
     notification: Notification | None = None
 
 
-async def _told_events(turn: TurnHandle, notifier: Notifier) -> AsyncIterator[Told]:
+async def _notified_events(turn: TurnHandle, notifier: Notifier) -> AsyncIterator[NotifiedEvent]:
     try:
         async with aclosing(turn.events()) as events:
             async for event in events:
-                yield Told(event, await _notification_if_available(event, notifier))
+                yield NotifiedEvent(event, await _notification_if_available(event, notifier))
     except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
         log_failure(error)
-        yield Told(ChatEvent(type="reply.failed", error=unexpected()))
+        yield NotifiedEvent(ChatEvent(type="reply.failed", error=unexpected_error()))
 
 
 async def _notification_if_available(event: ChatEvent, notifier: Notifier) -> Notification | None:
@@ -139,12 +139,12 @@ async def _notification_if_available(event: ChatEvent, notifier: Notifier) -> No
     return None
 
 
-def _frame(told: Told, request: Request) -> bytes:
-    event = told.event
+def _frame(notified: NotifiedEvent, request: Request) -> bytes:
+    event = notified.event
     if event.result is not None:
         return frame(event.type, present_chat(event.result), event.id)
     if event.error is not None:
         return frame(event.type, problem_of(event.error, request_id_of(request), wish_of(request)), event.id)
     if event.type in NOTIFIED_EVENT_TYPES:
-        return frame(event.type, {**event.data, "notification": present_notification(told.notification)}, event.id)
+        return frame(event.type, {**event.data, "notification": present_notification(notified.notification)}, event.id)
     return frame(event.type, event.data, event.id)

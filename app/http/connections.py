@@ -23,13 +23,13 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-LOOKS: Final = 4
+CHECKS_PER_LIMIT: Final = 4
 """How often a connection is checked within the shorter of its time limits."""
-PROGRESS: Final = 16_384
+PROGRESS_BYTES: Final = 16_384
 """How many bytes a client has to read within its time; the buffer shrinks by this before writing goes on."""
 SOCKET_BYTES: Final = 16_384
 """How many bytes are read at once: a body in chunks of one byte takes 2 µs of the loop for each byte read."""
-RESERVE: Final = 200
+RESERVED_FILES: Final = 200
 """Open files that are kept for other things than clients: databases, models, logs."""
 HEAD_BYTES: Final = 65_536
 """The most bytes of a request's line and headers, which are read before any key is checked.
@@ -61,17 +61,17 @@ def _refusal(status: HTTPStatus, code: str, title: str, detail: str, *, retryabl
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
-FULL: Final = _refusal(
+FULL_RESPONSE: Final = _refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
     "dependency_unavailable",
     "Too many connections",
     "The server has as many connections as it takes. Try again in a moment.",
     retryable=True,
 )
-_NO_REQUEST: Final = _refusal(
+_NO_REQUEST_RESPONSE: Final = _refusal(
     HTTPStatus.BAD_REQUEST, "unreadable", "Unreadable request", "The request cannot be read: it is no HTTP/1.1."
 )
-_LARGE_HEAD: Final = _refusal(
+_LARGE_HEAD_RESPONSE: Final = _refusal(
     HTTPStatus.BAD_REQUEST,
     "unreadable",
     "Unreadable request",
@@ -93,7 +93,7 @@ class ConnectionLimits:
     """
 
 
-class _LookedAt(asyncio.Protocol):
+class _CheckedConnection(asyncio.Protocol):
     """A connection of uvicorn that is checked again and again, and ended if its client stops reading."""
 
     limits: ClassVar[ConnectionLimits]
@@ -101,12 +101,12 @@ class _LookedAt(asyncio.Protocol):
     transport: asyncio.Transport
     _unread: tuple[float, int] | None = None
     """Since when the client has read nothing, and how many bytes waited then; ``None`` if nothing waits."""
-    _looking: asyncio.TimerHandle | None = None
+    _next_check: asyncio.TimerHandle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, which is gone."""
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:
@@ -114,9 +114,9 @@ class _LookedAt(asyncio.Protocol):
         self._unread = None
         super().resume_writing()
 
-    def _look_again(self) -> None:
-        pause = min(self.limits.head_seconds, self.limits.unread_seconds) / LOOKS
-        self._looking = self.loop.call_later(pause, self._end_if_over)
+    def _schedule_check(self) -> None:
+        pause = min(self.limits.head_seconds, self.limits.unread_seconds) / CHECKS_PER_LIMIT
+        self._next_check = self.loop.call_later(pause, self._end_if_over)
 
     def _end_if_over(self) -> None:
         # A connection that became a WebSocket has another protocol, which is checked by itself.
@@ -125,18 +125,18 @@ class _LookedAt(asyncio.Protocol):
         if self._is_over():
             self.transport.abort()
             return
-        self._look_again()
+        self._schedule_check()
 
     def _is_over(self) -> bool:
         size, now = self.transport.get_write_buffer_size(), self.loop.time()
         if size == 0:
             self._unread = None
-        elif self._unread is None or size <= self._unread[1] - PROGRESS:
+        elif self._unread is None or size <= self._unread[1] - PROGRESS_BYTES:
             self._unread = now, size
         return self._unread is not None and now - self._unread[0] > self.limits.unread_seconds
 
 
-class SocketConnection(_LookedAt, WebSocketsSansIOProtocol):
+class SocketConnection(_CheckedConnection, WebSocketsSansIOProtocol):
     """uvicorn's WebSocket.
 
     uvicorn ends one that does not answer a ping only after all data was read, which may never be.
@@ -145,10 +145,10 @@ class SocketConnection(_LookedAt, WebSocketsSansIOProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the WebSocket over from the connection of its request."""
         super().connection_made(transport)
-        self._look_again()
+        self._schedule_check()
 
 
-class Connection(_LookedAt, H11Protocol):
+class Connection(_CheckedConnection, H11Protocol):
     """uvicorn's connection, with time limits where uvicorn has none."""
 
     _waits_since: float | None = None
@@ -161,9 +161,9 @@ class Connection(_LookedAt, H11Protocol):
         super().connection_made(transport)
         transport.max_size = SOCKET_BYTES  # type: ignore[attr-defined]  # of asyncio's own transport
         self._waits_since = self.loop.time()
-        self._look_again()
+        self._schedule_check()
         if len(self.connections) > self.limits.most:
-            self._make_room()
+            self._close_one_connection()
 
     def data_received(self, data: bytes) -> None:
         """While no request is being answered, the time for the next head runs from its first byte."""
@@ -188,7 +188,7 @@ class Connection(_LookedAt, H11Protocol):
             super().send_400_response(msg)
             return
         is_large = getattr(sys.exception(), "error_status_hint", None) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        self.transport.write(_LARGE_HEAD if is_large else _NO_REQUEST)
+        self.transport.write(_LARGE_HEAD_RESPONSE if is_large else _NO_REQUEST_RESPONSE)
         self.transport.write_eof()
         self._is_refused = True
         self._waits_since = self.loop.time()
@@ -197,12 +197,12 @@ class Connection(_LookedAt, H11Protocol):
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _make_room(self) -> None:
+    def _close_one_connection(self) -> None:
         free = [one for one in self._other_connections() if not one._is_answering]  # noqa: SLF001
         if free:
             min(free, key=Connection._waiting_since).transport.abort()
             return
-        self.transport.write(FULL)
+        self.transport.write(FULL_RESPONSE)
         self.transport.close()
 
     def _waiting_since(self) -> float:
@@ -219,14 +219,14 @@ class Connection(_LookedAt, H11Protocol):
         return is_headless or super()._is_over()
 
 
-def affordable(most: int) -> int:
+def affordable_connections(most: int) -> int:
     """At most ``most`` connections, and no more than the process may open files.
 
     The limit of open files is raised as far as allowed.
     """
     _, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest, highest))
-    return most if highest == resource.RLIM_INFINITY else max(1, min(most, highest - RESERVE))
+    return most if highest == resource.RLIM_INFINITY else max(1, min(most, highest - RESERVED_FILES))
 
 
 def connection_class(limits: ConnectionLimits) -> type[Connection]:

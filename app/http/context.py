@@ -20,7 +20,7 @@ from app.off_loop import off_loop
 from app.usecases.context.recalling import RecallRequest
 from app.usecases.context.requests import ContextAsk, ContextView
 
-_A_PART: Final = 10
+_BYTES_PER_PART: Final = 10
 """The bytes of work that each message and section counts for; their text is not searched."""
 
 router = keyed_router("/conversations/{conversation_id}/context", "context")
@@ -62,4 +62,4 @@ async def _presented(found: ContextView, format_: Format) -> schemas.AssembledCo
         if format_ == "plain"
         else sum(data_bytes(part) for message in context.messages_with_files for part in message.parts)
     )
-    return await off_loop(present_context, found, format_, size=_A_PART * parts + read)
+    return await off_loop(present_context, found, format_, size=_BYTES_PER_PART * parts + read)

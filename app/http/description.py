@@ -23,9 +23,9 @@ PAGE: Final = "/docs"
 TITLE: Final = "Throughline"
 TEXT: Final = "Conversations that outgrow a model's context window, kept whole."
 SCHEMA_REF: Final = "#/components/schemas/{model}"
-UNREFERENCED: Final = (Problem, ProblemField, Event, Notification)
+UNREFERENCED_MODELS: Final = (Problem, ProblemField, Event, Notification)
 """Models that the framework does not see: problems, and the data of streams."""
-REPLACED: Final = ("HTTPValidationError", "ValidationError")
+REPLACED_SCHEMAS: Final = ("HTTPValidationError", "ValidationError")
 PROBLEM_RESPONSE: Final = {
     "description": "An RFC 9457 problem; `code` is stable.",
     "content": {MEDIA_TYPE: {"schema": {"$ref": SCHEMA_REF.format(model="Problem")}}},
@@ -69,9 +69,9 @@ def describe(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
             if not is_openai_path(path):
                 operation["responses"]["default"] = PROBLEM_RESPONSE
     models = document["components"]["schemas"]
-    for name in REPLACED:
+    for name in REPLACED_SCHEMAS:
         models.pop(name, None)
-    for model in UNREFERENCED:
+    for model in UNREFERENCED_MODELS:
         schema = model.model_json_schema(ref_template=SCHEMA_REF, mode="serialization")
         schema.pop("$defs", None)
         models[model.__name__] = schema

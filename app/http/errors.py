@@ -27,7 +27,7 @@ from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.http.openai.errors import PREFIX, is_openai_path, openai_error, openai_status
 from app.http.rates import refused_headers
-from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected
+from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected_error
 
 STATUS: Final[Mapping[str, int]] = {
     "unreadable": 400,
@@ -84,7 +84,7 @@ MAX_READ: Final = 1_200
 """How many characters of it are searched for secrets: enough to recognise one that begins in the shown part."""
 WAIT_STATUSES: Final = frozenset({409, 429, 503})
 """Statuses after which another try soon makes sense. Their answers always have a ``Retry-After``."""
-_PLAIN: Final[Mapping[str, str]] = {
+_PLAIN_MESSAGES: Final[Mapping[str, str]] = {
     "extra_forbidden": "is not a field of this request",
     "model_attributes_type": "must be a JSON object",
     "dict_type": "must be a JSON object",
@@ -132,7 +132,7 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
     ``wish`` is an ``Accept-Language`` header, which decides the language of ``title``.
     """
     say = catalogue_of(wish)
-    known = error if isinstance(error, DomainError) else unexpected()
+    known = error if isinstance(error, DomainError) else unexpected_error()
     status = status_of(known)
     members = {
         "type": f"urn:throughline:problem:{known.stable_code}",
@@ -170,7 +170,7 @@ def error_response(connection: HTTPConnection, error: Exception, headers: Mappin
     """The error in the form of the API in use: OpenAI's below ``/v1``, a problem everywhere else."""
     if not is_openai_path(connection.scope["path"]):
         return problem_response(error, request_id_of(connection), headers, wish_of(connection))
-    known = error if isinstance(error, DomainError) else unexpected()
+    known = error if isinstance(error, DomainError) else unexpected_error()
     status = openai_status(known, status_of(known))
     merged = {**_retry_refusal(error), **_headers_of(error, status), **(headers or {})}
     asked, path = connection.scope.get("path_params"), connection.scope["path"]
@@ -235,17 +235,17 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         methods = ", ".join(sorted(_methods_at(request, routes)))
-        told = MethodNotAllowedError(f"This path takes {methods}, and not {request.method}.")
-        return error_response(request, told, {**headers, "Allow": methods})
+        refusal = MethodNotAllowedError(f"This path takes {methods}, and not {request.method}.")
+        return error_response(request, refusal, {**headers, "Allow": methods})
     if status == HTTPStatus.NOT_FOUND:
-        return error_response(request, NotFoundError(_nothing_at(request, routes)), headers)
+        return error_response(request, NotFoundError(_nothing_at_path(request, routes)), headers)
     return error_response(request, _error_for_status(status), headers)
 
 
-def _nothing_at(request: Request, routes: Sequence[BaseRoute]) -> str:
+def _nothing_at_path(request: Request, routes: Sequence[BaseRoute]) -> str:
     path: str = request.scope["path"]
-    meant = {**request.scope, "path": path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
-    if is_openai_path(meant["path"]) and any(route.matches(meant)[0] is not Match.NONE for route in routes):
+    other_path = {**request.scope, "path": path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
+    if is_openai_path(other_path["path"]) and any(route.matches(other_path)[0] is not Match.NONE for route in routes):
         return (
             f"There is nothing at this path: clients of OpenAI's API take an address that ends with {PREFIX}, once"
             " (docs/openai.md)."
@@ -255,22 +255,22 @@ def _nothing_at(request: Request, routes: Sequence[BaseRoute]) -> str:
 
 def _methods_at(request: Request, routes: Sequence[BaseRoute]) -> set[str]:
     # The router's own answer would name the methods of only one of these routes.
-    here = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
-    return {method for route in here if isinstance(route, Route) for method in route.methods or ()}
+    matching = (route for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    return {method for route in matching if isinstance(route, Route) for method in route.methods or ()}
 
 
 def _error_for_status(status: int) -> DomainError:
     if status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return UnreadableError("The request cannot be read.")
-    return unexpected()
+    return unexpected_error()
 
 
 def _field_error(item: Mapping[str, Any], body: Any) -> FieldError:
-    there_are = _fields_beside(item["loc"], body) if body is not None and item["type"] == "extra_forbidden" else ""
-    return FieldError(field=_dotted_path(item["loc"]), message=_message_of_fault(item) + there_are)
+    known_fields = _known_fields(item["loc"], body) if body is not None and item["type"] == "extra_forbidden" else ""
+    return FieldError(field=_dotted_path(item["loc"]), message=_message_of_fault(item) + known_fields)
 
 
-def _fields_beside(location: Sequence[str | int], body: Any) -> str:
+def _known_fields(location: Sequence[str | int], body: Any) -> str:
     names = ", ".join(names_at(_json_schema(body), location[1:-1]))
     return f"; there are {names}" if names and len(names) <= MAX_TEXT else ""
 
@@ -288,17 +288,17 @@ def _dotted_path(location: Sequence[str | int]) -> str:
         is_tag = is_tag or (isinstance(step, str) and step.startswith("<"))
         if not is_tag:
             kept.append(step)
-    told = [_shown(step) if isinstance(step, str) else str(step) for step in kept]
-    return ".".join(told) or str(location[0])
+    steps = [_shortened(step) if isinstance(step, str) else str(step) for step in kept]
+    return ".".join(steps) or str(location[0])
 
 
 def _message_of_fault(item: Mapping[str, Any]) -> str:
     reason = item.get("ctx", {}).get("error") if item["type"] == "value_error" else None
-    words = reason or _PLAIN.get(item["type"], item["msg"])
-    return _shown(str(words))
+    words = reason or _PLAIN_MESSAGES.get(item["type"], item["msg"])
+    return _shortened(str(words))
 
 
-def _shown(text: str) -> str:
+def _shortened(text: str) -> str:
     # The name of a field, or a quoted input, may be megabytes long.
     return redact(text[:MAX_READ])[:MAX_TEXT]
 

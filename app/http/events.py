@@ -68,19 +68,19 @@ def event_number(field: str, given: str | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _NotifiedEvent:
     event: Event
     notification: Notification | None
 
 
 async def _with_notifications(
     following: AsyncGenerator[Event | None, None], notifier: Notifier
-) -> AsyncIterator[_Told | None]:
+) -> AsyncIterator[_NotifiedEvent | None]:
     async with aclosing(following):
         async for event in following:
-            yield None if event is None else _Told(event, await notifier.notification(event.type, event.data))
+            yield None if event is None else _NotifiedEvent(event, await notifier.notification(event.type, event.data))
 
 
-def _frame(told: _Told) -> bytes:
-    event = told.event
-    return frame(event.type, present_event(event, told.notification), event.number)
+def _frame(notified: _NotifiedEvent) -> bytes:
+    event = notified.event
+    return frame(event.type, present_event(event, notified.notification), event.number)

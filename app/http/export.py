@@ -29,7 +29,7 @@ from app.usecases.history.export import ExportService
 Format = Literal["json", "markdown"]
 FORMAT_NAME: Final = "throughline.conversation"
 FORMAT_VERSION: Final = 1
-PIECE: Final = 64_000
+PIECE_CHARACTERS: Final = 64_000
 """About how many characters are sent at once."""
 FORMATS: Final = "`json`: everything, with states and anchors; `markdown`: what was said."
 
@@ -80,7 +80,7 @@ async def _gathered(lines: AsyncIterator[str]) -> AsyncIterator[str]:
     async for line in lines:
         waiting.append(line)
         size += len(line)
-        if size > PIECE or thread_time() - began > SLICE_SECONDS:
+        if size > PIECE_CHARACTERS or thread_time() - began > SLICE_SECONDS:
             yield "".join(waiting)
             await asyncio.sleep(0)
             waiting, size, began = [], 0, thread_time()

@@ -45,7 +45,7 @@ def _limited_json_size(limit: int) -> AfterValidator:
     return AfterValidator(check)
 
 
-def dated(value: object) -> object:
+def refuse_number_as_time(value: object) -> object:
     """Refuse a number, also as text, as a time, since seconds and milliseconds cannot be told apart.
 
     Raises ``ValueError``.
@@ -102,7 +102,7 @@ Version = Annotated[
 ]
 Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="What earlier messages are found for.")]
 Flag = Annotated[bool, Strict()]
-Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(dated)]
+Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(refuse_number_as_time)]
 Temperature = Annotated[float, Strict(), Field(ge=0, le=2)]
 Probability = Annotated[float, Strict(), Field(ge=0, le=1)]
 Penalty = Annotated[float, Strict(), Field(ge=-2, le=2)]

@@ -21,7 +21,7 @@ from app.usecases.files.attaching import NewFile
 from app.usecases.shared.idempotency import Idem
 
 MAX_TOKENS: Final = 10_000_000
-SIMPLE: Final = "text/plain"
+PLAIN_TEXT: Final = "text/plain"
 """The one accepted type that a page may send to another site without a preflight request."""
 BODY: Final[dict[str, Any]] = {
     "required": True,
@@ -65,7 +65,7 @@ async def attach_file(
     media_type = media_type_of(sent_as)
     if not media_type:
         raise UnsupportedMediaTypeError(f"Send the file under a Content-Type that can be attached: {TAKEN}.")
-    if media_type == SIMPLE and key is None:
+    if media_type == PLAIN_TEXT and key is None:
         message = "is needed with text/plain: choose any value, and send it again where you repeat the request"
         raise invalid_field("Idempotency-Key", message)
     body = await request.body()

@@ -18,7 +18,9 @@ from app.core.text.patterns import compiled
 from app.http.errors import error_response
 from app.http.refusals import HostNotAllowedError
 
-HEADER: Final = compiled(r"(?:\[(?P<address>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9.-]{1,253}))(?::[0-9]{1,5})?")
+HOST_HEADER: Final = compiled(
+    r"(?:\[(?P<address>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9.-]{1,253}))(?::[0-9]{1,5})?"
+)
 NO_ENTRY: Final = 1008
 """The code that closes a socket before it is open; the client gets a 403."""
 SHOWN: Final = 100
@@ -54,7 +56,7 @@ class KnownHosts:
 
 def is_known(header: str, allowed: Collection[str]) -> bool:
     """Whether a ``Host`` header names this machine's loopback or an allowed host. The port does not matter."""
-    found = HEADER.fullmatch(header)
+    found = HOST_HEADER.fullmatch(header)
     if found is None:
         return False
     host = (found["address"] or found["name"]).lower().removesuffix(".")

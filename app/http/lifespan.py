@@ -113,10 +113,10 @@ async def wait_for_database(container: Container, stopping: Stopping) -> None:
             await container.keys.make_default_tenant()
             await refuse_to_be_open(container)
         except DependencyUnavailableError as error:
-            told = f"{error.detail}{_words_of_cause(error)}"
+            reason = f"{error.detail}{_words_of_cause(error)}"
             if loop.time() >= until:
-                raise StartRefusedError(told) from error
-            log.warning("start.waits", reason=told, seconds=round(until - loop.time()))
+                raise StartRefusedError(reason) from error
+            log.warning("start.waits", reason=reason, seconds=round(until - loop.time()))
         else:
             return
         with contextlib.suppress(TimeoutError):

@@ -80,8 +80,8 @@ async def list_messages(
     if format == "ui":
         thread = await services.ui_threads.page(tenant, conversation_id, page)
         notifier = Notifier(services, tenant, conversation_id, wish_of(request))
-        told = await present_thread(thread, notifier)
-        return Response(await off_loop(to_json, told), media_type="application/json")
+        listing = await present_thread(thread, notifier)
+        return Response(await off_loop(to_json, listing), media_type="application/json")
     return await present_list(
         await services.messages.page(tenant, conversation_id, page), schemas.Message.model_validate
     )

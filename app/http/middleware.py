@@ -155,10 +155,10 @@ def _refused_size_or_encoding(headers: Headers, limit: int, too_large: BodyTooLa
 
 def _too_large(limit: int, *, is_file: bool) -> BodyTooLargeError:
     if is_file:
-        told = f"A file may have at most {limit} bytes: send a smaller one, or raise THROUGHLINE_MAX_FILE_BYTES."
+        detail = f"A file may have at most {limit} bytes: send a smaller one, or raise THROUGHLINE_MAX_FILE_BYTES."
     else:
-        told = f"The body may have at most {limit} bytes: send it in parts, or raise THROUGHLINE_MAX_BODY_BYTES."
-    return BodyTooLargeError(told, extra={"limit": limit})
+        detail = f"The body may have at most {limit} bytes: send it in parts, or raise THROUGHLINE_MAX_BODY_BYTES."
+    return BodyTooLargeError(detail, extra={"limit": limit})
 
 
 class Deadline:

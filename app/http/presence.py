@@ -15,20 +15,20 @@ class ClientGoneError(Exception):
     """The client left before its answer was ready."""
 
 
-async def until_gone(receive: Receive) -> None:
+async def until_client_gone(receive: Receive) -> None:
     """Return when the client has left; the rest of its body is read and dropped."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def while_present(work: Coroutine[Any, Any, Result], receive: Receive) -> Result:
+async def while_client_present(work: Coroutine[Any, Any, Result], receive: Receive) -> Result:
     """The result of the work, as long as the client waits for it.
 
     Raises:
         ClientGoneError: The client has left; the work was cancelled.
     """
     working = asyncio.create_task(work)
-    leaving = asyncio.create_task(until_gone(receive))
+    leaving = asyncio.create_task(until_client_gone(receive))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if working.done():

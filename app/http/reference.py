@@ -36,7 +36,7 @@ POLICY: Final = (
     + "'"
 )
 """The content security policy of the page: its own style, and nothing else."""
-_DEEPEST: Final = 12
+_DEEPEST_EXAMPLE: Final = 12
 """How deep an example follows a schema; models may contain themselves."""
 _LIMITS: Final[Mapping[str, str]] = {
     "minimum": "at least {}",
@@ -51,7 +51,7 @@ _LIMITS: Final[Mapping[str, str]] = {
 _EXAMPLES: Final[Mapping[str, Any]] = {"string": "…", "integer": 1, "number": 1, "boolean": True, "array": []}
 
 _HELLO: Final = {"role": "user", "content": "Hello."}
-_BODIES: Final[Mapping[str, Any]] = {
+_EXAMPLE_BODIES: Final[Mapping[str, Any]] = {
     "create_conversation": {"title": "A talk"},
     "append_message": _HELLO,
     "append_messages": {"messages": [_HELLO]},
@@ -79,7 +79,7 @@ def page(document: Json) -> bytes:
     title = escape(f"{document['info']['title']} {document['info']['version']}")
     links = " ".join(f'<a href="#group-{escape(name)}">{escape(name)}</a>' for name in [*groups, "models"])
     sections = "".join(_section(name, operations) for name, operations in groups.items())
-    told = "".join(_model(name, schema) for name, schema in models.items())
+    models_markup = "".join(_model(name, schema) for name, schema in models.items())
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -88,12 +88,12 @@ def page(document: Json) -> bytes:
         '<p>Every endpoint, with what it takes and answers. The same for programs: <a href="/openapi.json">'
         "<code>openapi.json</code></a>, which any tool for OpenAPI reads. The examples are for a shell in which "
         "<code>api</code> is this address, and <code>key</code> your key (none is needed in open mode).</p>"
-        f"<nav>{links}</nav>{sections}{_section('models', [told])}</body></html>"
+        f"<nav>{links}</nav>{sections}{_section('models', [models_markup])}</body></html>"
     ).encode()
 
 
-def _section(name: str, told: Iterable[str]) -> str:
-    return f'<section><h2 id="group-{escape(name)}">{escape(name)}</h2>{"".join(told)}</section>'
+def _section(name: str, blocks: Iterable[str]) -> str:
+    return f'<section><h2 id="group-{escape(name)}">{escape(name)}</h2>{"".join(blocks)}</section>'
 
 
 def _operation(document: Json, method: str, path: str, operation: Json) -> str:
@@ -117,12 +117,12 @@ def _operation(document: Json, method: str, path: str, operation: Json) -> str:
 
 def _parameter_row(one: Json) -> tuple[str, ...]:
     schema = one.get("schema", {})
-    told = one.get("description") or schema.get("description", "")
+    description = one.get("description") or schema.get("description", "")
     return (
         _name(one["name"], required=one.get("required", False)),
         escape(one["in"]),
         _type(schema),
-        _description_and_limits(schema, told),
+        _description_and_limits(schema, description),
     )
 
 
@@ -142,9 +142,9 @@ def _model(name: str, schema: Json) -> str:
         (_name(field, required=field in required), _type(one), _description_and_limits(one, one.get("description", "")))
         for field, one in schema.get("properties", {}).items()
     ]
-    told = f"<p>{_description_markup(schema.get('description', ''))}</p>"
+    intro = f"<p>{_description_markup(schema.get('description', ''))}</p>"
     inside = _table(("field", "type", ""), rows) if rows else f"<p>{_type(schema)}</p>"
-    return f'<details id="model-{escape(name)}"><summary><code>{escape(name)}</code></summary>{told}{inside}</details>'
+    return f'<details id="model-{escape(name)}"><summary><code>{escape(name)}</code></summary>{intro}{inside}</details>'
 
 
 def _name(name: str, *, required: bool) -> str:
@@ -194,8 +194,8 @@ def _curl(document: Json, method: str, path: str, operation: Json) -> str:
         lines.append('-H "Authorization: Bearer $key"')
     bodies = operation.get("requestBody", {}).get("content", {})
     if "application/json" in bodies:
-        least = _shortest_example(document, bodies["application/json"].get("schema", {}), _DEEPEST)
-        body = _BODIES.get(operation["operationId"], least)
+        least = _shortest_example(document, bodies["application/json"].get("schema", {}), _DEEPEST_EXAMPLE)
+        body = _EXAMPLE_BODIES.get(operation["operationId"], least)
         lines.append(f"--json '{json.dumps(body, ensure_ascii=False)}'")
     elif bodies:
         lines.append("-H 'Content-Type: application/pdf' --data-binary @file.pdf")
@@ -238,5 +238,5 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _description_markup(text: str) -> str:
     pieces = escape(text.replace("``", "`")).split("`")
-    told = "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))
-    return told.replace("\n\n", "<br><br>")
+    markup = "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))
+    return markup.replace("\n\n", "<br><br>")

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.model.errors import DomainError, FieldError, InvalidInputError
 
-_MARKS: Final = ".,:;()'\""
+_PUNCTUATION: Final = ".,:;()'\""
 
 
 class UnreadableError(DomainError):
@@ -63,7 +63,7 @@ def invalid_input(errors: Sequence[FieldError], count: int | None = None) -> Inv
 
 def _names_field(message: str, field: str) -> bool:
     # "a" is a parameter and a word, so a name of one letter counts only at the beginning.
-    words = [word.strip(_MARKS) for word in message.split()]
+    words = [word.strip(_PUNCTUATION) for word in message.split()]
     return field in (words if len(field) > 1 else words[:1])
 
 
@@ -72,6 +72,6 @@ def invalid_field(field: str, message: str) -> InvalidInputError:
     return invalid_input([FieldError(field=field, message=message)])
 
 
-def unexpected() -> DomainError:
+def unexpected_error() -> DomainError:
     """The error that clients get for an unexpected exception."""
     return DomainError("Something went wrong on our side; the request id finds it in the logs.")

@@ -52,7 +52,7 @@ from app.usecases.context.requests import Compact, ContextAsk
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 
-_A_DRAFT: Final = 10
+_BYTES_PER_DRAFT: Final = 10
 """The bytes of work that each part counts for; its text is not searched."""
 
 
@@ -136,7 +136,7 @@ class MessageInput(Input):
 async def drafts_of(messages: Sequence[MessageInput]) -> list[MessageDraft]:
     """The messages as values of the services; many parts are converted off the event loop."""
     size = sum(1 + len(message.parts) for message in messages)
-    return await off_loop(lambda: [message.draft() for message in messages], size=_A_DRAFT * size)
+    return await off_loop(lambda: [message.draft() for message in messages], size=_BYTES_PER_DRAFT * size)
 
 
 class MessageAppend(MessageInput):

@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from app.core.model.errors import FieldError
 from app.core.model.records import Scope
-from app.http.answers import written_off_loop
 from app.http.auth import authorize
+from app.http.json_responses import with_json_off_loop
 from app.http.refusals import invalid_input
 from app.http.strict_json import JsonRequest
 
@@ -40,7 +40,7 @@ class StrictRoute(APIRoute):
     """Whether unknown parameters are ignored instead."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **further: Any) -> None:
-        answering = written_off_loop(endpoint, lambda: self.status_code)
+        answering = with_json_off_loop(endpoint, lambda: self.status_code)
         super().__init__(path, answering, **further)
 
     def get_route_handler(self) -> Handler:

@@ -16,7 +16,7 @@ from app.storage.repositories.cursor import Number, decode, encode
 from app.usecases.context.search import PageStart
 
 MAX_QUERY: Final = 1_000
-PLACE: Final = TypeAdapter(tuple[Number, Number])
+CURSOR_KEY: Final = TypeAdapter(tuple[Number, Number])
 
 router = keyed_router("/conversations/{conversation_id}/search", "messages")
 
@@ -47,7 +47,7 @@ async def search_messages(
     A query without a word (signs, an emoji), or with words that are found nowhere, is searched for literally in the
     newest 20 000 messages.
     """
-    place = None if after is None else PageStart(*decode(after, PLACE))
+    place = None if after is None else PageStart(*decode(after, CURSOR_KEY))
     page = await services.search.find(tenant, conversation_id, q, limit=limit, place=place)
     following = page.following and encode((page.following.through_seq, page.following.skip))
     hits = [SearchHit.model_validate(hit) for hit in page.hits]

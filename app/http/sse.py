@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from app.core.model.errors import RateLimitedError
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.http.errors import error_response
-from app.http.presence import cancel, until_gone
+from app.http.presence import cancel, until_client_gone
 from app.http.shutdown import Stopping
 from app.http.streams import count_stream, stream_over
 
@@ -125,7 +125,7 @@ class EventStream(Response, Generic[Step]):
             await error_response(HTTPConnection(scope), error)(scope, receive, send)
             return
         sending = asyncio.create_task(self._send_all(send))
-        leaving = asyncio.create_task(until_gone(receive))
+        leaving = asyncio.create_task(until_client_gone(receive))
         ending = asyncio.create_task(self._stopping.wait(self._grace))
         over = asyncio.create_task(stream_over(scope))
         tasks = (sending, leaving, ending, over)

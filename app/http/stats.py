@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.http.dependencies import Services, Tenant
-from app.http.fields import dated
+from app.http.fields import refuse_number_as_time
 from app.http.refusals import invalid_field
 from app.http.routing import keyed_router
 from app.http.stats_present import present_conversation_stats, present_service_stats
@@ -24,7 +24,7 @@ AcceptLanguage = Annotated[
 ]
 Since = Annotated[
     datetime | None,
-    BeforeValidator(dated),
+    BeforeValidator(refuse_number_as_time),
     Query(description="Only what ended from then on, and what is under way; without an offset: UTC."),
 ]
 

@@ -197,10 +197,10 @@ def _labelled_counts(say: Catalogue, section: str, counts: Mapping[str, int]) ->
 
 
 def _summary_sentences(value: Measured, say: Catalogue) -> Sequence[str]:
-    said = {
+    counts = {
         "compactions": value.applied,
         "saved": value.tokens_saved,
         "messages": value.messages,
         "expansions": sum(tally.passages for tally in value.expansions),
     }
-    return [say.text(f"summary.{name}", count=count) for name, count in said.items() if count > 0]
+    return [say.text(f"summary.{name}", count=count) for name, count in counts.items() if count > 0]

@@ -22,7 +22,7 @@ from app.core.model.errors import FieldError
 from app.core.text.patterns import compiled
 from app.http.errors import MAX_ERRORS
 from app.http.refusals import BodyTooLargeError, UnreadableError, UnsupportedMediaTypeError, invalid_input
-from app.off_loop import ON_LOOP, off_loop
+from app.off_loop import MOST_BYTES_ON_LOOP, off_loop
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 200_000
@@ -87,7 +87,7 @@ class JsonRequest(Request):
         Raises:
             RequestValidationError: As the framework would raise it, which checks small bodies itself.
         """
-        if self.size <= ON_LOOP or self._document is None:
+        if self.size <= MOST_BYTES_ON_LOOP or self._document is None:
             return
         given = self._document
         value, faults = await off_loop(lambda: field.validate(given, {}, loc=("body",)))
@@ -165,8 +165,8 @@ def _place_of_error(error: Exception, body: bytes) -> str:
         *lines, line = body[: error.start].split(b"\n")
         return f": line {len(lines) + 1}, column {len(line.decode()) + 1} (no UTF-8)"
     if isinstance(error, json.JSONDecodeError):
-        told = error.msg.partition(" (")[0].partition(":")[0].removesuffix(" at")
-        return f": line {error.lineno}, column {error.colno} ({told[:1].lower()}{told[1:]})"
+        problem = error.msg.partition(" (")[0].partition(":")[0].removesuffix(" at")
+        return f": line {error.lineno}, column {error.colno} ({problem[:1].lower()}{problem[1:]})"
     if isinstance(error, _ConstantError):
         return f" ({error} is no JSON)"
     return " (nested too deep)" if isinstance(error, RecursionError) else ""

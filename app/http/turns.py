@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Body, Request, Response
 
 from app.http import schemas
-from app.http.chat import WishedLanguage, streamed, turn_response
+from app.http.chat import WishedLanguage, reply_stream, turn_response
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant
 from app.http.event_schemas import stream_of
 from app.http.notifications import Notifier
@@ -38,7 +38,7 @@ async def follow_turn(
     turn = await services.chat.follow(tenant, conversation_id)
     if turn is None:
         return Response(status_code=204)
-    return streamed(turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request)
+    return reply_stream(turn, Notifier(services, tenant, conversation_id, accept_language), services, stopping, request)
 
 
 @router.post(

@@ -23,7 +23,7 @@ async def attempt(
         return None
     try:
         async with asyncio.timeout(seconds):
-            found = await call()
+            result = await call()
     except Exception as error:  # noqa: BLE001 - whatever it was, the caller goes on without
         circuit.failed()
         _log.warning(failed, **about, error=type(error).__name__)
@@ -32,4 +32,4 @@ async def attempt(
         circuit.abandoned()
         raise
     circuit.succeeded()
-    return found
+    return result

@@ -32,7 +32,7 @@ MOST_NAMES: Final = 20_000
 
 # The server's time is used, since the clocks of processes may disagree. Nothing is counted if one limit is reached. A
 # count in the future was made before the server's clock was set back; it would hold until that time comes again.
-_HIT: Final = """
+_HIT_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local step, first = math.floor(now / ARGV[1]), math.floor(now / ARGV[1]) - ARGV[2]
@@ -60,7 +60,7 @@ return room .. ' ' .. tostring(now) .. '\\n' .. table.concat(found, '\\n')
 """The answer is one text with a line for each key after the first, since nested answers take the client longest to
 read.
 """
-_TAKE: Final = """
+_TAKE_SCRIPT: Final = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 for i, key in ipairs(KEYS) do
@@ -88,22 +88,22 @@ class LocalCounters:
     async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
         """Count one under each name, if there is room under all."""
         now = self._clock()
-        found = [self._counts.get(name, SlidingCount()).at(now) for name, _ in limits]
-        room = all(count.used < limit for count, (_, limit) in zip(found, limits, strict=True))
-        if room and counts:
-            found = [count.plus(now) for count in found]
-            self._counts.update(zip((name for name, _ in limits), found, strict=True))
+        counts_now = [self._counts.get(name, SlidingCount()).at(now) for name, _ in limits]
+        has_room = all(count.used < limit for count, (_, limit) in zip(counts_now, limits, strict=True))
+        if has_room and counts:
+            counts_now = [count.plus(now) for count in counts_now]
+            self._counts.update(zip((name for name, _ in limits), counts_now, strict=True))
             self._forget_empty_counts(now)
-        return Hit(is_allowed=room, now=now, counts=tuple(found))
+        return Hit(is_allowed=has_room, now=now, counts=tuple(counts_now))
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
         """Take a place under each name, if one is free under all; else return the index of the first full one."""
         for number, (name, limit) in enumerate(limits):
             if self._taken.get(name, 0) >= limit:
                 return number
-        return self.take_anyway(tuple(name for name, _ in limits))
+        return self.take_unlimited(tuple(name for name, _ in limits))
 
-    def take_anyway(self, names: tuple[str, ...]) -> Place:
+    def take_unlimited(self, names: tuple[str, ...]) -> Place:
         """Take a place even if there is no room."""
         place = Place(id=uuid4(), names=names)
         self._places[place.id] = place
@@ -155,30 +155,32 @@ class RedisCounters:
         self._pause = pause_seconds
         self._local = LocalCounters()
         self._call_seconds = call_seconds
-        self._hit = self._redis.register_script(_HIT)
-        self._take = self._redis.register_script(_TAKE)
-        self._gone: list[tuple[float, Place]] = []
+        self._hit = self._redis.register_script(_HIT_SCRIPT)
+        self._take = self._redis.register_script(_TAKE_SCRIPT)
+        self._to_release: list[tuple[float, Place]] = []
         """Places that the server still has to release, each with the moment when it was given back."""
-        self._keeping: asyncio.Task[None] | None = None
-        self._letting_go: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._releasing: asyncio.Task[None] | None = None
 
     async def hit(self, limits: Sequence[tuple[str, int]], *, counts: bool = True) -> Hit:
         """Count one under each name, if there is room under all; ``counts=False`` only looks."""
-        own = await self._local.hit(limits, counts=counts)
+        local = await self._local.hit(limits, counts=counts)
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
-        found = await self._call(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
-        if found is None:
-            return own
-        first, *rows = found.decode().split("\n")
-        (room, now), told = map(float, first.split()), [_sliding_count(row.split()) for row in rows]
-        is_counted = room and counts
+        answer = await self._call(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
+        if answer is None:
+            return local
+        first, *rows = answer.decode().split("\n")
+        (has_room, now), stored_counts = map(float, first.split()), [_sliding_count(row.split()) for row in rows]
+        is_counted = has_room and counts
         return Hit(
-            is_allowed=bool(room), now=now, counts=tuple(count.plus(now) if is_counted else count for count in told)
+            is_allowed=bool(has_room),
+            now=now,
+            counts=tuple(count.plus(now) if is_counted else count for count in stored_counts),
         )
 
     async def take(self, limits: Sequence[tuple[str, int]]) -> Place | int:
         """Take a place under each name, if one is free under all; else return the index of the first full one."""
-        place = self._local.take_anyway(tuple(name for name, _ in limits))
+        place = self._local.take_unlimited(tuple(name for name, _ in limits))
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
         try:
             full = await self._call(lambda: self._take(keys=keys, args=[str(place.id), PLACE_SECONDS, *most]))
@@ -197,9 +199,9 @@ class RedisCounters:
     def release(self, place: Place) -> None:
         """Give the place back soon; if the server is away, once it is back."""
         self._local.release(place)
-        self._gone.append((time.monotonic(), place))
-        if self._letting_go is None or self._letting_go.done():
-            self._letting_go = asyncio.create_task(self._let_go(), name="places-let-go")
+        self._to_release.append((time.monotonic(), place))
+        if self._releasing is None or self._releasing.done():
+            self._releasing = asyncio.create_task(self._release_until_done(), name="places-let-go")
 
     async def taken(self, names: Sequence[str]) -> list[int]:
         """How many places are taken under each name."""
@@ -215,31 +217,31 @@ class RedisCounters:
 
     async def close(self) -> None:
         """Give back every place, and close the connections."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.gather(self._keeping, return_exceptions=True)
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
         for place in self._local.places:
             self.release(place)
-        if self._letting_go is not None:
-            self._letting_go.cancel()
-            await asyncio.gather(self._letting_go, return_exceptions=True)
-        await self._has_let_go()
+        if self._releasing is not None:
+            self._releasing.cancel()
+            await asyncio.gather(self._releasing, return_exceptions=True)
+        await self._release_on_server()
         await self._redis.aclose()
 
     async def _call(self, ask: Callable[[], Awaitable[Result]]) -> Result | None:
         """The server's answer; ``None`` if it is away."""
         return await attempt(ask, self._circuit, self._call_seconds, "counters.failed")
 
-    async def _let_go(self) -> None:
-        while self._gone:
-            if not await self._has_let_go():
+    async def _release_until_done(self) -> None:
+        while self._to_release:
+            if not await self._release_on_server():
                 await asyncio.sleep(self._pause)
 
-    async def _has_let_go(self) -> bool:
+    async def _release_on_server(self) -> bool:
         """Have the server release places; places that it has already released by itself are skipped."""
         last = time.monotonic() - PLACE_SECONDS
-        self._gone = [one for one in self._gone if one[0] > last]
-        gone = tuple(self._gone)
+        self._to_release = [one for one in self._to_release if one[0] > last]
+        gone = tuple(self._to_release)
         if not gone:
             return True
 
@@ -250,14 +252,14 @@ class RedisCounters:
                         pipeline.zrem(PREFIX + name, str(place.id))
                 return await pipeline.execute()
 
-        said = await self._call(ask)
-        if said is not None:
-            self._gone = self._gone[len(gone) :]
-        return said is not None
+        answer = await self._call(ask)
+        if answer is not None:
+            self._to_release = self._to_release[len(gone) :]
+        return answer is not None
 
     def _start_renewing(self) -> None:
-        if self._keeping is None or self._keeping.done():
-            self._keeping = asyncio.create_task(self._renew(), name="places-kept")
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew(), name="places-kept")
 
     async def _renew(self) -> None:
         """While there are places, prolong them; a server that lost its data gets them again."""

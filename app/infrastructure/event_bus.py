@@ -20,7 +20,7 @@ from app.infrastructure.wake_ups import WakeUpHub
 from app.off_loop import in_slices
 from app.usecases.ports import WakeUp
 
-AT_ONCE: Final = 200
+EVENTS_AT_ONCE: Final = 200
 """How many events are published in one round trip."""
 
 
@@ -106,7 +106,7 @@ class RedisEventBus:
             return
         texts = await in_slices(_text_of, messages)
         async with self._redis.pipeline(transaction=False) as pipeline:
-            for first in range(0, len(texts), AT_ONCE):
-                for channel, text in texts[first : first + AT_ONCE]:
+            for first in range(0, len(texts), EVENTS_AT_ONCE):
+                for channel, text in texts[first : first + EVENTS_AT_ONCE]:
                     pipeline.publish(channel, text)
                 await pipeline.execute()

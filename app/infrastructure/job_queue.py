@@ -90,8 +90,8 @@ class CeleryJobQueue:
 
     async def _within_time(self, send: Callable[[], bool], **log_fields: object) -> bool:
         call = partial(asyncio.get_running_loop().run_in_executor, self._threads, send)
-        told = {name: str(value) for name, value in log_fields.items()}
-        return bool(await attempt(call, self._circuit, _SEND_SECONDS, "job_queue.send_failed", **told))
+        fields = {name: str(value) for name, value in log_fields.items()}
+        return bool(await attempt(call, self._circuit, _SEND_SECONDS, "job_queue.send_failed", **fields))
 
     async def close(self) -> None:
         """End the threads and close the connections."""

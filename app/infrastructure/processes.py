@@ -23,7 +23,7 @@ from app.off_loop import WorkShares, off_loop
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
-_PREPARED: Final = "app.usecases.history.preparing"
+_PRELOADED_MODULE: Final = "app.usecases.history.preparing"
 """The module that a new process imports before it gets any work."""
 _RETRY_AFTER: Final = 1.0
 
@@ -56,7 +56,7 @@ class ProcessPool:
             DependencyUnavailableError: The process ended.
         """
         request = await off_loop(pickle.dumps, (work, given), pickle.HIGHEST_PROTOCOL)
-        async with self._shares.held(tenant_id), self._places:
+        async with self._shares.hold(tenant_id), self._places:
             answer = await self._answer_of_process(request)
         return cast("Result", await off_loop(pickle.loads, answer, size=len(answer)))
 
@@ -107,7 +107,7 @@ class ProcessPool:
 
 
 def _import_needed() -> None:
-    import_module(_PREPARED).warm()
+    import_module(_PRELOADED_MODULE).warm()
 
 
 def _pickled_result(request: bytes) -> bytes:

@@ -33,7 +33,7 @@ _BLOCK_SECONDS: Final = 0.1  # one call waits this long for entries; a new follo
 _FIELD: Final = b"events"
 _ALREADY_ADDED: Final = "equal or smaller"
 
-_Found = Sequence[tuple[bytes, Sequence[tuple[bytes, dict[bytes, bytes]]]]]
+_StreamEntries = Sequence[tuple[bytes, Sequence[tuple[bytes, dict[bytes, bytes]]]]]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -134,14 +134,14 @@ class RedisTurnStreams:
     async def _read_new_entries(self) -> None:
         """Ask Redis once for new entries of all followed streams, and give them to their followers."""
         followers = {stream_key(turn_id).encode(): set(those) for turn_id, those in self._followers.items()}
-        places: dict[Any, Any] = {
+        positions: dict[Any, Any] = {
             key: f"{min(follower.last_number for follower in those)}-0" for key, those in followers.items()
         }
-        if not places:
+        if not positions:
             return
         async with asyncio.timeout(CALL_SECONDS):
-            found = await self._redis.xread(places, count=_ENTRIES_PER_ANSWER, block=round(_BLOCK_SECONDS * 1_000))
-        for key, entries in cast("_Found", found or ()):
+            answer = await self._redis.xread(positions, count=_ENTRIES_PER_ANSWER, block=round(_BLOCK_SECONDS * 1_000))
+        for key, entries in cast("_StreamEntries", answer or ()):
             for id_, fields in entries:
                 for follower in followers[key]:
                     follower.give(int(id_.partition(b"-")[0]), fields[_FIELD])

@@ -17,8 +17,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 _STDERR: Final = 2
-_OFTEN: Final = 1.0  # seconds between two renewals; fewer if the watchdog's limit is shorter
-_RENEWALS: Final = 3
+_LONGEST_RENEWAL_SECONDS: Final = 1.0  # seconds between two renewals; fewer if the watchdog's limit is shorter
+_RENEWALS_PER_LIMIT: Final = 3
 
 
 class _Timer:
@@ -84,5 +84,5 @@ async def watching(seconds: float) -> AsyncIterator[None]:
 
 async def _renew_timer(seconds: float) -> None:
     while True:
-        await asyncio.sleep(min(_OFTEN, seconds / _RENEWALS))
+        await asyncio.sleep(min(_LONGEST_RENEWAL_SECONDS, seconds / _RENEWALS_PER_LIMIT))
         _timer.set(seconds)

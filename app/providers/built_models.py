@@ -25,7 +25,7 @@ from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
 from app.providers import embedding, gemini, gemini_caches, others, responses
 from app.providers.cache_prices import terms_of
-from app.providers.call_settings import refused
+from app.providers.call_settings import refused_fields
 from app.providers.guarded import GuardedChat, GuardedSummarizer
 from app.providers.keys import Keys
 from app.providers.loop import ProviderLoop
@@ -51,7 +51,7 @@ class CircuitSettings:
     pause: float
     monotonic: Callable[[], float]
 
-    def closed(self, timeout: float) -> Circuit:
+    def closed_circuit(self, timeout: float) -> Circuit:
         """A closed circuit for calls of at most ``timeout`` seconds."""
         return Circuit(self.pause, self.monotonic, failures=self.failures, trial=timeout + _TRIAL_GRACE)
 
@@ -154,7 +154,7 @@ class BuiltModels:
     async def forget(self, name: str, response_id: str) -> None:
         """Have a model's provider delete a response or a cache. Raises what ``ProviderStore.forget`` raises."""
         kind = name.partition(":")[0]
-        if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAMES):
+        if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAME_PREFIX):
             provider = await asyncio.to_thread(self._provider, kind)
             await self.loop.run(lambda: gemini_caches.delete(provider, response_id, self.chat_timeout))
             return
@@ -200,7 +200,7 @@ class BuiltModels:
 
     def _circuit(self, kind: str, name: str, timeout: float) -> Circuit:
         if (kind, name) not in self._circuits:
-            self._circuits[kind, name] = self.circuit.closed(timeout)
+            self._circuits[kind, name] = self.circuit.closed_circuit(timeout)
         return self._circuits[kind, name]
 
     def _built_or_refused(self, name: str) -> ProviderModel:
@@ -258,7 +258,7 @@ class BuiltModels:
             stateful=stateful,
             caches=terms_of(model) if kind == gemini.PROVIDER else None,
             cost=partial(cost_of_tokens, model),
-            refuses=partial(refused, model),
+            refuses=partial(refused_fields, model),
             reads_media=takes_media,
             file_account=self._file_account(kind),
         )

@@ -19,7 +19,7 @@ from pydantic_ai.tools import ToolDefinition
 from app.core.context.tools import ANSWER_TOOL_NAME
 from app.core.model.model_io import CallSettings, ChatRequest, StructuredOutput, ToolName, ToolSpec
 
-NAMES: Final[Mapping[str, str]] = {
+LIBRARY_NAMES: Final[Mapping[str, str]] = {
     "temperature": "temperature",
     "top_p": "top_p",
     "max_output_tokens": "max_tokens",
@@ -31,28 +31,30 @@ NAMES: Final[Mapping[str, str]] = {
 }
 """pydantic-ai's names of settings that are sent to a provider unchanged."""
 
-FIELDS: Final[Mapping[str, str]] = {"max_output_tokens": "max_tokens"}
+REQUEST_FIELDS: Final[Mapping[str, str]] = {"max_output_tokens": "max_tokens"}
 """Names of settings in a chat request that differ from the service's own."""
 
-OFF: Final = "none"
+NO_REASONING: Final = "none"
 """The effort that means no reasoning."""
 
 _ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
-_ANSWERS: Final = "Gives the answer. Call it once everything is known, in place of writing the answer."
+_ANSWER_TOOL_DESCRIPTION: Final = "Gives the answer. Call it once everything is known, in place of writing the answer."
 _ANTHROPIC_SAMPLING: Final = frozenset({"temperature", "top_p"})
 
 
 def chosen_settings(settings: CallSettings, must_call: Sequence[str]) -> ModelSettings:
     """The settings that a client chose, and no others."""
-    given = {theirs: getattr(settings, ours) for ours, theirs in NAMES.items()}
-    made: dict[str, Any] = {name: value for name, value in given.items() if value is not None and value != ()}
-    if "stop_sequences" in made:
-        made["stop_sequences"] = list(made["stop_sequences"])
+    chosen = {theirs: getattr(settings, ours) for ours, theirs in LIBRARY_NAMES.items()}
+    library_settings: dict[str, Any] = {
+        name: value for name, value in chosen.items() if value is not None and value != ()
+    }
+    if "stop_sequences" in library_settings:
+        library_settings["stop_sequences"] = list(library_settings["stop_sequences"])
     if settings.reasoning_effort is not None:
-        made["thinking"] = _thinking(settings.reasoning_effort)
+        library_settings["thinking"] = _thinking(settings.reasoning_effort)
     if must_call:
-        made["tool_choice"] = list(must_call)
-    return cast("ModelSettings", made)
+        library_settings["tool_choice"] = list(must_call)
+    return cast("ModelSettings", library_settings)
 
 
 def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
@@ -75,7 +77,7 @@ def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
     if answers_by_call(model, request):
         answer = ToolDefinition(
             name=ANSWER_TOOL_NAME,
-            description=output.description or _ANSWERS,
+            description=output.description or _ANSWER_TOOL_DESCRIPTION,
             parameters_json_schema=dict(output.schema),
             strict=output.strict,
             kind="output",
@@ -98,12 +100,12 @@ def answers_by_call(model: Model, request: ChatRequest) -> bool:
         return False
     if not _is_native(model):
         return _calls_tools(model)
-    return bool(request.tools) and not _takes_schema_beside_tools(model)
+    return bool(request.tools) and not _takes_schema_with_tools(model)
 
 
-def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> dict[str, str]:
+def refused_fields(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> dict[str, str]:
     """Fields of a chat request that this model cannot take, each with the reason."""
-    wrong = {FIELDS.get(name, name): why for name, why in _refused_settings(model, settings)}
+    wrong = {REQUEST_FIELDS.get(name, name): why for name, why in _refused_settings(model, settings)}
     if tools and not _calls_tools(model):
         wrong["tools"] = "this model calls no tools"
     for number, tool in enumerate(tools):
@@ -118,14 +120,14 @@ def refused(model: Model, settings: CallSettings, tools: Sequence[ToolSpec]) -> 
 
 
 def _refused_settings(model: Model, settings: CallSettings) -> Iterator[tuple[str, str]]:
-    given = [ours for ours in NAMES if getattr(settings, ours) not in (None, ())]
+    given = [ours for ours in LIBRARY_NAMES if getattr(settings, ours) not in (None, ())]
     profile: Mapping[str, Any] = model.profile
     ignored = model.unsupported_settings | set(profile.get("openai_unsupported_model_settings", ()))
     unused = _refused_sampling_settings(profile, settings)
     for name in given:
-        if NAMES[name] in ignored and not (name == "parallel_tool_calls" and settings.parallel_tool_calls):
+        if LIBRARY_NAMES[name] in ignored and not (name == "parallel_tool_calls" and settings.parallel_tool_calls):
             yield name, "this model does not take it"
-        elif NAMES[name] in unused:
+        elif LIBRARY_NAMES[name] in unused:
             yield name, "this model does not take it while it reasons"
     yield from _refused_reasoning(profile, settings.reasoning_effort)
     yield from _refused_choice(profile, settings)
@@ -139,11 +141,11 @@ def _refused_reasoning(profile: Mapping[str, Any], effort: str | None) -> Iterat
     always = profile.get("thinking_always_enabled", False)
     efforts = profile.get("openai_reasoning_efforts")
     if not (profile.get("supports_thinking", False) or always):
-        if effort != OFF:
+        if effort != NO_REASONING:
             yield "reasoning_effort", "this model does not reason"
     elif efforts is not None and effort not in efforts:
         yield "reasoning_effort", f"must be one of {', '.join(sorted(efforts))}"
-    elif effort == OFF and always:
+    elif effort == NO_REASONING and always:
         yield "reasoning_effort", "this model always reasons"
 
 
@@ -168,19 +170,21 @@ def _refused_sampling_settings(profile: Mapping[str, Any], settings: CallSetting
     if not profile.get("openai_supports_reasoning", False):
         return frozenset()
     efforts = profile.get("openai_reasoning_efforts")
-    may_rest = OFF in efforts if efforts is not None else profile.get("openai_supports_reasoning_effort_none", False)
+    may_rest = (
+        NO_REASONING in efforts if efforts is not None else profile.get("openai_supports_reasoning_effort_none", False)
+    )
     return frozenset() if may_rest and not _is_reasoning(profile, settings) else frozenset(SAMPLING_PARAMS)
 
 
 def _is_reasoning(profile: Mapping[str, Any], settings: CallSettings) -> bool:
     if settings.reasoning_effort is not None:
-        return settings.reasoning_effort != OFF or bool(profile.get("thinking_always_enabled", False))
+        return settings.reasoning_effort != NO_REASONING or bool(profile.get("thinking_always_enabled", False))
     enabled = profile.get("thinking_enabled_by_default", False) or profile.get("thinking_always_enabled", False)
     return bool(enabled)
 
 
 def _thinking(effort: str) -> ThinkingEffort | bool:
-    return False if effort == OFF else cast("ThinkingEffort", effort)
+    return False if effort == NO_REASONING else cast("ThinkingEffort", effort)
 
 
 def definition_of(tool: ToolSpec) -> ToolDefinition:
@@ -202,7 +206,7 @@ def _is_native(model: Model) -> bool:
     return bool(model.profile.get("supports_json_schema_output", False))
 
 
-def _takes_schema_beside_tools(model: Model) -> bool:
+def _takes_schema_with_tools(model: Model) -> bool:
     # Gemini does so since version 3; of other providers this is unknown.
     profile: Mapping[str, Any] = model.profile
     return bool(profile.get("google_supports_tool_combination", True))

@@ -30,9 +30,9 @@ SLOT_SECONDS: Final = 10.0
 """How long a call waits for a thread. By then its caller has given up."""
 LONGEST_DESCRIPTION: Final = 1_000  # characters: it is a part of every request
 
-_REFERENCE: Final = compiled(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
-_NAME: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
-_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_FUNCTION_REFERENCE: Final = compiled(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
+_TOOL_NAME: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+_PASSED_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class ToolSettingError(ValueError):
@@ -91,7 +91,7 @@ def _tool(reference: str, slots: threading.Semaphore) -> CallableTool:
 
 
 def _imported_function(reference: str) -> Callable[..., Any]:
-    if not _REFERENCE.fullmatch(reference):
+    if not _FUNCTION_REFERENCE.fullmatch(reference):
         raise ToolSettingError(f"The tool {reference!r} is not named as package.module:function")
     module, _, name = reference.partition(":")
     try:
@@ -111,7 +111,7 @@ def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
     hints = get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind not in _BY_NAME:
+        if parameter.kind not in _PASSED_BY_NAME:
             raise ToolSettingError(f"its parameter {name} cannot be given by name")
         if name not in hints:
             raise ToolSettingError(f"its parameter {name} has no annotation")
@@ -123,7 +123,7 @@ def _arguments(function: Callable[..., Any]) -> type[BaseModel]:
 
 
 def _check_tool_name(reference: str, name: str, taken: Collection[str]) -> None:
-    if not _NAME.fullmatch(name):
+    if not _TOOL_NAME.fullmatch(name):
         raise ToolSettingError(f"The tool {reference} cannot be used: providers take no such name as {name!r}")
     if name in OWN_TOOL_NAMES or name == ANSWER_TOOL_NAME or name in taken:
         raise ToolSettingError(f"The tool {reference} cannot be used: there is a tool named {name} already")

@@ -21,7 +21,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.text.token_counts import estimate_text
 from app.off_loop import off_loop
 from app.providers.failures import unavailable
-from app.providers.guarded import guarded
+from app.providers.guarded import through_circuit
 from app.providers.loop import ProviderLoop
 from app.providers.replies import is_count
 
@@ -73,7 +73,7 @@ class ProviderEmbedder:
 
     async def embed(self, texts: Sequence[str], kind: InputKind) -> Embedded:
         """A vector for each text. Raises ``ModelUnavailableError``."""
-        with guarded(self.circuits[kind]):
+        with through_circuit(self.circuits[kind]):
             with _translating_errors():
                 async with asyncio.timeout(self.timeouts[kind]):
                     result = await self.loop.run(

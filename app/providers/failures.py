@@ -12,7 +12,7 @@ from app.core.model.files import FILE_LOST
 RESPONSE_LOST: Final = "previous_response_not_found"
 CACHE_LOST: Final = "cache_lost"
 
-_WORDS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
+_REASONS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
     (provider.ModelRequestTimeout, "timeout", True),
     (provider.ModelTimeoutError, "timeout", True),
     (TimeoutError, "timeout", True),
@@ -38,7 +38,7 @@ _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     429: ("rate_limited", True),
 }
 
-_TOO_LONG: Final = (
+_TOO_LONG_WORDS: Final = (
     "context_length_exceeded",
     "exceed_context_size",
     "context size",
@@ -50,17 +50,17 @@ _TOO_LONG: Final = (
     "too many tokens",
 )
 """How providers say that the input exceeds the model's window, if the status alone does not show it."""
-_LOST: Final = ("previous_response_not_found", "previous response with id")
+_RESPONSE_LOST_WORDS: Final = ("previous_response_not_found", "previous response with id")
 """How a provider says that it no longer keeps the response from which a request goes on."""
-_CACHE_LOST: Final = ("cachedcontent", "cached content", "cached_content")
+_CACHE_LOST_WORDS: Final = ("cachedcontent", "cached content", "cached_content")
 """How Gemini speaks of a cache that it no longer keeps, or not for this key or this model."""
-_FILE_LOST: Final = ("access the file", "not in an active state", "file not found")
+_FILE_LOST_WORDS: Final = ("access the file", "not in an active state", "file not found")
 """How a provider says that a request names a file that it no longer keeps, or does not have yet."""
-_BLOCKED: Final = ("content_filter", "content_policy_violation")
+_BLOCK_WORDS: Final = ("content_filter", "content_policy_violation")
 """How providers say that they block a prompt, if they answer with an error instead of a finish reason."""
-_REFUSED: Final = frozenset({400, 413, 422})
-_NOT_THERE: Final = frozenset({400, 403, 404})
-_SEARCHED: Final = 4_000  # characters of an error's body; the words are at its beginning
+_REFUSAL_STATUSES: Final = frozenset({400, 413, 422})
+_MISSING_STATUSES: Final = frozenset({400, 403, 404})
+_SEARCHED_CHARACTERS: Final = 4_000  # characters of an error's body; the words are at its beginning
 
 _FIRST_SERVER_ERROR: Final = 500
 _FIRST_CLIENT_ERROR: Final = 400
@@ -72,16 +72,16 @@ def unavailable(error: Exception) -> ModelUnavailableError:
     Raise the result ``from None``: otherwise a traceback would show the original.
     """
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
-    if _refusal_mentions(error, _TOO_LONG):
+    if _refusal_mentions(error, _TOO_LONG_WORDS):
         return ModelUnavailableError("context_too_long", retryable=False, status=status)
-    if _refusal_mentions(error, _LOST):
+    if _refusal_mentions(error, _RESPONSE_LOST_WORDS):
         return ModelUnavailableError(RESPONSE_LOST, retryable=False, status=status)
-    if _refusal_mentions(error, _CACHE_LOST, _NOT_THERE):
+    if _refusal_mentions(error, _CACHE_LOST_WORDS, _MISSING_STATUSES):
         return ModelUnavailableError(CACHE_LOST, retryable=False, status=status)
-    if _refusal_mentions(error, _FILE_LOST, _NOT_THERE):
+    if _refusal_mentions(error, _FILE_LOST_WORDS, _MISSING_STATUSES):
         return ModelUnavailableError(FILE_LOST, retryable=False, status=status)
     word, retryable = next(
-        ((word, retryable) for kind, word, retryable in _WORDS if isinstance(error, kind)),
+        ((word, retryable) for kind, word, retryable in _REASONS if isinstance(error, kind)),
         _reason_and_retryable(status),
     )
     wait = error.retry_after if isinstance(error, provider.ModelAPIError) else None
@@ -90,13 +90,13 @@ def unavailable(error: Exception) -> ModelUnavailableError:
 
 def is_block(error: Exception) -> bool:
     """Whether the provider blocked the prompt for its content."""
-    return isinstance(error, provider.ContentFilterError) or _refusal_mentions(error, _BLOCKED)
+    return isinstance(error, provider.ContentFilterError) or _refusal_mentions(error, _BLOCK_WORDS)
 
 
-def _refusal_mentions(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _REFUSED) -> bool:
+def _refusal_mentions(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _REFUSAL_STATUSES) -> bool:
     if not isinstance(error, provider.ModelHTTPError) or error.status_code not in statuses:
         return False
-    body = str(error.body)[:_SEARCHED].lower()
+    body = str(error.body)[:_SEARCHED_CHARACTERS].lower()
     return any(word in body for word in words)
 
 

@@ -22,16 +22,16 @@ from app.providers.failures import unavailable
 
 PROVIDER: Final = "google"
 
-_PREFIXES: Final = ("image/", "audio/", "video/", "text/")
-_EXACT: Final = frozenset({"application/pdf"})
-_KEPT_FOR: Final = timedelta(hours=48)
+_MEDIA_PREFIXES: Final = ("image/", "audio/", "video/", "text/")
+_MEDIA_TYPES: Final = frozenset({"application/pdf"})
+_FILE_LIFETIME: Final = timedelta(hours=48)
 """How long a file is kept if the answer does not say so."""
-_GONE: Final = frozenset({403, 404})
+_MISSING_STATUSES: Final = frozenset({403, 404})
 """Google answers 403 for a file of another key and for a deleted file."""
 PROCESSING_SECONDS: Final = 20.0
 """How long a turn waits for a file that is being processed."""
-_FIRST_LOOK: Final = 0.25
-_LONGEST_LOOK: Final = 2.0
+_FIRST_POLL_SECONDS: Final = 0.25
+_LONGEST_POLL_SECONDS: Final = 2.0
 
 
 def make_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
@@ -48,7 +48,7 @@ def make_model(name: str, provider: Provider[Any]) -> Model:
 
 def takes_media(media_type: str) -> bool:
     """Whether Gemini reads media of this type inline."""
-    return media_type.startswith(_PREFIXES) or media_type in _EXACT
+    return media_type.startswith(_MEDIA_PREFIXES) or media_type in _MEDIA_TYPES
 
 
 def file_account(api_key: str | None, base_url: str | None) -> str | None:
@@ -71,13 +71,13 @@ async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeo
         raise _unavailable(error) from None
     if not kept.name or not kept.uri:
         raise ModelUnavailableError("unreadable", retryable=True)
-    expires_at = kept.expiration_time or datetime.now(UTC) + _KEPT_FOR
+    expires_at = kept.expiration_time or datetime.now(UTC) + _FILE_LIFETIME
     return KeptFile(name=kept.name, uri=kept.uri, expires_at=expires_at)
 
 
 async def await_file(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
     """Ask about a file until it can be used, for at most ``PROCESSING_SECONDS``. Raises ``ModelUnavailableError``."""
-    pause, left = _FIRST_LOOK, PROCESSING_SECONDS
+    pause, left = _FIRST_POLL_SECONDS, PROCESSING_SECONDS
     while True:
         state = await _file_state(provider, name, timeout)
         if state in {None, FileState.ACTIVE, FileState.STATE_UNSPECIFIED}:
@@ -87,7 +87,7 @@ async def await_file(provider: Provider[Any], name: str, timeout: float) -> None
         if left <= 0:
             raise ModelUnavailableError(FILE_PROCESSING, retryable=True)
         await asyncio.sleep(pause)
-        left, pause = left - pause, min(pause * 2, _LONGEST_LOOK)
+        left, pause = left - pause, min(pause * 2, _LONGEST_POLL_SECONDS)
 
 
 async def _file_state(provider: Provider[Any], name: str, timeout: float) -> FileState | None:  # noqa: ASYNC109 - the client's own
@@ -117,6 +117,6 @@ def _unavailable(error: Exception) -> ModelUnavailableError:
                 "timeout" if "Timeout" in type(error).__name__ else "connection", retryable=True
             )
         return unavailable(error)
-    if error.code in _GONE:
+    if error.code in _MISSING_STATUSES:
         return ModelUnavailableError(FILE_LOST, retryable=False, status=error.code)
     return unavailable(ModelHTTPError(error.code, "", error.details))

@@ -27,13 +27,13 @@ from app.off_loop import off_loop
 from app.providers.call_settings import definition_of
 from app.providers.failures import CACHE_LOST, unavailable
 
-NAMES: Final = "cachedContents/"
+NAME_PREFIX: Final = "cachedContents/"
 """How the provider's names of caches begin."""
 DISPLAY_NAME: Final = "throughline"
-_MINIMUM: Final = compiled(r"min_total_token_count\s{0,4}=\s{0,4}(\d{1,9})")
-_TOO_SMALL: Final = ("too small", "min_total_token_count", "minimum token count", "minimum number of tokens")
+_MINIMUM_IN_ERROR: Final = compiled(r"min_total_token_count\s{0,4}=\s{0,4}(\d{1,9})")
+_TOO_SMALL_WORDS: Final = ("too small", "min_total_token_count", "minimum token count", "minimum number of tokens")
 _BAD_REQUEST: Final = 400
-_SEARCHED: Final = 4_000  # characters of an error's message
+_SEARCHED_CHARACTERS: Final = 4_000  # characters of an error's message
 
 
 def request_with_cache(
@@ -49,8 +49,8 @@ def request_with_cache(
     ``None`` if its system instruction is more than ``system``, or if it asks for more than a reply. Such a request has
     to be sent whole, since one that names a cache may have no instruction of its own.
     """
-    said = [part.content for message in thread for part in _system_parts(message)]
-    if said != [system] or parameters.output_mode != "text" or "tool_choice" in settings:
+    system_texts = [part.content for message in thread for part in _system_parts(message)]
+    if system_texts != [system] or parameters.output_mode != "text" or "tool_choice" in settings:
         return None
     rest = [without for message in thread if (without := _without_system(message)).parts]
     named = {**settings, **GoogleModelSettings(google_cached_content=name)}
@@ -168,9 +168,9 @@ def _options(timeout: float) -> types.HttpOptions:
 def _unavailable(error: Exception) -> ModelUnavailableError:
     """Translate errors of Google's client: pydantic-ai does so only in its own calls."""
     if isinstance(error, errors.APIError):
-        said = str(error.message or error.details)[:_SEARCHED]
-        if error.code == _BAD_REQUEST and any(word in said.lower() for word in _TOO_SMALL):
-            least = _MINIMUM.search(said)
+        message = str(error.message or error.details)[:_SEARCHED_CHARACTERS]
+        if error.code == _BAD_REQUEST and any(word in message.lower() for word in _TOO_SMALL_WORDS):
+            least = _MINIMUM_IN_ERROR.search(message)
             return CacheTooSmallError(int(least[1]) if least else None, status=error.code)
         return unavailable(ModelHTTPError(error.code, "", error.details))
     if isinstance(error, httpx2.TimeoutException):

@@ -17,7 +17,7 @@ from app.core.model.model_io import (
 )
 from app.usecases.ports import ChatModel, Summarizer, SummarizerRequest
 
-OPEN: Final = "circuit_open"
+CIRCUIT_OPEN: Final = "circuit_open"
 _OUTAGES: Final = frozenset({"timeout", "connection", "server_error", "unreadable", "bad_vectors"})
 """Reasons that mean an outage. A wrong key, a refused request or a rate limit is an answer."""
 
@@ -36,7 +36,7 @@ class GuardedSummarizer:
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
         """One call. Raises ``ModelUnavailableError``; with ``circuit_open`` if no call was made."""
-        with guarded(self.circuit):
+        with through_circuit(self.circuit):
             return await self.inner.ask(request)
 
 
@@ -54,7 +54,7 @@ class GuardedChat:
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Stream one reply. Raises ``ModelUnavailableError``; with ``circuit_open`` if no call was made."""
-        with guarded(self.circuit):
+        with through_circuit(self.circuit):
             steps = self.inner.step(request)
             try:
                 async for event in steps:
@@ -66,14 +66,14 @@ class GuardedChat:
 
 
 @contextmanager
-def guarded(circuit: Circuit) -> Iterator[None]:
+def through_circuit(circuit: Circuit) -> Iterator[None]:
     """Let a call through or refuse it, and note its result.
 
     A call that began before the circuit opened does not count.
     """
     trial = not circuit.is_closed
     if not circuit.allows():
-        raise ModelUnavailableError(OPEN, retryable=False)
+        raise ModelUnavailableError(CIRCUIT_OPEN, retryable=False)
     try:
         yield
     except ModelUnavailableError as error:

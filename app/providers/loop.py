@@ -13,9 +13,9 @@ from contextlib import aclosing, suppress
 from contextvars import copy_context
 from typing import Any, Final, TypeVar
 
-from app.off_loop import act_for_nobody
+from app.off_loop import act_for_no_tenant
 
-LEAVING_SECONDS: Final = 10.0
+CANCEL_SECONDS: Final = 10.0
 """How long a cancelled caller, or ``close``, waits for work on the loop to end."""
 
 Result = TypeVar("Result")
@@ -36,22 +36,22 @@ class ProviderLoop:
     async def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Run a coroutine on this loop and return its result.
 
-        A caller that is cancelled cancels the coroutine, and waits ``LEAVING_SECONDS`` at most until it has ended.
+        A caller that is cancelled cancels the coroutine, and waits ``CANCEL_SECONDS`` at most until it has ended.
         """
         here, there = asyncio.get_running_loop(), self._running_loop()
         ended: asyncio.Future[Result] = here.create_future()
         ended.add_done_callback(_mark_error_seen)
         started: list[asyncio.Task[Result]] = []
         context = copy_context()
-        context.run(act_for_nobody)  # tenants' shares use semaphores of the caller's loop
+        context.run(act_for_no_tenant)  # tenants' shares use semaphores of the caller's loop
 
-        def tell(task: asyncio.Task[Result]) -> None:
+        def settle(task: asyncio.Task[Result]) -> None:
             with suppress(RuntimeError):  # the caller's loop is closed
                 here.call_soon_threadsafe(_settle, ended, task)
 
         def start() -> None:
             started.append(there.create_task(work(), context=context))
-            started[0].add_done_callback(tell)
+            started[0].add_done_callback(settle)
 
         def cancel() -> None:
             started[0].cancel()
@@ -62,23 +62,23 @@ class ProviderLoop:
         except asyncio.CancelledError:
             if not ended.done():
                 there.call_soon_threadsafe(cancel)
-                await asyncio.wait([ended], timeout=LEAVING_SECONDS)
+                await asyncio.wait([ended], timeout=CANCEL_SECONDS)
             raise
 
     async def stream(self, events: Callable[[], AsyncGenerator[Event, None]]) -> AsyncGenerator[Event, None]:
         """Iterate over a generator on this loop; closing this iteration waits until that generator is closed."""
         here = asyncio.get_running_loop()
-        came: asyncio.Queue[tuple[Event] | None] = asyncio.Queue()
+        arrived: asyncio.Queue[tuple[Event] | None] = asyncio.Queue()
 
         async def pump() -> None:
-            async with aclosing(events()) as found:
-                async for event in found:
-                    here.call_soon_threadsafe(came.put_nowait, (event,))
+            async with aclosing(events()) as source:
+                async for event in source:
+                    here.call_soon_threadsafe(arrived.put_nowait, (event,))
 
         pumping = asyncio.create_task(self.run(pump))
-        pumping.add_done_callback(lambda _: came.put_nowait(None))
+        pumping.add_done_callback(lambda _: arrived.put_nowait(None))
         try:
-            while (one := await came.get()) is not None:
+            while (one := await arrived.get()) is not None:
                 yield one[0]
             await pumping
         finally:
@@ -100,7 +100,7 @@ class ProviderLoop:
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(one(), loop))
         finally:
             loop.call_soon_threadsafe(loop.stop)
-            await asyncio.to_thread(thread.join, LEAVING_SECONDS)
+            await asyncio.to_thread(thread.join, CANCEL_SECONDS)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._opening:
@@ -116,10 +116,10 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
+        unfinished = asyncio.all_tasks(loop)
+        for task in unfinished:
             task.cancel()
-        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.run_until_complete(asyncio.gather(*unfinished, return_exceptions=True))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()

@@ -38,7 +38,7 @@ TakesMedia = Callable[[str], bool]
 SIGNATURE: Final = "thought_signature"
 """The key in a call's details for the provider's signature, in Base64. It is only sent back to that ``PROVIDER``."""
 PROVIDER: Final = "provider"
-COPIES_AT: Final = "google"
+FILE_COPY_PROVIDER: Final = "google"
 """The provider for which requests name its copies of files, under pydantic-ai's name for it."""
 CALL_ID: Final = "call_id"
 """The key in a call's details under which the provider's own id of the call is kept, for stateful models."""
@@ -65,9 +65,9 @@ def to_provider(
         locale: The language of the conversation, in which media are described by words.
     """
     say, messages = catalogue_of(locale), with_names_in_text(messages)
-    made = [*open_calls, *(part for message in messages for part in _parts_of_kind(message, "tool_call"))]
-    results = dict(_results_by_call_id(messages, {str(part.get("id")): part.get("name") for part in made}))
-    calls = {str(part.get("id")) for part in made}
+    call_parts = [*open_calls, *(part for message in messages for part in _parts_of_kind(message, "tool_call"))]
+    results = dict(_results_by_call_id(messages, {str(part.get("id")): part.get("name") for part in call_parts}))
+    calls = {str(part.get("id")) for part in call_parts}
     thread: list[ModelMessage] = []
     for part in open_calls:
         _append_request_part(thread, _result_under_provider_id(part, results))
@@ -80,8 +80,8 @@ def to_provider(
         elif message.role == "assistant":
             _append_answer(thread, message, results, say)
         else:
-            for told in _beside_results(message, calls, takes_media, say):
-                _append_request_part(thread, UserPromptPart(told if isinstance(told, str) else [told]))
+            for extra in _content_without_call(message, calls, takes_media, say):
+                _append_request_part(thread, UserPromptPart(extra if isinstance(extra, str) else [extra]))
     return thread
 
 
@@ -95,14 +95,14 @@ def _append_request_part(thread: list[ModelMessage], part: ModelRequestPart) -> 
 def _append_answer(
     thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart], say: Catalogue
 ) -> None:
-    said: list[ModelResponsePart] = [TextPart(text) for text in _words_of(message, say)]
+    texts: list[ModelResponsePart] = [TextPart(text) for text in _words_of(message, say)]
     calls = [_call(part) for part in _parts_of_kind(message, "tool_call")]
-    if not said and not calls:
+    if not texts and not calls:
         return
     if thread and isinstance(thread[-1], ModelResponse):
-        thread[-1] = ModelResponse(parts=[*thread[-1].parts, *said, *calls])
+        thread[-1] = ModelResponse(parts=[*thread[-1].parts, *texts, *calls])
     else:
-        thread.append(ModelResponse(parts=[*said, *calls]))
+        thread.append(ModelResponse(parts=[*texts, *calls]))
     for call in calls:
         _append_request_part(thread, _result_of(call, results))
 
@@ -113,15 +113,15 @@ def _result_of(call: ToolCallPart, results: Mapping[str, ToolReturnPart]) -> Too
 
 
 def _result_under_provider_id(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
-    found, details = _result_of(_call(part), results), part.get("details")
+    result, details = _result_of(_call(part), results), part.get("details")
     kept = details.get(CALL_ID) if isinstance(details, Mapping) else None
-    return replace(found, tool_call_id=kept) if isinstance(kept, str) and kept else found
+    return replace(result, tool_call_id=kept) if isinstance(kept, str) and kept else result
 
 
 def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
-    said = split_elements(message.content)[1]  # recalled text was not said by the message's speaker
-    pieces.extend(_piece(part, takes_media, say) for part in own_parts(said, message.parts))
+    own_text = split_elements(message.content)[1]  # recalled text was not said by the message's speaker
+    pieces.extend(_piece(part, takes_media, say) for part in own_parts(own_text, message.parts))
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
 
@@ -137,7 +137,7 @@ def _words_of(message: ContextMessage, say: Catalogue) -> Iterator[str]:
 def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
     media_type = str(part.get("media_type", "")).lower()
     if part.get("type") == FILE_COPY:
-        return UploadedFile(file_id=str(part["uri"]), provider_name=COPIES_AT, media_type=media_type)
+        return UploadedFile(file_id=str(part["uri"]), provider_name=FILE_COPY_PROVIDER, media_type=media_type)
     data = inline_base64(part) if part.get("type") == "media" and takes_media(media_type) else None
     if data is None:
         return part_as_text(part, say)
@@ -171,31 +171,31 @@ def _results_by_call_id(
     messages: Sequence[ContextMessage], tool_names: Mapping[str, object]
 ) -> Iterator[tuple[str, ToolReturnPart]]:
     for message in messages:
-        said = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
+        other_text = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
         for part in _parts_of_kind(message, "tool_result"):
             id_ = str(part.get("tool_call_id"))
             name = tool_name(part.get("name") or tool_names.get(id_))
-            yield id_, ToolReturnPart(tool_name=name, content=_result_content(part, said), tool_call_id=id_)
+            yield id_, ToolReturnPart(tool_name=name, content=_result_content(part, other_text), tool_call_id=id_)
             # Other text of the message goes with the first of its results.
-            said = "" if id_ in tool_names else said
+            other_text = "" if id_ in tool_names else other_text
 
 
-def _result_content(part: Part, said: str) -> Any:
+def _result_content(part: Part, other_text: str) -> Any:
     content = part.get("content")
-    if not said.strip():
+    if not other_text.strip():
         return content
-    return {"content": content, "text": said} if content else said
+    return {"content": content, "text": other_text} if content else other_text
 
 
-def _beside_results(
+def _content_without_call(
     message: ContextMessage, calls: set[str], takes_media: TakesMedia, say: Catalogue
 ) -> Iterator[UserContent]:
     # Results without a call, which a provider would refuse as results, and media that a tool returned.
     answered = [part for part in _parts_of_kind(message, "tool_result") if str(part.get("tool_call_id")) in calls]
-    said = "" if answered else own_content(message.role, message.content, message.parts)
-    if said.strip():
-        yield said
-    for part in own_parts(said, message.parts):
+    other_text = "" if answered else own_content(message.role, message.content, message.parts)
+    if other_text.strip():
+        yield other_text
+    for part in own_parts(other_text, message.parts):
         if part not in answered:
             yield _piece(part, takes_media, say)
 

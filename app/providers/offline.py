@@ -40,7 +40,7 @@ from app.usecases.ports import SummarizerRequest
 
 _WORDS = compiled(r"\S++\s*+")
 _WORDS_PER_DELTA: Final = 4
-_PLAINEST: Final[Mapping[str, Any]] = {
+_DEFAULT_VALUES: Final[Mapping[str, Any]] = {
     "integer": 0,
     "number": 0,
     "boolean": False,
@@ -59,21 +59,21 @@ class OfflineChat:
 
     async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
         """Yield the reply in pieces of a few words, as a provider would; or a call, if one is required."""
-        told = with_files(request.messages, request.files, request.locale)
-        asked = await off_loop(_weight, told)
+        messages = with_files(request.messages, request.files, request.locale)
+        input_tokens = await off_loop(_weight, messages)
         if request.must_call:
-            call = forced_call(request)
+            call = required_call(request)
             yield call
-            usage = _usage(asked, str(dict(call.arguments)))
+            usage = _usage(input_tokens, str(dict(call.arguments)))
             yield StepFinish(reason="tool_call", usage=usage, model=self.profile.name)
             return
         # In a thread, since the ranking needs the processor and the loop serves all requests.
-        reply = await off_loop(respond, told, request.locale)
-        reply, reason = ended(reply, request.settings)
-        for piece in pieces(reply):
+        reply = await off_loop(respond, messages, request.locale)
+        reply, reason = cut_reply(reply, request.settings)
+        for piece in reply_pieces(reply):
             yield TextDelta(text=piece)
             await asyncio.sleep(0)
-        yield StepFinish(reason=reason, usage=_usage(asked, reply), model=self.profile.name)
+        yield StepFinish(reason=reason, usage=_usage(input_tokens, reply), model=self.profile.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,43 +94,43 @@ class OfflineSummarizer:
                 text = await off_loop(digest, request.messages, request.target_tokens, request.locale)
             case _:
                 raise ModelUnavailableError("cannot_answer", retryable=False)
-        read = sum(message.token_count for message in request.messages)
+        input_tokens = sum(message.token_count for message in request.messages)
         if isinstance(request, SummaryRequest):
-            read += sum(estimate_text(entry.text) for entry in request.previous)
-        return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(read, text))
+            input_tokens += sum(estimate_text(entry.text) for entry in request.previous)
+        return Proposal(text=text, finish="stop", model=self.profile.name, usage=_usage(input_tokens, text))
 
 
-def ended(reply: str, settings: CallSettings) -> tuple[str, FinishReason]:
+def cut_reply(reply: str, settings: CallSettings) -> tuple[str, FinishReason]:
     """The reply up to the end that its client requested, and why it ends."""
     reply = reply[: min((at for at in map(reply.find, settings.stop) if at >= 0), default=len(reply))]
-    left = settings.max_output_tokens
-    if left is None or estimate_text(reply) <= left:
+    token_limit = settings.max_output_tokens
+    if token_limit is None or estimate_text(reply) <= token_limit:
         return reply, "stop"
     words: list[str] = _WORDS.findall(reply)
-    return "".join(first_fitting(words, left, estimate_text) or words[:1]), "length"
+    return "".join(first_fitting(words, token_limit, estimate_text) or words[:1]), "length"
 
 
-def forced_call(request: ChatRequest) -> ToolCall:
+def required_call(request: ChatRequest) -> ToolCall:
     """A call of the first tool that has to be called; each required argument has the plainest value of its type."""
     tool = next(tool for tool in request.tools if tool.name in request.must_call)
     properties, required = tool.parameters.get("properties"), tool.parameters.get("required")
     schemas = properties if isinstance(properties, Mapping) else {}
     names = required if isinstance(required, list | tuple) else ()
-    arguments = {name: _plainest_value(schemas.get(name)) for name in names if isinstance(name, str)}
+    arguments = {name: _default_value(schemas.get(name)) for name in names if isinstance(name, str)}
     return ToolCall(id="offline", name=tool.name, arguments=arguments)
 
 
-def _plainest_value(schema: Any) -> Any:
+def _default_value(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return ""
     options = schema.get("enum")
     if isinstance(options, list | tuple) and options:
         return options[0]
     type_ = schema.get("type")
-    return _PLAINEST.get(type_, "") if isinstance(type_, str) else ""
+    return _DEFAULT_VALUES.get(type_, "") if isinstance(type_, str) else ""
 
 
-def pieces(reply: str) -> list[str]:
+def reply_pieces(reply: str) -> list[str]:
     """Split a reply between words. Joined, the pieces are exactly the reply."""
     words = _WORDS.findall(reply)
     if not words:

@@ -18,9 +18,9 @@ OPENAI: Final = "openai"
 OPENAI_CHAT: Final = "openai-chat"
 """Another name that pydantic-ai knows for this provider."""
 
-_VARIABLE = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
-_PACKAGE = compiled(r"install (?:the )?`(?P<named>[\w-]+)`|the '(?P<quoted>[\w-]+)' package is not installed")
-_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_VARIABLE_IN_ERROR = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
+_PACKAGE_IN_ERROR = compiled(r"install (?:the )?`(?P<named>[\w-]+)`|the '(?P<quoted>[\w-]+)' package is not installed")
+_IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def make_openai_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
@@ -53,13 +53,13 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
             )
         return infer_provider(kind)
     except UserError as error:
-        variables = " or ".join(dict.fromkeys(_VARIABLE.findall(str(error))))
+        variables = " or ".join(dict.fromkeys(_VARIABLE_IN_ERROR.findall(str(error))))
         raise InvalidInputError(f"Models of {kind} need a key: set {variables or 'its variable'}.") from error
 
 
 def missing_package(kind: str, error: ImportError) -> str:
     """The message if a package is missing that a provider's models, or a SOCKS proxy, need."""
-    found = _PACKAGE.search(str(error))
+    found = _PACKAGE_IN_ERROR.search(str(error))
     package = f"the package {found['named'] or found['quoted']}" if found else "a package"
     return f"Models of {kind} need {package}, which is not installed: add it to this environment with pip."
 
@@ -80,4 +80,4 @@ def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
 
 def takes_media(media_type: str) -> bool:
     """Whether nearly all of these models read the type inline; other media are described by words instead."""
-    return media_type in _IMAGES
+    return media_type in _IMAGE_TYPES

@@ -33,14 +33,14 @@ from app.core.summarizer.detail_prompts import DetailPrompt, render_detail
 from app.core.summarizer.prompts import PROMPT_WORDS, PromptWords, SummaryPrompt, render_summary
 from app.core.text.escaping import clean
 from app.core.validation.verifier_prompts import render_verification
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.providers import gemini_caches, responses
 from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of
 from app.providers.failures import is_block, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
 from app.providers.replies import (
-    Pieces,
+    PieceCleaner,
     answer_of,
     calls_of,
     calls_tool,
@@ -92,23 +92,23 @@ class ProviderChat:
         request that is sent at that moment is lost.
         """
         for is_last in (False, True):
-            heard = False
+            has_event = False
             try:
                 async with aclosing(self._attempt(request)) as events:
                     async for event in events:
-                        heard = True
+                        has_event = True
                         yield event
             except ModelUnavailableError as error:
-                if is_last or heard or error.reason != "connection":
+                if is_last or has_event or error.reason != "connection":
                     raise
             else:
                 return
 
     async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
         model = self.provider_model.model
-        size = sum(AN_ITEM + len(message.content) for message in request.messages)
+        size = sum(BYTES_PER_ITEM + len(message.content) for message in request.messages)
         settings, parameters, thread = await off_loop(self._prepared_call, request, size=size)
-        by_call, thoughts, pieces = answers_by_call(model, request), Thoughts(), Pieces()
+        by_call, thoughts, pieces = answers_by_call(model, request), Thoughts(), PieceCleaner()
         named = False
         try:
             # Preparing moves system messages in mid-conversation to where they may be, and marks user text that only
@@ -140,8 +140,8 @@ class ProviderChat:
             return
         if held := pieces.rest():
             yield TextDelta(text=held)
-        for said in self._events_not_streamed(response, by_call=by_call):
-            yield said
+        for further in self._events_not_streamed(response, by_call=by_call):
+            yield further
         yield StepFinish(
             reason=finish_of_stream(response),
             usage=usage_of(response),
@@ -191,12 +191,12 @@ class ProviderSummarizer:
         The text is returned unchanged; the gate reads and judges it. Raises ``ModelUnavailableError``.
         """
         prompt = await off_loop(_rendered_prompt, request, self.words)
-        asked = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
+        message = ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])
         parameters = ModelRequestParameters()
         if isinstance(prompt, SummaryPrompt):
             parameters = _structured_output(self.provider_model.model, prompt.json_schema)
-        room = min(request.max_output_tokens, self.profile.output_limit)
-        settings = _single_attempt_settings(self.timeout, ModelSettings(max_tokens=room))
+        output_limit = min(request.max_output_tokens, self.profile.output_limit)
+        settings = _single_attempt_settings(self.timeout, ModelSettings(max_tokens=output_limit))
         # Reasoning counts towards the output limit, and at the default depth would leave too little room for the
         # answer.
         settings["thinking"] = "low"
@@ -205,7 +205,7 @@ class ProviderSummarizer:
         try:
             response = await self.provider_model.loop.run(
                 lambda: model_request(
-                    self.provider_model.model, [asked], model_settings=settings, model_request_parameters=parameters
+                    self.provider_model.model, [message], model_settings=settings, model_request_parameters=parameters
                 )
             )
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word

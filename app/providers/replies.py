@@ -40,7 +40,7 @@ _RAW_REASON: Final = "finish_reason"
 
 
 @dataclass(slots=True)
-class Pieces:
+class PieceCleaner:
     """Cleans a text that comes in pieces; a character or a line break that is split between two pieces stays one."""
 
     _held: str = ""
@@ -131,13 +131,13 @@ def usage_of(response: ModelResponse) -> Usage:
 
     Impossible numbers are ignored, as if the server had reported none.
     """
-    told = response.usage
-    if not all(map(is_count, (told.input_tokens, told.output_tokens, told.cache_read_tokens))):
+    usage = response.usage
+    if not all(map(is_count, (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens))):
         return Usage()
     return Usage(
-        input_tokens=told.input_tokens,
-        output_tokens=told.output_tokens,
-        cached_tokens=min(told.cache_read_tokens, told.input_tokens),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=min(usage.cache_read_tokens, usage.input_tokens),
         cost_usd=cost_of(response),
     )
 

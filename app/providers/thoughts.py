@@ -18,34 +18,34 @@ from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIResponsesModel
 from pydantic_ai.settings import ModelSettings
 
-from app.providers.replies import Pieces
+from app.providers.replies import PieceCleaner
 
-BETWEEN: Final = "\n\n"
+SEPARATOR: Final = "\n\n"
 """Separates two pieces of reasoning of one step."""
-_GEMINI: Final[Mapping[str, Any]] = {"google_thinking_config": {"include_thoughts": True}}
-_RESPONSES: Final[Mapping[str, Any]] = {"openai_reasoning_summary": "auto"}
+_GEMINI_SETTINGS: Final[Mapping[str, Any]] = {"google_thinking_config": {"include_thoughts": True}}
+_RESPONSES_SETTINGS: Final[Mapping[str, Any]] = {"openai_reasoning_summary": "auto"}
 
 
 @dataclass(slots=True)
 class Thoughts:
     """Collects the reasoning from the events of one step."""
 
-    _has_told: bool = False
-    _begins: bool = False
-    _pieces: Pieces = field(default_factory=Pieces)
+    _has_earlier: bool = False
+    _needs_separator: bool = False
+    _pieces: PieceCleaner = field(default_factory=PieceCleaner)
 
     def of(self, event: ModelResponseStreamEvent) -> str:
         """The piece of reasoning in an event; empty for everything else."""
         if isinstance(event, PartStartEvent) and isinstance(event.part, ThinkingPart):
-            self._begins, piece = self._has_told, self._pieces.cleaned(event.part.content)
+            self._needs_separator, piece = self._has_earlier, self._pieces.cleaned(event.part.content)
         elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, ThinkingPartDelta):
             piece = self._pieces.cleaned(event.delta.content_delta or "")
         else:
             return ""
         if not piece:
             return ""
-        before = BETWEEN if self._begins else ""
-        self._has_told, self._begins = True, False
+        before = SEPARATOR if self._needs_separator else ""
+        self._has_earlier, self._needs_separator = True, False
         return before + piece
 
 
@@ -59,9 +59,9 @@ def with_thoughts_wanted(model: Model, settings: ModelSettings) -> ModelSettings
     if thinking is False or not _can_think(model):
         return settings
     if isinstance(model, GoogleModel) and thinking is None:
-        return cast("ModelSettings", {**settings, **_GEMINI})
+        return cast("ModelSettings", {**settings, **_GEMINI_SETTINGS})
     if isinstance(model, OpenAIResponsesModel):
-        return cast("ModelSettings", {**settings, **_RESPONSES})
+        return cast("ModelSettings", {**settings, **_RESPONSES_SETTINGS})
     return settings
 
 

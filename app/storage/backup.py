@@ -29,7 +29,7 @@ async def back_up(database_url: str, target: IO[bytes], *, program: str, progres
         DependencyUnavailableError: The database is away, or is being migrated.
         OSError: The file cannot be written.
     """
-    async with copying.connected(database_url) as connection:
+    async with copying.driver_connection(database_url) as connection:
         names = await copying.tables_of(connection)
         if await copying.revision_of(connection) is None or "messages" not in names:
             raise BackupError("There is nothing to back up: the database has no tables of Throughline.")
@@ -72,10 +72,10 @@ async def _copy(connection: Any, name: str, archive: ArchiveWriter, advance: Cal
     columns = await copying.columns_of(connection, name)
     advance(0)
     with archive.table(name, advance) as text:
-        query = f"SELECT {_quoted_list(columns)} FROM {copying.quoted(name)}"  # noqa: S608 - names of the catalogue
+        query = f"SELECT {_quoted_list(columns)} FROM {copying.quoted_name(name)}"  # noqa: S608 - names of the catalogue
         await connection.copy_from_query(query, output=text.write, format="text")
         return text.content(name, columns)
 
 
 def _quoted_list(names: Sequence[str]) -> str:
-    return ", ".join(map(copying.quoted, names))
+    return ", ".join(map(copying.quoted_name, names))

@@ -12,12 +12,12 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.storage import row_security
-from app.storage.database_errors import is_of_no_use
+from app.storage.database_errors import makes_connection_useless
 
-NOBODY: Final = ""
+NO_TENANT: Final = ""
 """The tenant of a transaction that no session has begun; it sees no row."""
-_BEGINS: Final = "BEGIN"
-_COMMITS: Final = "COMMIT;"
+_BEGIN: Final = "BEGIN"
+_COMMIT: Final = "COMMIT;"
 _ROLLED_BACK: Final = "ROLLBACK"
 """The answer of the server to a ``COMMIT`` after a failed statement, which is not an error."""
 
@@ -40,25 +40,25 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
     """A statement that is sent with the next ``BEGIN`` too."""
     last = ""
     """Statements that are sent with the next ``COMMIT``."""
-    told = ""
+    begin_status = ""
     """The server's answer to the last statement that was sent with a ``BEGIN``."""
 
     def act_for(self, tenant_id: UUID | str) -> None:
         """Set the tenant for all transactions of a connection, until it goes back into the pool."""
-        self.opening = row_security.opening(self.role, tenant_id)
+        self.opening = row_security.acting_sql(self.role, tenant_id)
         self.first = self.last = ""
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - the driver's
         """Execute a query. The texts that have to go with ``BEGIN`` and ``COMMIT`` are added here."""
-        if query.startswith(_BEGINS):
+        if query.startswith(_BEGIN):
             first, self.first = self.first, ""
-            self.told = await self._execute_or_terminate(f"{query}{self.limits}{self.opening}{first}", timeout)
-            return self.told
-        if query == _COMMITS and self.last:
+            self.begin_status = await self._execute_or_terminate(f"{query}{self.limits}{self.opening}{first}", timeout)
+            return self.begin_status
+        if query == _COMMIT and self.last:
             last, self.last = self.last, ""
             return await self._execute_or_terminate(f"{last}{query}", timeout)
         done: str = await super().execute(query, *args, timeout=timeout)
-        if query == _COMMITS and done == _ROLLED_BACK:
+        if query == _COMMIT and done == _ROLLED_BACK:
             raise asyncpg.InFailedSQLTransactionError("a statement had failed before: nothing was committed")
         return done
 
@@ -77,43 +77,43 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
         return done
 
 
-def listen(engine: AsyncEngine, role: str | None, limits: str) -> None:
+def prepare_connections(engine: AsyncEngine, role: str | None, limits: str) -> None:
     """Let each new connection find out whether it may act as the role, and each one that is taken act for nobody.
 
     A connection that has become useless is thrown away.
     """
     warned = False
 
-    def look(connection: Any, _record: object) -> None:
+    def detect_role(connection: Any, _record: object) -> None:
         nonlocal warned
         driver: TenantConnection = connection.driver_connection
         driver.limits = limits
-        driver.role, is_protected = connection.run_async(lambda made: standing(made, role))
+        driver.role, is_protected = connection.run_async(lambda made: role_status(made, role))
         if not is_protected and not warned:
             warned = True
             _log.warning("database.no_row_security", role=role, advice=ADVICE)
 
-    def take(connection: Any, _record: object, _proxy: object) -> None:
-        connection.driver_connection.act_for(NOBODY)
+    def reset_tenant(connection: Any, _record: object, _proxy: object) -> None:
+        connection.driver_connection.act_for(NO_TENANT)
 
-    def drop(context: ExceptionContext) -> None:
-        if is_of_no_use(context.original_exception):
+    def discard_useless(context: ExceptionContext) -> None:
+        if makes_connection_useless(context.original_exception):
             context.is_disconnect = True
             context.invalidate_pool_on_disconnect = False  # the other connections still work
 
-    event.listen(engine.sync_engine, "handle_error", drop)
-    event.listen(engine.sync_engine, "connect", look)
-    event.listen(engine.sync_engine, "checkout", take)
+    event.listen(engine.sync_engine, "handle_error", discard_useless)
+    event.listen(engine.sync_engine, "connect", detect_role)
+    event.listen(engine.sync_engine, "checkout", reset_tenant)
 
 
 ADVICE: Final = "Run `throughline migrate` as the owner of the tables; docs/running.md says more."
 
 
-async def standing(connection: Any, role: str | None) -> tuple[str | None, bool]:
+async def role_status(connection: Any, role: str | None) -> tuple[str | None, bool]:
     """The role, if the connection may act as it; and whether Postgres then applies row-level security."""
     # In a transaction, since a pooler may send each statement to another server.
     async with connection.transaction():
-        found = await connection.fetchrow(row_security.STANDING, role)
+        found = await connection.fetchrow(row_security.ROLE_STATUS, role)
     if role and found["may_act"]:
         return role, found["is_protected"]
     return None, found["is_protected_already"]

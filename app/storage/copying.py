@@ -17,21 +17,21 @@ from app.storage.database_errors import translated
 REVISION: Final = "SELECT version_num FROM alembic_version"
 _SCHEMA: Final = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
 _HAS_SCHEMA: Final = f"SELECT 1 FROM pg_class WHERE relname = 'alembic_version' AND relnamespace = {_SCHEMA}"  # noqa: S608
-_OURS: Final = f"""
+_OF_SERVICE_TABLES: Final = f"""
     FROM pg_class c JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] AND a.attname = 'tenant_id'
     WHERE c.relkind = 'r' AND c.relnamespace = {_SCHEMA}
 """
 """The service's tables are those whose primary key begins with the tenant."""
 # The content of an unlogged table (works) is useless after its processes have ended.
-_TABLES: Final = f"SELECT c.relname::text {_OURS} AND c.relpersistence = 'p' ORDER BY 1"
-_MADE: Final = f"""
-    SELECT 'TABLE ' || c.oid::regclass {_OURS}
+_TABLES: Final = f"SELECT c.relname::text {_OF_SERVICE_TABLES} AND c.relpersistence = 'p' ORDER BY 1"
+_TABLES_AND_FUNCTIONS: Final = f"""
+    SELECT 'TABLE ' || c.oid::regclass {_OF_SERVICE_TABLES}
     UNION SELECT 'FUNCTION ' || tgfoid::regprocedure FROM pg_trigger
-    WHERE NOT tgisinternal AND tgrelid IN (SELECT c.oid {_OURS})
+    WHERE NOT tgisinternal AND tgrelid IN (SELECT c.oid {_OF_SERVICE_TABLES})
     UNION SELECT 'TABLE alembic_version'
 """  # noqa: S608 - the same
-_PARENTS: Final = f"""
+_FOREIGN_KEYS: Final = f"""
     SELECT DISTINCT parent.relname::text AS parent, child.relname::text AS child FROM pg_constraint k
     JOIN pg_class parent ON parent.oid = k.confrelid JOIN pg_class child ON child.oid = k.conrelid
     WHERE k.contype = 'f' AND k.confrelid <> k.conrelid AND child.relnamespace = {_SCHEMA}
@@ -49,17 +49,17 @@ _SETTINGS: Final = """
     SET LOCAL row_security = off;
     SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '10s'
 """
-_SAID: Final = """
+_MESSAGES: Final = """
     SELECT tenant_id, conversation_id, seq, id, role, content, parts FROM messages
     ORDER BY tenant_id, conversation_id, seq
 """
 
 
-_SAID_BY_POSTGRES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError)
+_POSTGRES_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, SQLAlchemyError)
 
 
 @asynccontextmanager
-async def connected(database_url: str) -> AsyncIterator[Any]:
+async def driver_connection(database_url: str) -> AsyncIterator[Any]:
     """A connection of the driver (asyncpg), since SQLAlchemy has no COPY.
 
     Raises:
@@ -71,7 +71,7 @@ async def connected(database_url: str) -> AsyncIterator[Any]:
             connection = await engine.connect()
         try:
             yield (await connection.get_raw_connection()).driver_connection
-        except _SAID_BY_POSTGRES:  # an OSError comes from the file
+        except _POSTGRES_ERRORS:  # an OSError comes from the file
             with translated():
                 raise
         finally:
@@ -103,7 +103,7 @@ async def revision_of(connection: Any) -> str | None:
 async def tables_of(connection: Any) -> tuple[str, ...]:
     """The names of the tables to back up, each after the tables that it refers to."""
     waiting = [row[0] for row in await connection.fetch(_TABLES)]
-    pairs = [(row["parent"], row["child"]) for row in await connection.fetch(_PARENTS)]
+    pairs = [(row["parent"], row["child"]) for row in await connection.fetch(_FOREIGN_KEYS)]
     done: list[str] = []
     while waiting:
         ready = [name for name in waiting if all(parent in done for parent, child in pairs if child == name)]
@@ -116,7 +116,7 @@ async def tables_of(connection: Any) -> tuple[str, ...]:
 
 async def drop_tables(connection: Any) -> None:
     """Drop the service's tables and the functions of their triggers, as before the first migration."""
-    for (name,) in await connection.fetch(_MADE):
+    for (name,) in await connection.fetch(_TABLES_AND_FUNCTIONS):
         await connection.execute(f"DROP {name} CASCADE")
 
 
@@ -127,7 +127,7 @@ async def columns_of(connection: Any, table: str) -> tuple[str, ...]:
 
 async def count_rows(connection: Any, table: str) -> int:
     """The number of a table's rows."""
-    found: int = await connection.fetchval(f"SELECT count(*) FROM {quoted(table)}")  # noqa: S608 - of the catalogue
+    found: int = await connection.fetchval(f"SELECT count(*) FROM {quoted_name(table)}")  # noqa: S608 - of the catalogue
     return found
 
 
@@ -144,12 +144,12 @@ async def history_of(connection: Any) -> History:
         digest.update(data)
         messages += data.count(b"\n")
 
-    await connection.copy_from_query(_SAID, output=take, format="text")
+    await connection.copy_from_query(_MESSAGES, output=take, format="text")
     conversations = await count_rows(connection, "conversations")
     return History(conversations=conversations, messages=messages, sha256=digest.hexdigest())
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """The name of a table as it is written in a statement."""
     return '"' + name.replace('"', '""') + '"'
 

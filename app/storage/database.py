@@ -43,7 +43,7 @@ SESSION_SETTINGS = {
     "default_transaction_isolation": "read committed",
 }
 # The only settings that a pooler in transaction mode passes on to every server.
-CARRIED = frozenset({"application_name", "timezone"})
+POOLER_SETTINGS = frozenset({"application_name", "timezone"})
 TIMEOUTS = {"statement_timeout": "30s", "idle_in_transaction_session_timeout": "30s", "lock_timeout": "10s"}
 SCHEMES = frozenset({"postgresql", "postgres", "postgresql+asyncpg"})
 OWN_PARAMETERS = frozenset({"pgbouncer", "role"})
@@ -120,7 +120,7 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         json_deserializer=_json_value,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
-    connections.listen(engine, role_of(url), _limits_for_pooler() if _is_pooled(url) else "")
+    connections.prepare_connections(engine, role_of(url), _limits_for_pooler() if _is_pooled(url) else "")
     return engine
 
 
@@ -146,7 +146,7 @@ def _is_pooled(url: str) -> bool:
 
 def _limits_for_pooler() -> str:
     # A connection pooler passes these settings on only if they are sent with each transaction.
-    settings = {name: value for name, value in SESSION_SETTINGS.items() if name not in CARRIED} | TIMEOUTS
+    settings = {name: value for name, value in SESSION_SETTINGS.items() if name not in POOLER_SETTINGS} | TIMEOUTS
     return "".join(f" SET LOCAL {name} = '{value}';" for name, value in settings.items())
 
 
@@ -155,7 +155,7 @@ def _connect_arguments(url: str, timeouts: dict[str, str]) -> dict[str, Any]:
     if not _is_pooled(url):
         return arguments | {"server_settings": SESSION_SETTINGS | timeouts}
     return arguments | {
-        "server_settings": {name: SESSION_SETTINGS[name] for name in CARRIED},
+        "server_settings": {name: SESSION_SETTINGS[name] for name in POOLER_SETTINGS},
         "statement_cache_size": 0,
         "prepared_statement_cache_size": 0,
         "prepared_statement_name_func": lambda: f"__throughline_{uuid4().hex}__",

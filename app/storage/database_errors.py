@@ -20,10 +20,10 @@ UNIQUE_VIOLATION = "23505"
 # The server takes no writes: it has become a replica, or its operator has made it read-only, perhaps for lack of disk.
 READ_ONLY = "25006"
 # Something that Postgres lacks or that failed inside it: a full or broken disk, a file of the largest allowed size.
-ILL_CLASSES = ("53", "58", "XX", READ_ONLY)
+DEFECT_CLASSES = ("53", "58", "XX", READ_ONLY)
 # Classes of SQLSTATE that mean "not now": connection, authorisation and catalogue (when connecting), operator
 # (shutdown, start, statement timeout), and a server with an internal problem.
-UNAVAILABLE_CLASSES = ("08", "28", "3D", "57", *ILL_CLASSES)
+UNAVAILABLE_CLASSES = ("08", "28", "3D", "57", *DEFECT_CLASSES)
 # Serialisation failure, deadlock, idle in transaction, lock timeout.
 UNAVAILABLE_STATES = frozenset({"40001", "40P01", "25P03", "55P03"})
 # All errors that SQLAlchemy, the driver and the socket raise.
@@ -61,7 +61,7 @@ def _as_domain_error(error: Exception) -> DomainError | None:
     if state == UNIQUE_VIOLATION:
         return ConflictError("Someone else wrote this first.")
     if _is_unavailable(error, state):
-        if state is not None and state.startswith(ILL_CLASSES):
+        if state is not None and state.startswith(DEFECT_CLASSES):
             _log.error("database.ill", sqlstate=state)  # its message may quote values
         return DependencyUnavailableError("The database is away or overloaded; try again.", retry_after=1.0)
     return None
@@ -88,7 +88,7 @@ def _is_unavailable(error: Exception, state: str | None) -> bool:
     return isinstance(error, PoolTimeoutError | OSError)
 
 
-def is_of_no_use(error: BaseException) -> bool:
+def makes_connection_useless(error: BaseException) -> bool:
     """Whether the connection has to be made again: the driver lost track of it, or its server takes no writes."""
     return _has_lost_protocol(error) or _sqlstate(error) == READ_ONLY
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from app.storage import compiled
 from app.storage.compiled import CompiledStatement, can_be_literals
 
-JOINED: Final = 6
+MOST_JOINED: Final = 6
 """The most writes that are sent in one statement. Each number of writes is a separate text that the server keeps."""
 _MAX_LITERAL_TEXT: Final = 2_000
 """The most characters of writes that are sent with ``COMMIT``, since their values are written into the text."""
@@ -27,9 +27,9 @@ class PendingWrites:
         """Whether there are any."""
         return bool(self._writes)
 
-    def has_room(self, count: int) -> bool:
+    def fits(self, count: int) -> bool:
         """Whether this many more rows still fit into one statement."""
-        return len(self._writes) + count <= JOINED
+        return len(self._writes) + count <= MOST_JOINED
 
     def can_join(self, statement: CompiledStatement) -> bool:
         """Whether a statement that writes may be sent with the waiting ones: none of them touches the same rows."""

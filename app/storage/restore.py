@@ -14,11 +14,11 @@ from app.storage.database import SESSION_SETTINGS
 from app.storage.migrations import run_migrations
 from app.storage.schema_fit import known_revisions
 
-_OTHERS: Final = """
+_OTHER_CONNECTIONS: Final = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid()
 """
-_INDEXES: Final = """
+_PLAIN_INDEXES: Final = """
     SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition
     FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
     JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
@@ -27,8 +27,8 @@ _INDEXES: Final = """
 """
 """Finds indexes of plain columns. PostgreSQL does not print an expression as it was given, so others are left out."""
 _INDEX_MEMORY: Final = "256MB"
-_GOING_SECONDS: Final = 2.0
-_SAYS_NOTHING: Final = frozenset({"tenants"})
+_DISCONNECT_SECONDS: Final = 2.0
+_FILLED_WITHOUT_USE: Final = frozenset({"tenants"})
 """Tables that may have rows although the service was never used, since only looking at it makes them."""
 
 
@@ -49,10 +49,12 @@ def restore(database_url: str, archive: ArchiveReader, progress: Progress) -> No
             f"The backup was made by a later version of Throughline ({manifest.throughline}, schema "
             f"{manifest.revision}): restore it with that version."
         )
-    found = asyncio.run(_revision_of_empty(database_url))
-    if found is not None and found not in known:
-        raise BackupError(f"The database has the schema of a later version of Throughline ({found}): use that version.")
-    if found is not None:
+    revision = asyncio.run(_revision_of_empty(database_url))
+    if revision is not None and revision not in known:
+        raise BackupError(
+            f"The database has the schema of a later version of Throughline ({revision}): use that version."
+        )
+    if revision is not None:
         asyncio.run(_remove_empty_schema(database_url))
     run_migrations(database_url, manifest.revision)
     asyncio.run(_load(database_url, archive, progress))
@@ -66,12 +68,12 @@ async def _revision_of_empty(database_url: str) -> str | None:
     Raises:
         BackupError: The database has rows, or processes of the service are connected.
     """
-    async with copying.connected(database_url) as connection:
+    async with copying.driver_connection(database_url) as connection:
         await _check_alone(connection)
         full = [
             name
             for name in await copying.tables_of(connection)
-            if name not in _SAYS_NOTHING and await copying.count_rows(connection, name)
+            if name not in _FILLED_WITHOUT_USE and await copying.count_rows(connection, name)
         ]
         if full:
             raise BackupError(
@@ -83,15 +85,15 @@ async def _revision_of_empty(database_url: str) -> str | None:
 
 async def _check_alone(connection: Any) -> None:
     # A connection that was just closed needs a moment to disappear.
-    deadline = time.monotonic() + _GOING_SECONDS
-    while await connection.fetchval(_OTHERS, SESSION_SETTINGS["application_name"]):
+    deadline = time.monotonic() + _DISCONNECT_SECONDS
+    while await connection.fetchval(_OTHER_CONNECTIONS, SESSION_SETTINGS["application_name"]):
         if time.monotonic() > deadline:
             raise BackupError("Processes of Throughline use the database: stop them, then restore.")
         await asyncio.sleep(0.05)
 
 
 async def _remove_empty_schema(database_url: str) -> None:
-    async with copying.connected(database_url) as connection, connection.transaction():
+    async with copying.driver_connection(database_url) as connection, connection.transaction():
         await copying.drop_tables(connection)
 
 
@@ -99,11 +101,11 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
     manifest = archive.manifest
     total, done = sum(table.rows for table in manifest.tables), 0
     async with (
-        copying.connected(database_url) as connection,
+        copying.driver_connection(database_url) as connection,
         copying.one_transaction(connection, isolation="read_committed"),
     ):
         await _check_shape(connection, manifest)
-        indexes = await _drop_indexes_of_no_constraint(connection)
+        indexes = await _drop_indexes_without_constraint(connection)
         for table in manifest.tables:
 
             def advance(rows: int, name: str = table.name) -> None:
@@ -111,13 +113,13 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
                 done += rows
                 progress(name, done, total)
 
-            await _fill(connection, archive, table, advance)
+            await _load_table(connection, archive, table, advance)
         for definition in indexes:
             await connection.execute(definition)
-        found = await copying.history_of(connection)
-        if found != manifest.history:
+        loaded = await copying.history_of(connection)
+        if loaded != manifest.history:
             raise BackupError(
-                f"The history in the database ({found.messages} messages, {found.sha256}) is not that of the backup "
+                f"The history in the database ({loaded.messages} messages, {loaded.sha256}) is not that of the backup "
                 f"({manifest.history.messages} messages, {manifest.history.sha256}). Nothing was written."
             )
 
@@ -131,16 +133,18 @@ async def _check_shape(connection: Any, manifest: Manifest) -> None:
         raise BackupError(f"The backup does not fit its schema {manifest.revision}: it has other tables.")
 
 
-async def _drop_indexes_of_no_constraint(connection: Any) -> list[str]:
+async def _drop_indexes_without_constraint(connection: Any) -> list[str]:
     # Building the indexes at once over all rows costs far less than row by row.
     await connection.execute(f"SET LOCAL maintenance_work_mem = '{_INDEX_MEMORY}'")
-    found = await connection.fetch(_INDEXES, list(await copying.tables_of(connection)))
+    found = await connection.fetch(_PLAIN_INDEXES, list(await copying.tables_of(connection)))
     for row in found:
         await connection.execute(f"DROP INDEX {row['name']}")
     return [row["definition"] for row in found]
 
 
-async def _fill(connection: Any, archive: ArchiveReader, table: TableContent, advance: Callable[[int], None]) -> None:
+async def _load_table(
+    connection: Any, archive: ArchiveReader, table: TableContent, advance: Callable[[int], None]
+) -> None:
     advance(0)
 
     async def source() -> AsyncIterator[bytes]:
@@ -149,16 +153,16 @@ async def _fill(connection: Any, archive: ArchiveReader, table: TableContent, ad
             yield chunk
 
     try:
-        said = await connection.copy_to_table(table.name, source=source(), columns=list(table.columns), format="text")
+        status = await connection.copy_to_table(table.name, source=source(), columns=list(table.columns), format="text")
     except copying.COPY_ERRORS as error:
         first = next(iter(str(error).splitlines()), "")
         raise BackupError(f"Table {table.name} cannot be loaded: {first}. Nothing was written.") from None
-    if said != f"COPY {table.rows}":
-        raise BackupError(f"Of {table.rows} rows of {table.name} the database took {said}. Nothing was written.")
+    if status != f"COPY {table.rows}":
+        raise BackupError(f"Of {table.rows} rows of {table.name} the database took {status}. Nothing was written.")
 
 
 async def _analyze_tables(database_url: str) -> None:
     # Collect the planner's figures now instead of when autovacuum runs.
-    async with copying.connected(database_url) as connection:
+    async with copying.driver_connection(database_url) as connection:
         for name in await copying.tables_of(connection):
-            await connection.execute(f"ANALYZE {copying.quoted(name)}")
+            await connection.execute(f"ANALYZE {copying.quoted_name(name)}")

@@ -28,7 +28,7 @@ _MEMBER: Final = """
     CASE WHEN current_setting('server_version_num')::int >= 160000
     THEN pg_has_role(r.oid, 'SET') ELSE pg_has_role(r.oid, 'MEMBER') END
 """
-STANDING: Final = f"""
+ROLE_STATUS: Final = f"""
     SELECT coalesce(
         {_MEMBER} AND has_table_privilege(r.oid, t.oid, 'SELECT') AND current_schema() <> current_user, false
     ) AS may_act,
@@ -42,11 +42,11 @@ without the role.
 
 If the schema is found by the name of the user, the role would not find it.
 """
-SEEN: Final = " ".join(_VISIBLE.split())
+VISIBLE_ROWS: Final = " ".join(_VISIBLE.split())
 """The condition of every policy, and of a view that is used in place of a table."""
 
 
-def protect(table: str) -> str:
+def protection_sql(table: str) -> str:
     """The statement that protects a table with a ``tenant_id``, for a migration. It may be run again.
 
     It takes the table's lock for an instant. In an autocommit block each table is a transaction of its own.
@@ -55,11 +55,11 @@ def protect(table: str) -> str:
         SET LOCAL lock_timeout = '900ms';
         ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
         DROP POLICY IF EXISTS {POLICY} ON {table};
-        CREATE POLICY {POLICY} ON {table} USING ({SEEN});
+        CREATE POLICY {POLICY} ON {table} USING ({VISIBLE_ROWS});
     END $$"""
 
 
-def provide_role(role: str) -> str:
+def role_sql(role: str) -> str:
     """The statement that makes the role, if that is allowed, and lets it use every table of the schema.
 
     The user that runs it becomes a member, and so can act as the role. If there is no such role and none may be made,
@@ -88,7 +88,7 @@ def provide_role(role: str) -> str:
     END $$"""  # noqa: S608 - of names that were checked
 
 
-def opening(role: str | None, tenant_id: UUID | str) -> str:
+def acting_sql(role: str | None, tenant_id: UUID | str) -> str:
     """The text sent together with ``BEGIN`` that says which role acts, and for which tenant."""
     acting = f" SET LOCAL ROLE {role};" if role else ""
     return f"{acting} SET LOCAL {SETTING} = '{tenant_id}';"

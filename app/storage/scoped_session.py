@@ -20,13 +20,13 @@ from sqlalchemy.util import greenlet_spawn
 from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
 from app.storage.compiled import CompiledStatement, can_be_literals, compiled_for, joined_sql
-from app.storage.database_errors import DATABASE_ERRORS, is_of_no_use, translated
-from app.storage.pending_writes import JOINED, PendingWrites
+from app.storage.database_errors import DATABASE_ERRORS, makes_connection_useless, translated
+from app.storage.pending_writes import MOST_JOINED, PendingWrites
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, ScopedSession, end_user
 
-_PART: Final = 10
+_ROWS_PER_PART: Final = 10
 """How many rows are made before the elapsed time is checked."""
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
 """The session that took the last share in this task. A second session within it must not wait for the first one."""
@@ -34,7 +34,7 @@ _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder
 
 @event.listens_for(ScopedSession, "after_begin")
 def _act_for_tenant(session: Session, _transaction: object, connection: Connection) -> None:
-    tenant_id = session.info.get(TENANT, connections.NOBODY)
+    tenant_id = session.info.get(TENANT, connections.NO_TENANT)
     connections.act_for(connection.connection, SYSTEM if tenant_id is None else tenant_id)
 
 
@@ -42,10 +42,10 @@ async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
     """Every row. Between slices of rows, other tasks of the event loop may run."""
     rows: list[Any] = []
     began = thread_time()
-    found = found.yield_per(_PART)  # otherwise the first part would make all rows and return some of them
-    while part := found.fetchmany(_PART):
+    found = found.yield_per(_ROWS_PER_PART)  # otherwise the first part would make all rows and return some of them
+    while part := found.fetchmany(_ROWS_PER_PART):
         rows.extend(part)
-        if len(part) < _PART:
+        if len(part) < _ROWS_PER_PART:
             break
         if thread_time() - began > SLICE_SECONDS:
             await asyncio.sleep(0)
@@ -64,12 +64,12 @@ async def _rows_in_slices(make: Callable[[Any], Any], records: Iterable[Any]) ->
     return rows
 
 
-def _rows_in_status(told: str) -> int:
+def _rows_in_status(status: str) -> int:
     # The server says, for example, ``INSERT 0 1``.
-    return int(told.rpartition(" ")[2])
+    return int(status.rpartition(" ")[2])
 
 
-def _give_back(connection: Connection | PoolProxiedConnection, session: ScopedSession | None) -> None:
+def _return_connection(connection: Connection | PoolProxiedConnection, session: ScopedSession | None) -> None:
     if session is not None:
         session.close()
     try:
@@ -83,9 +83,9 @@ def _give_back(connection: Connection | PoolProxiedConnection, session: ScopedSe
 class TenantSession:
     """A session with one transaction at a time, of one tenant or of all (``None``).
 
-    A transaction begins with its first statement. A statement of ``tenancy.built_once`` goes to the driver as its kept
-    text; all others go through the ORM. Writes whose results are not needed wait for the next statement or the commit,
-    and are sent together in one message before anything is read.
+    A transaction begins with its first statement. A statement of ``tenancy.keep_compiled`` goes to the driver as its
+    kept text; all others go through the ORM. Writes whose results are not needed wait for the next statement or the
+    commit, and are sent together in one message before anything is read.
     """
 
     def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, shares: ConnectionShares | None = None) -> None:
@@ -131,9 +131,9 @@ class TenantSession:
             return
         compiled = self._compiled(statement)
         with translated():
-            if not self._pending.has_room(len(rows)) or not self._pending.can_join(compiled):
+            if not self._pending.fits(len(rows)) or not self._pending.can_join(compiled):
                 await self._write_waiting()
-            if len(rows) <= JOINED:
+            if len(rows) <= MOST_JOINED:
                 self._pending.add(compiled, [self._arguments(compiled, row) for row in rows])
             else:
                 await self._write_slices(compiled, rows)
@@ -162,7 +162,7 @@ class TenantSession:
             return len((await self._compiled_and_records(statement, given))[1])
         with translated():
             await self._begin_transaction(compiled.text_with_values(values) + ";")
-        return _rows_in_status(self._pooled.driver_connection.told)
+        return _rows_in_status(self._pooled.driver_connection.begin_status)
 
     async def run_alone(self, statement: Executable, /, **given: Any) -> int:
         """Run a kept statement as a transaction of its own, in one round trip; return how many rows it touches.
@@ -175,7 +175,7 @@ class TenantSession:
         await self._take_share_once()
         with translated():
             await self._take_connection()
-            self._tell_listeners(text)
+            self._notify_listeners(text)
             done = await self._answer_without_rollback(self._pooled.driver_connection.run_alone(text))
             await self._release()
         self._give_share_back()
@@ -183,27 +183,27 @@ class TenantSession:
 
     async def first(self, statement: Executable, /, **given: Any) -> Any:
         """The first column of the first row, or ``None``."""
-        if not tenancy.is_built_once(statement):
+        if not tenancy.is_kept_compiled(statement):
             return (await self.execute(statement, **given)).scalars().first()
         compiled, records = await self._compiled_and_records(statement, given)
         return compiled.scalar(records[0]) if records else None
 
     async def all(self, statement: Executable, /, **given: Any) -> list[Any]:
         """The first column of every row."""
-        if not tenancy.is_built_once(statement):
+        if not tenancy.is_kept_compiled(statement):
             return await _in_parts((await self.execute(statement, **given)).scalars())
         compiled, records = await self._compiled_and_records(statement, given)
         return await _rows_in_slices(compiled.scalar, records)
 
     async def rows(self, statement: Executable, /, **given: Any) -> list[Any]:
         """Every row, its columns by name and in order."""
-        if not tenancy.is_built_once(statement):
+        if not tenancy.is_kept_compiled(statement):
             return await _in_parts(await self.execute(statement, **given))
         compiled, records = await self._compiled_and_records(statement, given)
         return await _rows_in_slices(compiled.row, records)
 
     async def records(self, statement: Executable, /, **given: Any) -> Sequence[Sequence[Any]]:
-        """Every row of a statement of ``tenancy.built_once``, its columns in order and without names: for many rows.
+        """Every row of a statement of ``tenancy.keep_compiled``, its columns in order and without names: for many rows.
 
         Raises ``ValueError`` if a column needs a conversion that the driver does not make.
         """
@@ -274,21 +274,21 @@ class TenantSession:
             return
         self._pending.take()
         await self._begin_transaction()
-        self._tell_listeners(text)
+        self._notify_listeners(text)
         self._pooled.driver_connection.last = text
 
     async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
         await self._begin_transaction()
         for first in range(0, len(rows), SLICE):
             some = [self._arguments(compiled, row) for row in rows[first : first + SLICE]]
-            self._tell_listeners(compiled.text, some, is_many=True)
+            self._notify_listeners(compiled.text, some, is_many=True)
             await self._answer_or_discard(self._pooled.driver_connection.executemany(compiled.text, some))
 
     async def _run_together(self, parts: Sequence[tuple[CompiledStatement, Sequence[Any]]]) -> Sequence[Any]:
         text = joined_sql(tuple(compiled for compiled, _ in parts))
         values = [value for _, values in parts for value in values]
         await self._begin_transaction()
-        self._tell_listeners(text, values)
+        self._notify_listeners(text, values)
         records: Sequence[Any] = await self._answer_or_discard(self._pooled.driver_connection.fetch(text, *values))
         return records
 
@@ -316,13 +316,13 @@ class TenantSession:
             await self._take_connection()
         if self._transaction is None:
             if first:
-                self._tell_listeners(first)
+                self._notify_listeners(first)
                 self._pooled.driver_connection.first = first
             transaction = self._pooled.driver_connection.transaction(isolation=self._pooled.isolation_level)
             await self._answer_or_discard(transaction.start())
             self._transaction = transaction
 
-    def _tell_listeners(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
+    def _notify_listeners(self, text: str, values: Sequence[Any] = (), *, is_many: bool = False) -> None:
         listeners: Any = self._engine.dispatch.before_cursor_execute
         if listeners:
             listeners(self._connection, None, text, values if is_many else tuple(values), None, is_many)
@@ -331,7 +331,7 @@ class TenantSession:
         try:
             return await answer
         except DATABASE_ERRORS as error:
-            is_gone = self._pooled.driver_connection.is_closed() or is_of_no_use(error)
+            is_gone = self._pooled.driver_connection.is_closed() or makes_connection_useless(error)
             if is_gone:
                 self._discard_connection(error)
             raise
@@ -366,9 +366,9 @@ class TenantSession:
         finally:
             self._lent = self._connection = self._session = None
             if session is None and self._fits_pool():
-                _give_back(connection, None)
+                _return_connection(connection, None)
             else:
-                await greenlet_spawn(_give_back, connection, session)
+                await greenlet_spawn(_return_connection, connection, session)
 
     async def _take_connection(self) -> None:
         # SQLAlchemy can only wait within greenlets, which are expensive; a connection that lies in the pool needs none.
@@ -386,8 +386,8 @@ class TenantSession:
 
     def _fits_pool(self) -> bool:
         pool = self._engine.pool
-        has_room = isinstance(pool, QueuePool) and pool.overflow() <= 0
-        return has_room and self._transaction is None and not self._pooled.driver_connection.is_closed()
+        fits = isinstance(pool, QueuePool) and pool.overflow() <= 0
+        return fits and self._transaction is None and not self._pooled.driver_connection.is_closed()
 
     # --- within a greenlet, since SQLAlchemy may have to wait
 

@@ -103,7 +103,9 @@ class ApiKeyRow(TenantScoped, table=True):
 
 
 LISTED_AT = "coalesce(last_message_at, created_at)"
-DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # NULL as threshold is never reached
+IS_DUE = (
+    "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # NULL as threshold is never reached
+)
 
 
 DELETED = "deleted_at IS NOT NULL"
@@ -129,7 +131,7 @@ class ConversationRow(TenantScoped, table=True):
         Index("ix_conversations_listed", "tenant_id", text(f"({LISTED_AT})"), "id"),
         Index("ix_conversations_listed_of_user", "tenant_id", "user_id", text(f"({LISTED_AT})"), "id"),
         # For the sweeper: it contains only what is due, so that a look costs the same for any number of conversations.
-        Index("ix_conversations_due", "tenant_id", "id", postgresql_where=text(DUE)),
+        Index("ix_conversations_due", "tenant_id", "id", postgresql_where=text(IS_DUE)),
         # The same for deleted conversations that still have rows, and for running sums that have to be computed again.
         Index("ix_conversations_deleted", "deleted_at", postgresql_where=text(DELETED)),
         Index("ix_conversations_stale_sums", "id", postgresql_where=text(STALE_SUMS)),
@@ -205,13 +207,13 @@ class ConversationRow(TenantScoped, table=True):
 
 
 MAKES_CALLS = "call_ids <> '{}'::text[]"
-IN_A_CALL = "call_ids <> '{}'::text[] OR result_ids <> '{}'::text[]"
-CALLS_OF = "array_append(call_ids || result_ids, conversation_id::text)"
+BELONGS_TO_CALL = "call_ids <> '{}'::text[] OR result_ids <> '{}'::text[]"
+CALL_KEYS = "array_append(call_ids || result_ids, conversation_id::text)"
 """The indexed words of a message's calls. Ids are often the same in every conversation ("call_1"), so the conversation
 is added as a word.
 """
 COMMAND = "is_command"
-QUOTING = "strpos(parts::text, '\"quotes\"') > 0"
+QUOTES_MESSAGES = "strpos(parts::text, '\"quotes\"') > 0"
 
 
 class MessageRow(TenantScoped, table=True):
@@ -238,14 +240,14 @@ class MessageRow(TenantScoped, table=True):
         ),
         Index(
             "ix_messages_tool_calls",
-            text(f"({CALLS_OF})"),
+            text(f"({CALL_KEYS})"),
             postgresql_using="gin",
             postgresql_with={"gin_pending_list_limit": "512"},
-            postgresql_where=text(IN_A_CALL),
+            postgresql_where=text(BELONGS_TO_CALL),
         ),
         Index("ix_messages_commands", "tenant_id", "conversation_id", "seq", postgresql_where=text(COMMAND)),
         # These are few: messages with results of the service's own tools that quote earlier messages.
-        Index("ix_messages_quoting", "tenant_id", "conversation_id", "seq", postgresql_where=text(QUOTING)),
+        Index("ix_messages_quoting", "tenant_id", "conversation_id", "seq", postgresql_where=text(QUOTES_MESSAGES)),
         # Neither tenant nor conversation is needed, since a key belongs to one conversation (``term_keys.py``). New
         # entries wait in a list that every search reads whole, so it has to stay short (in kB).
         Index(
@@ -481,7 +483,7 @@ class SegmentLevelRow(TenantScoped, table=True):
     created_at: datetime = Field(sa_type=MOMENT)
 
 
-UNENDED = "attempt IS NULL"
+NOT_ENDED = "attempt IS NULL"
 
 
 class DetailCallRow(TenantScoped, table=True):
@@ -494,7 +496,7 @@ class DetailCallRow(TenantScoped, table=True):
         Index("ix_detail_calls_of_late", "tenant_id", "called_at"),
         Index("ix_detail_calls_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_detail_calls_made", "called_at"),
-        Index("ix_detail_calls_running", "called_at", postgresql_where=text(UNENDED)),
+        Index("ix_detail_calls_running", "called_at", postgresql_where=text(NOT_ENDED)),
     )
 
     id: UUID = Field(primary_key=True)
@@ -896,7 +898,7 @@ class CacheEntryRow(TenantScoped, table=True):
     at: datetime = Field(sa_type=MOMENT)
 
 
-WANTED = "delete_after IS NOT NULL"
+DELETION_WANTED = "delete_after IS NOT NULL"
 
 
 class ProviderCopyRow(TenantScoped, table=True):
@@ -907,7 +909,7 @@ class ProviderCopyRow(TenantScoped, table=True):
         of_tenant(),
         Index("ix_provider_copies_of_conversation", "tenant_id", "conversation_id"),
         # For the sweeper: it contains only what has to be deleted.
-        Index("ix_provider_copies_wanted", "delete_after", postgresql_where=text(WANTED)),
+        Index("ix_provider_copies_wanted", "delete_after", postgresql_where=text(DELETION_WANTED)),
     )
 
     response_id: str = Field(primary_key=True)

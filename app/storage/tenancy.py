@@ -31,8 +31,8 @@ It holds for every session that is opened in the request, or in a task that the 
 TENANT_VALUE: Final = "tenant_of_session"
 USER_VALUE: Final = "user_of_session"
 """The names of the parameters of the conditions."""
-_NOBODY: Final = UUID(int=0)
-_built_once: Final[set[Any]] = set()
+_PLACEHOLDER_TENANT: Final = UUID(int=0)
+_kept_compiled: Final[set[Any]] = set()
 
 
 class UnscopedStatementError(RuntimeError):
@@ -131,14 +131,14 @@ def scope(state: ORMExecuteState) -> None:
         state.statement = state.statement.options(option)
 
 
-def built_once(*statements: Any) -> None:
+def keep_compiled(*statements: Any) -> None:
     """Register statements whose SQL text is made once and kept. They have parameters in place of values."""
-    _built_once.update(statements)
+    _kept_compiled.update(statements)
 
 
-def is_built_once(statement: Any) -> bool:
+def is_kept_compiled(statement: Any) -> bool:
     """Whether the SQL text of a statement is kept."""
-    return statement in _built_once
+    return statement in _kept_compiled
 
 
 def kind_of(tenant_id: UUID | None, user: str | None) -> type:
@@ -152,7 +152,7 @@ def scoped_for(statement: Any, kind: type) -> Any:
     """A kept statement, restricted to a scope of that kind. The ids are parameters, given when it is executed."""
     of_user = issubclass(kind, UserCriteria)
     if not statement.is_insert:
-        return statement.options(kind(_NOBODY, "") if of_user else kind(_NOBODY))
+        return statement.options(kind(_PLACEHOLDER_TENANT, "") if of_user else kind(_PLACEHOLDER_TENANT))
     own = {"tenant_id": bindparam(TENANT_VALUE, type_=Uuid)}
     if of_user and statement.entity_description["entity"] is ConversationRow:
         own["user_id"] = bindparam(USER_VALUE, type_=Text)

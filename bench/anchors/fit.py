@@ -76,12 +76,12 @@ class Fitted:
 def examples_of(sentences: Iterable[Sentence]) -> Iterator[Example]:
     """The statements that the app sees in these sentences, each with the label of the sentences that it holds."""
     for found in messages(sentences):
-        said = statements_of(found.message)
+        found_statements = statements_of(found.message)
         speaker: Speaker = "user" if found.message.role == "user" else "assistant"
-        for number, statement in enumerate(said):
+        for number, statement in enumerate(found_statements):
             label = _label(found, statement)
             if label is not None:
-                own = features(said, number, found.message.seq, type_of(statement, speaker))
+                own = features(found_statements, number, found.message.seq, type_of(statement, speaker))
                 named = dict.fromkeys([*own, *(f"{speaker} {name}" for name in own if not name.startswith(_OF_BOTH))])
                 yield Example(conversation=found.sentences[0][1].conversation, features=tuple(named), label=label)
 

@@ -118,9 +118,9 @@ def marked_in(
         shown = [drop.by_seq for drop in candidate.dropped if drop.entry in ids and drop.by_seq]
         cited = {seq for item in items for seq in item.from_seqs}
         if anchor.seq < max([*cited, *shown], default=0):
-            told = _given([entry.text for entry in entries])
-            lost = [one for one in values(anchor.content) if told.sources(one) and not after.sources(one)]
-            new = [one for item in items for one in values(item.text) if not told.sources(one)]
+            given_texts = _given([entry.text for entry in entries])
+            lost = [one for one in values(anchor.content) if given_texts.sources(one) and not after.sources(one)]
+            new = [one for item in items for one in values(item.text) if not given_texts.sources(one)]
             yield Marked(
                 fold=fold,
                 anchor=anchor,
@@ -136,8 +136,8 @@ def _claimed(version: str, judged: Mapping[Key, Judged]) -> list[str]:
     for case in recorded(version, list(cases()), WRITTEN).values():
         request, candidate = case.request, parse_candidate(case.answer, case.request.schema)
         messages = {message.seq: message for message in request.messages}
-        said = ranking_of(candidate, request.anchors, request.messages, messages)
-        over = {claim.anchor_id for claim in said.claims if claim.seq}
+        ranking = ranking_of(candidate, request.anchors, request.messages, messages)
+        over = {claim.anchor_id for claim in ranking.claims if claim.seq}
         known = anchors_by_prompt_id(request.anchors)
         for word in candidate.kept:
             if word.claims == "withdrawn" and (anchor := known.get(word.id)):

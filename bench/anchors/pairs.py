@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.anchors.corpus import labelled, messages
 from bench.fidelity_made import FOLDER
-from bench.recall_talks import said, talks
+from bench.recall_talks import replay_of, talks
 from bench.report import print_table, write_json
 from bench.survival import DATA
 from bench.trust import ordinary
@@ -28,8 +28,8 @@ Talk = tuple[str, Sequence[Mapping[str, Any]]]
 
 def pairs(given: Iterable[Talk]) -> Iterator[list[str]]:
     """Rows of a talk, the anchor that was replaced, and the anchor in its place, each with its message's number."""
-    for name, told in given:
-        anchors = {anchor.id: anchor for anchor in said(told).anchors}
+    for name, talk_messages in given:
+        anchors = {anchor.id: anchor for anchor in replay_of(talk_messages).anchors}
         for old in anchors.values():
             new = anchors.get(old.superseded_by) if old.superseded_by else None
             if new is not None:
@@ -63,8 +63,8 @@ def _of_ordinary() -> Iterator[Talk]:
         for line in (ordinary.FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             for seq, role, at, content, *parts in row["messages"]:
-                told = {"role": role, "created_at": at, "content": content, "parts": parts[0] if parts else ()}
-                found[f"{name}:{row['talk'].rpartition('.')[0]}"][seq] = told
+                message = {"role": role, "created_at": at, "content": content, "parts": parts[0] if parts else ()}
+                found[f"{name}:{row['talk'].rpartition('.')[0]}"][seq] = message
         for talk, by_seq in found.items():
             yield talk, [by_seq[seq] for seq in sorted(by_seq)]
 

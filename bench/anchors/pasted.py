@@ -51,7 +51,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class JudgedText:
     """A statement or an anchor, with its true speaker and what it is taken for."""
 
     whose: str
@@ -73,7 +73,7 @@ def main() -> int:
         return 0
     rows = []
     for half, is_held in HALVES.items():
-        found = [(text, one) for text in texts() if text.is_held == is_held for one in said(text)]
+        found = [(text, one) for text in texts() if text.is_held == is_held for one in judged_texts(text)]
         rows += _counted(half, [one for _, one in found])
         if asked.wrong:
             for text, one in found:
@@ -98,23 +98,23 @@ def texts() -> list[Text]:
     ]
 
 
-def said(text: Text) -> Iterator[Said]:
+def judged_texts(text: Text) -> Iterator[JudgedText]:
     """The statements of a text, and the anchors among them."""
     whole = message(1, "user", AT, text.content)
     found = statements_of(whole)
     own = OwnWords(whole, found)
     for one in found:
         whose = text.whose(one.offset, one.text)
-        yield Said(whose=whose, is_anchor=False, is_pasted=own.are_pasted(one.offset), text=one.text)
+        yield JudgedText(whose=whose, is_anchor=False, is_pasted=own.are_pasted(one.offset), text=one.text)
     for anchor in detect(whole):
         whose = text.whose(anchor.offset, anchor.content)
-        yield Said(whose=whose, is_anchor=True, is_pasted=anchor.pasted, text=anchor.content)
+        yield JudgedText(whose=whose, is_anchor=True, is_pasted=anchor.pasted, text=anchor.content)
 
 
 def _print_quotations() -> None:
     count = 0
-    for name, told in [*of_labelled(), *of_others()]:
-        users = [one["content"] for one in told if one["role"] == "user"]
+    for name, talk_messages in [*of_labelled(), *of_others()]:
+        users = [one["content"] for one in talk_messages if one["role"] == "user"]
         count += len(users)
         for found in filter(None, map(_quotation, users)):
             print(f"{name}\t{found}")
@@ -128,7 +128,7 @@ def _quotation(content: str) -> str:
     return "" if start is None else " ".join(f"{content[max(0, start - 60) : start]} | {content[start:][:100]}".split())
 
 
-def _counted(half: str, found: Sequence[Said]) -> list[list[str]]:
+def _counted(half: str, found: Sequence[JudgedText]) -> list[list[str]]:
     counts = Counter((one.whose, one.is_anchor, one.is_pasted) for one in found)
     rows = []
     for whose in WHOSE:

@@ -50,7 +50,7 @@ _SPEAKERS: Final[Mapping[str, str]] = {"A: ": "assistant", "U: ": "user"}
 """The marks with which lines of recalled messages begin, and the roles that they mean."""
 _OWN_MARKER: Final = re.compile(r"→L3:anchors\]")
 """The only marker of the service outside of digests: it refers to anchors that did not fit."""
-_SAID_BY: Final[Mapping[str, frozenset[str]]] = {
+_ELEMENT_ROLES: Final[Mapping[str, frozenset[str]]] = {
     "system": frozenset({"system", "user"}),
     "named": frozenset({"assistant", "tool"}),
 }
@@ -144,7 +144,7 @@ def _misplaced(canary: str, line: str, role: Role, stack: tuple[str, ...], expec
     elif whose == "passage":
         if stack != ("passage",):
             yield f"{canary} of a passage stands in {stack or role}"
-    elif not stack and role not in _SAID_BY.get(whose, {whose}):
+    elif not stack and role not in _ELEMENT_ROLES.get(whose, {whose}):
         yield f"{canary} of {whose} stands in the words of {role}"
     elif stack == ("recalled",) and _SPEAKERS.get(line[:3], whose) != whose:
         yield f"{canary} of {whose} is recalled as said by {line[:1]}"

@@ -101,18 +101,18 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
 
 def _canary(http: httpx.Client) -> None:
     other = http.post("/conversations", json={"title": CANARY}).raise_for_status().json()["id"]
-    said = {"role": "user", "content": f"The word is {CANARY}."}
-    http.post(f"/conversations/{other}/messages", json=said).raise_for_status()
+    message = {"role": "user", "content": f"The word is {CANARY}."}
+    http.post(f"/conversations/{other}/messages", json=message).raise_for_status()
 
 
 def conversation(http: httpx.Client) -> Json:
     """Make a conversation with a message; return the ids that paths name."""
     made = http.post("/conversations", json={"policy": {"max_tokens": -1}}).raise_for_status().json()["id"]
-    said = http.post(f"/conversations/{made}/messages", json={"role": "user", "content": "We use port 7001."})
+    answer = http.post(f"/conversations/{made}/messages", json={"role": "user", "content": "We use port 7001."})
     unknown = "00000000-0000-7000-8000-000000000000"
     return {
         "conversation_id": made,
-        "message_id": said.raise_for_status().json()["id"],
+        "message_id": answer.raise_for_status().json()["id"],
         "anchor_id": unknown,
         "file_id": unknown,
         "segment_id": "s1",
@@ -192,12 +192,12 @@ def _judge(
         outcome.counts["refused"] += 1
         _judge_refusal(field, response, what, outcome)
     elif response.is_success and (field.operation, field.name) in KEPT:
-        told = set(leaves(response.json()))
+        answer_texts = set(leaves(response.json()))
         if field.path.endswith(READS):
             newest = http.get(f"/conversations/{ids['conversation_id']}/messages", params={"limit": 3, "order": "desc"})
-            told = set(leaves(newest.json()))
+            answer_texts = set(leaves(newest.json()))
         outcome.counts["told again"] += 1
-        outcome.expect(text in told, "not told again as it was", str(field), what)
+        outcome.expect(text in answer_texts, "not told again as it was", str(field), what)
 
 
 def _judge_refusal(field: Field, response: httpx.Response, what: str, outcome: Outcome) -> None:

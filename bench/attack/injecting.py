@@ -147,8 +147,8 @@ def _compact(
 ) -> None:
     """Compact with an injection in the summary, and again without it if that is refused; the verifier has one too."""
     seq = next(one["seq"] for one in stored if one["content"] == play.text("summary"))
-    said = {"text": play.text("summary"), "from": [seq], "replaces": []}
-    lies = {"logos": [said], "conversation_summary": play.text("summary")}
+    entry = {"text": play.text("summary"), "from": [seq], "replaces": []}
+    lies = {"logos": [entry], "conversation_summary": play.text("summary")}
     gemini.script("compaction", {"name": "candidate", "candidate": lies, "times": 1}, default="honest", replace=True)
     gemini.script("verification", {"name": "text", "text": play.text("verifier"), "times": 2}, replace=True)
     first = http.post(f"{path}/compact", json={"keep_tail_messages": 4})
@@ -206,8 +206,8 @@ def _calls(turn: Json) -> bool:
 
 
 def _originals(http: httpx.Client, path: str, play: Play, created: Json, where: str, outcome: Outcome) -> None:
-    told = http.get(f"{path}/messages", params={"limit": PAGE}).raise_for_status().json()["data"]
-    kept = [(one["role"], one["content"], one["parts"]) for one in told]
+    messages = http.get(f"{path}/messages", params={"limit": PAGE}).raise_for_status().json()["data"]
+    kept = [(one["role"], one["content"], one["parts"]) for one in messages]
     sent = [(one["role"], one["content"], one.get("parts", [])) for one in play.sent]
     outcome.expect(kept == sent, "not told as it was said", where, _difference(kept, sent))
     shown = http.get(path).raise_for_status().json()

@@ -316,13 +316,13 @@ def _value(http: httpx.Client, path: str, must: MUST, value: str, outcome: Outco
     what = f"{value[:60]!r} → {response.status_code} {response.text[:200]}"
     _judge(must, response, f"metadata.v, {must}", what, outcome)
     if must == "yes" and response.status_code == CREATED:
-        told = response.json()["metadata"]["v"]
-        outcome.expect(_same(told, json.loads(value)), "not kept as it was given", "metadata.v", what)
+        stored = response.json()["metadata"]["v"]
+        outcome.expect(_same(stored, json.loads(value)), "not kept as it was given", "metadata.v", what)
 
 
-def _same(told: Any, given: Any) -> bool:
+def _same(stored: Any, given: Any) -> bool:
     """Whether two values are equal as JSON: Postgres keeps ``-0.0`` and ``1E22`` as numbers, not as spelt."""
-    return bool(told == given)
+    return bool(stored == given)
 
 
 def _body(http: httpx.Client, path: str, body: Body, outcome: Outcome) -> None:

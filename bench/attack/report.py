@@ -36,9 +36,9 @@ class Run:
 
 def print_outcome(outcome: Outcome) -> None:
     """Print numbers, and what did not hold."""
-    told = [f"{name} {count}" for name, count in outcome.counts.items()]
-    told += [f"{name} {figure}" for name, figure in outcome.figures.items()]
-    print(f"{outcome.part}: {', '.join(told)}; findings {len(outcome.findings)}", flush=True)
+    parts = [f"{name} {count}" for name, count in outcome.counts.items()]
+    parts += [f"{name} {figure}" for name, figure in outcome.figures.items()]
+    print(f"{outcome.part}: {', '.join(parts)}; findings {len(outcome.findings)}", flush=True)
     for finding in outcome.findings[:MOST_SHOWN]:
         print(f"  {finding}", flush=True)
 
@@ -46,21 +46,21 @@ def print_outcome(outcome: Outcome) -> None:
 def save(outcome: Outcome, seed: int) -> None:
     """Write the outcome of a part to a file, for ``saved``."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    told = {
+    row = {
         "counts": dict(outcome.counts),
         "figures": outcome.figures,
         "findings": [asdict(finding) for finding in outcome.findings],
     }
-    (FOLDER / f"{seed}-{outcome.part}.json").write_text(json.dumps(told), encoding="utf-8")
+    (FOLDER / f"{seed}-{outcome.part}.json").write_text(json.dumps(row), encoding="utf-8")
 
 
 def saved(part: str, seed: int) -> Outcome | None:
     """The outcome of a part when it was last run with that seed; ``None`` if it never was."""
     if not (FOLDER / f"{seed}-{part}.json").exists():
         return None
-    told = json.loads((FOLDER / f"{seed}-{part}.json").read_text(encoding="utf-8"))
-    findings = [Finding(**finding) for finding in told["findings"]]
-    return Outcome(part, Counter(told["counts"]), told["figures"], findings)
+    row = json.loads((FOLDER / f"{seed}-{part}.json").read_text(encoding="utf-8"))
+    findings = [Finding(**finding) for finding in row["findings"]]
+    return Outcome(part, Counter(row["counts"]), row["figures"], findings)
 
 
 def table(runs: Sequence[Run], command: str) -> str:

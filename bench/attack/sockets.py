@@ -222,8 +222,8 @@ def _unread_stream(target: Target, outcome: Outcome) -> None:
                     f"GET /conversations/{made}/events HTTP/1.1\r\nHost: t\r\nAuthorization: {key}\r\n\r\n".encode()
                 )
             time.sleep(0.5)
-            beside = [_append(http, path) for _ in range(SAMPLES)]
-    _compare(outcome, "an append beside six streams that nobody reads", alone, beside)
+            with_others = [_append(http, path) for _ in range(SAMPLES)]
+    _compare(outcome, "an append beside six streams that nobody reads", alone, with_others)
 
 
 def _seventh(target: Target, outcome: Outcome) -> None:
@@ -233,7 +233,7 @@ def _seventh(target: Target, outcome: Outcome) -> None:
         made = http.post("/conversations", json={"policy": {"max_tokens": -1}}).raise_for_status().json()["id"]
         path = f"/conversations/{made}/messages"
         alone: list[float] = []
-        beside: list[float] = []
+        with_others: list[float] = []
         for _ in range(3):
             alone += [_append(http, path) for _ in range(SAMPLES // 3)]
             ending.clear()
@@ -241,11 +241,11 @@ def _seventh(target: Target, outcome: Outcome) -> None:
             for thread in threads:
                 thread.start()
             time.sleep(0.3)
-            beside += [_append(http, path) for _ in range(SAMPLES // 3)]
+            with_others += [_append(http, path) for _ in range(SAMPLES // 3)]
             ending.set()
             for thread in threads:
                 thread.join(10)
-    _compare(outcome, "an append beside six slow clients", alone, beside)
+    _compare(outcome, "an append beside six slow clients", alone, with_others)
 
 
 def _drip(target: Target, ending: threading.Event, kind: int) -> None:
@@ -263,8 +263,8 @@ def _append(http: httpx.Client, path: str) -> float:
     return time.perf_counter() - began
 
 
-def _compare(outcome: Outcome, what: str, alone: list[float], beside: list[float]) -> None:
-    ratio = statistics.median(beside) / statistics.median(alone)
+def _compare(outcome: Outcome, what: str, alone: list[float], with_others: list[float]) -> None:
+    ratio = statistics.median(with_others) / statistics.median(alone)
     outcome.figures[f"{what}: median over that without them"] = f"{ratio:.1f}"
     outcome.expect(ratio < TOO_SLOW, "others wait", what, f"{ratio:.1f}")
 

@@ -64,7 +64,7 @@ NAMING: Final[tuple[tuple[str, Json], ...]] = (
 )
 """Routes with bodies that name something."""
 HOT: Final = ("", "/messages", "/context", "/search?q=word", "/events", "/export", "/usage", "/segments", "/anchors")
-SAID: Final[Mapping[str, Json]] = {"/chat": {"content": "Hello."}, "/messages": HELLO, "/compact": {}}
+BODIES_BY_TAIL: Final[Mapping[str, Json]] = {"/chat": {"content": "Hello."}, "/messages": HELLO, "/compact": {}}
 """Ends of paths of a conversation, with the body to send."""
 GONE: Final = {403, 404}
 Probe = tuple[str, httpx.Response, httpx.Response]
@@ -82,19 +82,19 @@ def attack(target: Target, seed: int, examples: int) -> Outcome:
     """Try every route with the first pair, hot routes with ``examples`` pairs (or as many as have keys)."""
     outcome = Outcome(NAME)
     pairs = min(examples, sum(name.startswith("a") for name in target.keys))
-    with Overheard(target.service.redis_url) as heard:
+    with RedisTraffic(target.service.redis_url) as traffic:
         secrets = [_pair(target, number, f"{seed}-{number}", outcome, whole=number == 0) for number in range(pairs)]
         _end_users(target, outcome)
     outcome.counts["pairs"] += pairs
-    outcome.counts["words through Redis"] = len(heard.commands)
-    said = [secret for pair in secrets for secret in pair]
-    told = [secret for secret in said if any(secret.encode() in command for command in heard.commands)]
-    outcome.expect(not told, "a word of a message goes through Redis", "Redis", told)
-    outcome.expect(heard.commands, "nothing was heard", "Redis")
+    outcome.counts["words through Redis"] = len(traffic.commands)
+    known_secrets = [secret for pair in secrets for secret in pair]
+    leaked = [secret for secret in known_secrets if any(secret.encode() in command for command in traffic.commands)]
+    outcome.expect(not leaked, "a word of a message goes through Redis", "Redis", leaked)
+    outcome.expect(traffic.commands, "nothing was heard", "Redis")
     return outcome
 
 
-class Overheard:
+class RedisTraffic:
     """Records everything that is sent to Redis while it is entered."""
 
     def __init__(self, url: str) -> None:
@@ -137,9 +137,9 @@ class Side:
             created["user_id"] = SAME
         made = self._good("POST", "/conversations", created, {"Idempotency-Key": SAME})
         self.id: str = made["id"]
-        said = [{"role": "user", "content": f"The word is {secret}."}]
-        said += [{"role": role, "content": content} for role, content in (lines(24) if whole else ())]
-        stored = self._good("POST", f"/conversations/{self.id}/messages/batch", {"messages": said})["data"]
+        messages = [{"role": "user", "content": f"The word is {secret}."}]
+        messages += [{"role": role, "content": content} for role, content in (lines(24) if whole else ())]
+        stored = self._good("POST", f"/conversations/{self.id}/messages/batch", {"messages": messages})["data"]
         self.ids: Json = {
             "conversation_id": self.id,
             "message_id": stored[0]["id"],
@@ -211,8 +211,10 @@ def hot_routes(mine: Side, other: Side) -> Iterator[Probe]:
     for tail in HOT:
         named, unknown = (_asked(mine.http, "GET", f"/conversations/{one}{tail}") for one in (other.id, uuid4()))
         yield f"GET {tail}", named, unknown
-    for tail, said in SAID.items():
-        named, unknown = (_asked(mine.http, "POST", f"/conversations/{one}{tail}", said) for one in (other.id, uuid4()))
+    for tail, hot_body in BODIES_BY_TAIL.items():
+        named, unknown = (
+            _asked(mine.http, "POST", f"/conversations/{one}{tail}", hot_body) for one in (other.id, uuid4())
+        )
         yield f"POST {tail}", named, unknown
     ids = other.openai["conversation"], f"conv_{uuid4().hex}"
     bodies = ({"conversation": one, "input": "Hello."} for one in ids)
@@ -288,8 +290,8 @@ def leak(response: httpx.Response, secret: str) -> str | None:
 def without_ids(response: httpx.Response) -> tuple[int, tuple[str, ...], str]:
     """Status, names of headers, and body, without the ids of the request and of the object asked for."""
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|_[0-9a-f]{32}|nowhere|[a-z_]+_\d+", "…", response.text)
-    told = re.sub(r'"request_id":"[^"]*"', "", text)
-    return response.status_code, tuple(sorted(response.headers)), re.sub(r"'[^']*'", "'…'", told)
+    normalized = re.sub(r'"request_id":"[^"]*"', "", text)
+    return response.status_code, tuple(sorted(response.headers)), re.sub(r"'[^']*'", "'…'", normalized)
 
 
 def _socket(target: Target, mine: Side, other: Side, outcome: Outcome) -> None:
@@ -297,8 +299,8 @@ def _socket(target: Target, mine: Side, other: Side, outcome: Outcome) -> None:
     frame = {"type": "response.create", "model": "throughline", "input": "Hello."}
     named = {"conversation": other.openai["conversation"]}, {"previous_response_id": other.openai["response"]}
     frames = [{**frame, **one} for one in named]
-    told = asyncio.run(_frames(target, mine.key, frames))
-    for sent, event in zip(frames, told, strict=True):
+    answers = asyncio.run(_frames(target, mine.key, frames))
+    for sent, event in zip(frames, answers, strict=True):
         outcome.counts["probes"] += 1
         refused = event.get("type") == "error" and event.get("status") in GONE
         outcome.expect(refused and other.secret not in json.dumps(event), "the socket tells", str(sent), event)
@@ -307,11 +309,11 @@ def _socket(target: Target, mine: Side, other: Side, outcome: Outcome) -> None:
 async def _frames(target: Target, key: str, frames: list[Json]) -> list[Json]:
     address = target.url.replace("http", "ws") + "/v1/responses"
     async with connect(address, additional_headers=target.headers(key)) as socket:
-        told = []
+        events = []
         for frame in frames:
             await socket.send(json.dumps(frame))
-            told.append(json.loads(await asyncio.wait_for(socket.recv(), 20)))
-        return told
+            events.append(json.loads(await asyncio.wait_for(socket.recv(), 20)))
+        return events
 
 
 def _end_users(target: Target, outcome: Outcome) -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.core.text.served_text import as_data
-from bench.chaos.log import Answer, Log, Read, Said, Shown, Span
+from bench.chaos.log import Answer, Log, Read, SentMessage, Shown, Span
 from bench.chaos.rows import Conversation, Message
 
 STUCK_SECONDS: Final = 60.0
@@ -39,43 +39,45 @@ class Violation:
     """A property that does not hold, with the evidence."""
 
     property: str
-    told: str
+    evidence: str
 
 
 def check(campaign: Campaign) -> list[Violation]:
     """Everything that breaks a property."""
     return [
-        Violation(property=name, told=told) for name, property_ in PROPERTIES.items() for told in property_(campaign)
+        Violation(property=name, evidence=evidence)
+        for name, property_ in PROPERTIES.items()
+        for evidence in property_(campaign)
     ]
 
 
 def nothing_lost(campaign: Campaign) -> Iterator[str]:
     """Each acknowledged message, reply, compaction and restore is stored as it was acknowledged."""
-    for said, conversation in _said(campaign):
-        found = _stored(said, conversation, campaign)
-        for answer in said.answers[:1] if said.answered_at is not None else ():
+    for sent, conversation in _sent_messages(campaign):
+        found = _stored(sent, conversation, campaign)
+        for answer in sent.answers[:1] if sent.answered_at is not None else ():
             message = conversation.by_id.get(answer.message_id) if answer.message_id else found
             if message is None:
-                yield f"{said.client}: {said.content!r} was acknowledged and is not there"
-            elif message.status != "erased" and message.content != said.content:
-                yield f"{said.client}: {said.content!r} is stored as {message.content!r}"
+                yield f"{sent.client}: {sent.content!r} was acknowledged and is not there"
+            elif message.status != "erased" and message.content != sent.content:
+                yield f"{sent.client}: {sent.content!r} is stored as {message.content!r}"
             elif answer.seq is not None and message.seq != answer.seq:
-                yield f"{said.client}: {said.content!r} was acknowledged as seq {answer.seq}, and is {message.seq}"
-            yield from _reply_lost(said, conversation)
+                yield f"{sent.client}: {sent.content!r} was acknowledged as seq {answer.seq}, and is {message.seq}"
+            yield from _reply_lost(sent, conversation)
     yield from _commands_lost(campaign)
 
 
-def _reply_lost(said: Said, conversation: Conversation) -> Iterator[str]:
-    answer = said.answers[0]
+def _reply_lost(sent: SentMessage, conversation: Conversation) -> Iterator[str]:
+    answer = sent.answers[0]
     if answer.reply_id is None:
         return
     reply = conversation.by_id.get(answer.reply_id)
     if reply is None:
-        yield f"{said.client}: the reply {answer.reply_id} was acknowledged and is not there"
+        yield f"{sent.client}: the reply {answer.reply_id} was acknowledged and is not there"
         return
-    for told in (answer.reply, answer.pieces):
-        if told is not None and reply.status != "erased" and told != reply.content:
-            yield f"{said.client} ({said.door}): the reply was told as {told!r} and is stored as {reply.content!r}"
+    for text in (answer.reply, answer.pieces):
+        if text is not None and reply.status != "erased" and text != reply.content:
+            yield f"{sent.client} ({sent.door}): the reply was told as {text!r} and is stored as {reply.content!r}"
 
 
 def _commands_lost(campaign: Campaign) -> Iterator[str]:
@@ -105,18 +107,18 @@ def nothing_doubled(campaign: Campaign) -> Iterator[str]:
 
 def nothing_reordered(campaign: Campaign) -> Iterator[str]:
     """A message that was sent after another was acknowledged comes after it."""
-    by_conversation: dict[str, list[tuple[int, Said]]] = defaultdict(list)
-    for said, conversation in _said(campaign):
-        message = _stored(said, conversation, campaign)
-        if said.answered_at is not None and message is not None:
-            by_conversation[conversation.id].append((message.seq, said))
+    by_conversation: dict[str, list[tuple[int, SentMessage]]] = defaultdict(list)
+    for sent, conversation in _sent_messages(campaign):
+        message = _stored(sent, conversation, campaign)
+        if sent.answered_at is not None and message is not None:
+            by_conversation[conversation.id].append((message.seq, sent))
     for placed in by_conversation.values():
-        earliest: Said | None = None
-        for _, said in sorted(placed, key=lambda pair: pair[0], reverse=True):
-            if earliest is not None and (earliest.answered_at or 0) < said.asked_at:
-                yield f"{earliest.content!r} was acknowledged before {said.content!r} was sent, and stands behind it"
-            if earliest is None or (said.answered_at or 0) < (earliest.answered_at or 0):
-                earliest = said
+        earliest: SentMessage | None = None
+        for _, sent in sorted(placed, key=lambda pair: pair[0], reverse=True):
+            if earliest is not None and (earliest.answered_at or 0) < sent.asked_at:
+                yield f"{earliest.content!r} was acknowledged before {sent.content!r} was sent, and stands behind it"
+            if earliest is None or (sent.answered_at or 0) < (earliest.answered_at or 0):
+                earliest = sent
 
 
 def seq_gapless(campaign: Campaign) -> Iterator[str]:
@@ -129,14 +131,14 @@ def seq_gapless(campaign: Campaign) -> Iterator[str]:
 
 def one_effect_a_key(campaign: Campaign) -> Iterator[str]:
     """A request that is sent again under its key gets the same answer, and makes only one message."""
-    for said, conversation in _said(campaign):
-        for other in said.answers[1:]:
-            if not _agree(said.answers[0], other):
-                told = f"{said.answers[0]}, and then by {other}"
-                yield f"{said.client} ({said.door}): {said.content!r} was answered by {told}"
-        found = [one for one in conversation.messages if one.role == "user" and one.content == said.content]
+    for sent, conversation in _sent_messages(campaign):
+        for other in sent.answers[1:]:
+            if not _agree(sent.answers[0], other):
+                difference = f"{sent.answers[0]}, and then by {other}"
+                yield f"{sent.client} ({sent.door}): {sent.content!r} was answered by {difference}"
+        found = [one for one in conversation.messages if one.role == "user" and one.content == sent.content]
         if len(found) > 1:
-            yield f"{said.client} ({said.door}): {said.tries} tries under one key made {len(found)} messages"
+            yield f"{sent.client} ({sent.door}): {sent.tries} tries under one key made {len(found)} messages"
 
 
 def _agree(first: Answer, other: Answer) -> bool:
@@ -236,17 +238,17 @@ def events_once(campaign: Campaign) -> Iterator[str]:
             yield f"{conversation.id}: compactions {sorted((done - applied) | (applied - done))} are not told once"
 
 
-def followers_told(campaign: Campaign) -> Iterator[str]:
+def followers_complete(campaign: Campaign) -> Iterator[str]:
     """Each follower got every event once, and in order."""
     for followed in campaign.log.followed:
         rows = [(event.number, event.type) for event in campaign.by_id[followed.conversation].events]
-        told = list(followed.events)
-        if told != rows:
-            at = next((place for place, (one, two) in enumerate(zip(told, rows, strict=False)) if one != two), None)
-            place = min(len(told), len(rows)) if at is None else at
+        events = list(followed.events)
+        if events != rows:
+            at = next((place for place, (one, two) in enumerate(zip(events, rows, strict=False)) if one != two), None)
+            place = min(len(events), len(rows)) if at is None else at
             yield (
-                f"{followed.follower} was told {len(told)} events of {len(rows)}; the first that differs is"
-                f" {told[place : place + 1]} for {rows[place : place + 1]}"
+                f"{followed.follower} was told {len(events)} events of {len(rows)}; the first that differs is"
+                f" {events[place : place + 1]} for {rows[place : place + 1]}"
             )
 
 
@@ -254,10 +256,10 @@ def reads_whole(campaign: Campaign) -> Iterator[str]:
     """Each read shows what was acknowledged before it, without a gap, and nothing that had been erased."""
     erased = {one.message_id: one for one in campaign.log.erased if one.answered_at is not None}
     last_by: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for said, conversation in _said(campaign):
-        message = _stored(said, conversation, campaign)
-        if said.answered_at is not None and message is not None:
-            last_by[conversation.id].append((said.answered_at, message.seq))
+    for sent, conversation in _sent_messages(campaign):
+        message = _stored(sent, conversation, campaign)
+        if sent.answered_at is not None and message is not None:
+            last_by[conversation.id].append((sent.answered_at, message.seq))
     for read in campaign.log.reads:
         seqs = [one.seq for one in read.shown]
         known = max((seq for at, seq in last_by[read.conversation] if at < read.asked_at), default=0)
@@ -318,9 +320,9 @@ def erased_stays_erased(campaign: Campaign) -> Iterator[str]:
 def nothing_stuck(campaign: Campaign) -> Iterator[str]:
     """Sixty seconds after the last fault that touched it, no client, compaction or turn waits any more."""
     log = campaign.log
-    for said in log.said:
-        if said.refused is None:
-            yield from _stuck(f"{said.client} ({said.door})", said.asked_at, said.answered_at, log)
+    for sent in log.said:
+        if sent.refused is None:
+            yield from _stuck(f"{sent.client} ({sent.door})", sent.asked_at, sent.answered_at, log)
     for what, asked in (("an erasure", log.erased), ("a restore", log.restored), ("a compaction", log.compacted)):
         for one in asked:
             yield from _stuck(what, one.asked_at, one.answered_at, log)
@@ -360,7 +362,7 @@ PROPERTIES: Final[Mapping[str, Callable[[Campaign], Iterator[str]]]] = {
     "every state's range is right": ranges_right,
     "every state's fence is right": fences_right,
     "every event once": events_once,
-    "every follower is told everything once, in order": followers_told,
+    "every follower is told everything once, in order": followers_complete,
     "reads show what was acknowledged": reads_whole,
     "tails are verbatim": tails_verbatim,
     "what is erased stays erased": erased_stays_erased,
@@ -369,21 +371,21 @@ PROPERTIES: Final[Mapping[str, Callable[[Campaign], Iterator[str]]]] = {
 }
 
 
-def _said(campaign: Campaign) -> Iterator[tuple[Said, Conversation]]:
+def _sent_messages(campaign: Campaign) -> Iterator[tuple[SentMessage, Conversation]]:
     found = campaign.by_id
-    for said in campaign.log.said:
-        yield said, found[said.conversation]
+    for sent in campaign.log.said:
+        yield sent, found[sent.conversation]
 
 
-def _stored(said: Said, conversation: Conversation, campaign: Campaign) -> Message | None:
+def _stored(sent: SentMessage, conversation: Conversation, campaign: Campaign) -> Message | None:
     """The stored message of a client's words, even if it was erased later."""
-    for answer in said.answers:
+    for answer in sent.answers:
         if answer.message_id is not None:
             return conversation.by_id.get(answer.message_id)
     gone = {one.content: one.message_id for one in campaign.log.erased}
-    if said.content in gone:
-        return conversation.by_id.get(gone[said.content])
-    return next((one for one in conversation.messages if one.content == said.content), None)
+    if sent.content in gone:
+        return conversation.by_id.get(gone[sent.content])
+    return next((one for one in conversation.messages if one.content == sent.content), None)
 
 
 def _first_gap(numbers: Sequence[int]) -> str:

@@ -12,7 +12,7 @@ import httpx
 
 from bench.chaos.cluster import Front
 from bench.chaos.doors import OVERTAKEN, Asked, BrokenError, Door, RefusedError, check
-from bench.chaos.log import Answer, Compacted, Erased, Json, Log, Read, Restored, Said, Shown
+from bench.chaos.log import Answer, Compacted, Erased, Json, Log, Read, Restored, SentMessage, Shown
 from tests.acceptance.chaos import FaithfulFollower
 from tests.acceptance.talk import Talk, small_talk
 
@@ -124,37 +124,37 @@ class Writer(Client):
         self._number += 1
         question = next(self._texts)[0][1]
         log = self._campaign.log
-        said = Said(
+        sent = SentMessage(
             client=self.name,
             door=self._door_name,
             conversation=self._talk.id,
             content=f"{question} ({self.name}, {self._number})",
             asked_at=self._campaign.now(),
         )
-        log.said.append(said)
-        if self._send(said):
-            said.answered_at = self._campaign.now()
+        log.said.append(sent)
+        if self._send(sent):
+            sent.answered_at = self._campaign.now()
             if self._drawn.random() < REPEATED:
-                self._send(said)
+                self._send(sent)
 
-    def _send(self, said: Said) -> bool:
+    def _send(self, sent: SentMessage) -> bool:
         try:
-            answer: Answer | None = self.persist(lambda: self._try(said), said.conversation)
+            answer: Answer | None = self.persist(lambda: self._try(sent), sent.conversation)
         except RefusedError as refused:
-            if said.answered_at is not None:
-                self._campaign.log.defect(f"{said.door}: what was acknowledged was refused when sent again: {refused}")
+            if sent.answered_at is not None:
+                self._campaign.log.defect(f"{sent.door}: what was acknowledged was refused when sent again: {refused}")
             elif refused.code != OVERTAKEN:
-                self._campaign.log.defect(f"{said.door}: a message was refused: {refused}")
-            said.refused = refused.code
+                self._campaign.log.defect(f"{sent.door}: a message was refused: {refused}")
+            sent.refused = refused.code
             return False
         if answer is None:
             return False
-        said.answers.append(answer)
+        sent.answers.append(answer)
         return True
 
-    def _try(self, said: Said) -> Answer:
-        asked = Asked(content=said.content, key=f"{self.name}-{self._number}", tries=said.tries)
-        said.tries += 1
+    def _try(self, sent: SentMessage) -> Answer:
+        asked = Asked(content=sent.content, key=f"{self.name}-{self._number}", tries=sent.tries)
+        sent.tries += 1
         return self._door(Talk(self._front, self._http, {"id": self._talk.id}), asked)
 
 

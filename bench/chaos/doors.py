@@ -194,8 +194,8 @@ def _turn(body: Json, pieces: str | None = None) -> Answer:
 def _response(body: Json, pieces: str | None = None) -> Answer:
     if body["status"] == "failed":
         raise _refusal(502, body)
-    told = [item for item in body["output"] if item["type"] == "message"]
-    reply = "".join(part["text"] for item in told for part in item["content"] if part["type"] == "output_text")
+    messages = [item for item in body["output"] if item["type"] == "message"]
+    reply = "".join(part["text"] for item in messages for part in item["content"] if part["type"] == "output_text")
     return Answer(reply=reply, pieces=pieces)
 
 

@@ -26,7 +26,7 @@ class Answer:
 
 
 @dataclass(slots=True, kw_only=True)
-class Said:
+class SentMessage:
     """One message of a client, and its outcome. No other message has the same content."""
 
     client: str
@@ -122,7 +122,7 @@ class Span:
 class Log:
     """All records; several threads may add to it at the same time."""
 
-    said: list[Said] = field(default_factory=list)
+    said: list[SentMessage] = field(default_factory=list)
     erased: list[Erased] = field(default_factory=list)
     restored: list[Restored] = field(default_factory=list)
     compacted: list[Compacted] = field(default_factory=list)
@@ -135,11 +135,11 @@ class Log:
     """The time when no client waited any more."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def defect(self, told: str) -> None:
+    def defect(self, text: str) -> None:
         """Record a defect; the same text is recorded only once."""
         with self._lock:
-            if told not in self.defects:
-                self.defects.append(told)
+            if text not in self.defects:
+                self.defects.append(text)
 
     def write(self, path: Path) -> None:
         """Write lines of JSON, each with the name of a list and one of its rows."""

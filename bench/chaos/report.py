@@ -75,7 +75,7 @@ def print_outcome(outcome: Outcome) -> None:
     for name in PROPERTIES:
         print(f"{'BROKEN' if broken[name] else 'holds':>8}  {name}" + (f" ({broken[name]})" if broken[name] else ""))
         for one in [one for one in outcome.violations if one.property == name][:MOST_SHOWN]:
-            print(f"          {one.told[:600]}")
+            print(f"          {one.evidence[:600]}")
     if outcome.violations:
         for line in outcome.unexpected[:MOST_SHOWN]:
             print(f"          {line[:600]}")

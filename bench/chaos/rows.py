@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.storage.tables import DUE
+from app.storage.tables import IS_DUE
 from bench.chaos.log import Json
 from tests.acceptance.chaos import Books
 
@@ -129,7 +129,7 @@ SELECT (SELECT count(*) FROM compactions WHERE status IN ('queued', 'running'))
     + (SELECT count(*) FROM verifications WHERE status IN ('queued', 'running'))
     + (
         SELECT count(*) FROM conversations  -- at their trigger, after a failure, with a pause that ends too soon
-        WHERE ({DUE}) AND deleted_at IS NULL AND last_seq > quiet_until_seq AND context_tokens >= quiet_until_tokens
+        WHERE ({IS_DUE}) AND deleted_at IS NULL AND last_seq > quiet_until_seq AND context_tokens >= quiet_until_tokens
             AND (quiet_until IS NULL OR quiet_until <= now() + interval '{AT_REST_SECONDS} seconds')
     ) AS open
 """  # noqa: S608 - our own constants

@@ -50,7 +50,7 @@ def run(seed: int, minutes: float, plan: tuple[Fault, ...], say: Callable[[str],
             for client in clients:
                 client.start()
             settled = _play(conductor, campaign, plan, minutes * 60, clients, books, say)
-            conductor.keep(STUCK_SECONDS / 4, lambda: _all_told(books, talks, followers))
+            conductor.keep(STUCK_SECONDS / 4, lambda: _followers_complete(books, talks, followers))
             log.followed += [_followed(number, one) for number, one in enumerate(followers)]
         log.spans += conductor.spans
         for name in conductor.ending:
@@ -129,14 +129,14 @@ def _busy(books: Books) -> list[str]:
         return [f"nothing that it tells: {error!r}"]
 
 
-def _all_told(books: Books, talks: Sequence[Talk], followers: Sequence[FaithfulFollower]) -> bool:
+def _followers_complete(books: Books, talks: Sequence[Talk], followers: Sequence[FaithfulFollower]) -> bool:
     counts = {talk.id: len(books.events(talk)) for talk in talks}
     return all(len(one.events) >= counts[one.talk.id] for one in followers)
 
 
 def _followed(number: int, follower: FaithfulFollower) -> Followed:
-    told = tuple((int(event["id"]), str(event["type"])) for event in follower.events)
-    return Followed(follower=f"follower {number + 1}", conversation=follower.talk.id, events=told)
+    events = tuple((int(event["id"]), str(event["type"])) for event in follower.events)
+    return Followed(follower=f"follower {number + 1}", conversation=follower.talk.id, events=events)
 
 
 def _read_at_rest(cluster: Cluster, talks: Sequence[Talk], campaign: Campaign) -> None:

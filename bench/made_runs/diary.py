@@ -53,10 +53,10 @@ def run(draw: random.Random, name: str) -> dict[str, Any]:
         attendees=[who["mail"]],
         minutes=30,
     )
-    told = " or ".join(f"{one['start']['dateTime'][:10]} at {one['start']['dateTime'][11:]}" for one in slots[:3])
-    talk.assistant(f"Both of you are free on {told}.")
+    slot_words = " or ".join(f"{one['start']['dateTime'][:10]} at {one['start']['dateTime'][11:]}" for one in slots[:3])
+    talk.assistant(f"Both of you are free on {slot_words}.")
     about = {"event": event, "who": who, "slot": draw.choice(slots[:3]), "rooms": [_room(draw, one) for one in _ROOMS]}
-    steps = [_book, _move, _room_for, _decline, _forward, _remind]
+    steps = [_book, _move, _book_room, _decline, _forward, _remind]
     draw.shuffle(steps)
     for step in steps[: draw.choice((3, 4))]:
         step(talk, about, calendars)
@@ -157,7 +157,7 @@ def _move(talk: Transcript, about: _About, calendars: list[dict[str, Any]]) -> N
     talk.call("move_event", "moved", event_id=event["id"], destination_calendar_id=target["id"])
 
 
-def _room_for(talk: Transcript, about: _About, calendars: list[dict[str, Any]]) -> None:  # noqa: ARG001 - one shape
+def _book_room(talk: Transcript, about: _About, calendars: list[dict[str, Any]]) -> None:  # noqa: ARG001 - one shape
     event, rooms = about["event"], about["rooms"]
     talk.user(f"We need a larger room for {event['subject']}.")
     talk.call("list_rooms", {"value": rooms}, capacity=8)

@@ -130,11 +130,11 @@ def _room(talk: Transcript, guest: _Record, booking: _Record) -> None:  # noqa: 
         departure=booking["departure"],
     )
     shown = draw.sample(offers, 3)
-    told = "; ".join(
+    offer_words = "; ".join(
         f"{one['room_type'].replace('_', ' ')} ({one['rate_plan']}, {one['bed']} bed) at {one['price_per_night']} euros"
         for one in shown
     )
-    talk.assistant(f"I can offer: {told}.")
+    talk.assistant(f"I can offer: {offer_words}.")
     wanted = draw.choice(shown)
     talk.user(f"The {wanted['room_type'].replace('_', ' ')} for {wanted['price_per_night']}, please.")
     talk.assistant("I would move you there; the rest of the booking stays. Is that right?")

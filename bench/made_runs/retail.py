@@ -160,10 +160,10 @@ def _greet(talk: Transcript, shop: _Shop) -> None:
     talk.call("get_user_details", shop.user, user_id=shop.user_id)
     for order in shop.orders[: draw.choice((2, len(shop.orders)))]:
         talk.call("get_order_details", order, order_id=order["order_id"])
-    told = [f"{order['order_id']} ({order['status']}): {_named(order)}" for order in shop.orders[:2]]
+    order_lines = [f"{order['order_id']} ({order['status']}): {_named(order)}" for order in shop.orders[:2]]
     talk.assistant(
         f"Thank you, {name['first_name']}. What would you like to do?",
-        f"Thank you, {name['first_name']}. I see these orders:\n\n{listed(told)}\n\nWhich one is it about?",
+        f"Thank you, {name['first_name']}. I see these orders:\n\n{listed(order_lines)}\n\nWhich one is it about?",
     )
 
 
@@ -183,10 +183,10 @@ def _swap(talk: Transcript, shop: _Shop, order: Mapping[str, Any], verb: str, to
     )
     talk.call("get_product_details", product, product_id=product["product_id"])
     near = [one for one in others if one["options"][key] == wanted["options"][key]]
-    told = [f"{shown(one['options'])}, ${one['price']}" for one in near]
+    variants = [f"{shown(one['options'])}, ${one['price']}" for one in near]
     talk.assistant(
-        f"These are available:\n\n{listed(told)}\n\nWhich one, and how should the difference be paid?",
-        f"There are {len(near)} that fit:\n\n{listed(told)}\n\nPlease choose one and a payment method.",
+        f"These are available:\n\n{listed(variants)}\n\nWhich one, and how should the difference be paid?",
+        f"There are {len(near)} that fit:\n\n{listed(variants)}\n\nPlease choose one and a payment method.",
     )
     card = talk.draw.choice(list(shop.user["payment_methods"]))
     kind = card.rpartition("_")[0].replace("_", " ")
@@ -227,12 +227,13 @@ def _return(talk: Transcript, shop: _Shop, order: Mapping[str, Any]) -> None:  #
 
 def _address(talk: Transcript, shop: _Shop, order: Mapping[str, Any]) -> None:
     if talk.draw.random() < 0.5:
-        new, said = shop.user["address"], "the address in my profile"
+        new, address_words = shop.user["address"], "the address in my profile"
     else:
         new = _address_of(talk.draw)
-        said = f"{new['address1']}, {new['address2']}, {new['city']}, {new['state']} {new['zip']}"
+        address_words = f"{new['address1']}, {new['address2']}, {new['city']}, {new['state']} {new['zip']}"
     talk.user(
-        f"Please send order {order['order_id']} to {said}.", f"Change the address of my {_named(order)} to {said}."
+        f"Please send order {order['order_id']} to {address_words}.",
+        f"Change the address of my {_named(order)} to {address_words}.",
     )
     talk.assistant(f"Order {order['order_id']} would go to {new['address1']} in {new['city']}. Is that right?")
     talk.user("Yes, correct.")

@@ -115,14 +115,14 @@ def _refuel(talk: Transcript, customer: _Rest, line: _Rest, rest: _Rest) -> None
     )
     talk.assistant(f"{amount} GB cost ${2 * amount:.2f}. Shall I add them?")
     talk.user("Yes please.", "Yes.")
-    told = f"Successfully added {amount} GB to line {line['line_id']}. Charged ${2 * amount:.2f}."
-    talk.call("refuel_data", told, customer_id=customer["customer_id"], line_id=line["line_id"], gb_amount=amount)
+    result = f"Successfully added {amount} GB to line {line['line_id']}. Charged ${2 * amount:.2f}."
+    talk.call("refuel_data", result, customer_id=customer["customer_id"], line_id=line["line_id"], gb_amount=amount)
 
 
 def _roaming(talk: Transcript, customer: _Rest, line: _Rest, rest: _Rest) -> None:  # noqa: ARG001
     talk.user("I'm in France until Sunday. Is roaming on?", f"Turn roaming on for the {line['label']} line.")
-    told = f"Roaming enabled for line {line['line_id']}"
-    talk.call("enable_roaming", told, customer_id=customer["customer_id"], line_id=line["line_id"])
+    result = f"Roaming enabled for line {line['line_id']}"
+    talk.call("enable_roaming", result, customer_id=customer["customer_id"], line_id=line["line_id"])
     talk.assistant("Roaming is on now. Please restart your phone.")
     talk.user("I restarted it. It seems to be better.", "OK, done.")
 
@@ -166,8 +166,8 @@ def _suspend(talk: Transcript, customer: _Rest, line: _Rest, rest: _Rest) -> Non
     )
     talk.assistant("It costs $5 per month. Shall I suspend it?")
     talk.user("Yes.")
-    told = {"line_id": line["line_id"], "status": "suspended"}
-    talk.call("suspend_line", told, customer_id=customer["customer_id"], line_id=line["line_id"], reason=reason)
+    result = {"line_id": line["line_id"], "status": "suspended"}
+    talk.call("suspend_line", result, customer_id=customer["customer_id"], line_id=line["line_id"], reason=reason)
 
 
 def _ticket(talk: Transcript, customer: _Rest, line: _Rest, rest: _Rest) -> None:  # noqa: ARG001

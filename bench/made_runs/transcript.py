@@ -28,12 +28,12 @@ class Transcript:
 
     def call(self, name: str, result: Any, /, **arguments: Any) -> None:
         """Add a call and its result: data as JSON, a text as it is."""
-        told = result if isinstance(result, str) else json.dumps(result)
+        text = result if isinstance(result, str) else json.dumps(result)
         made = f"call_{digits(self.draw, 8)}"
         call = {"type": "tool_call", "id": made, "name": name, "arguments": json.dumps(arguments)}
-        back = {"type": "tool_result", "id": made, "name": name, "content": told}
+        back = {"type": "tool_result", "id": made, "name": name, "content": text}
         self.messages.append({"role": "assistant", "content": "", "parts": [call]})
-        self.messages.append({"role": "tool", "content": told, "parts": [back]})
+        self.messages.append({"role": "tool", "content": text, "parts": [back]})
 
     def row(self, name: str) -> dict[str, Any]:
         """The run as a line of a data set."""

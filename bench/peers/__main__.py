@@ -90,8 +90,8 @@ def run(messages: Sequence[int], names: Sequence[str], rounds: int, turns: int) 
 def page(played: Played) -> str:
     """The text for ``docs/measurements.md``."""
     made = f"Python {platform.python_version()}, {os.cpu_count()} cores with a load of {os.getloadavg()[1]:.0f}"
-    said = f"{played.messages:,} messages, {played.rounds} rounds ({datetime.now(UTC).date()}, {made}):"
-    return f"{said}\n\n{markdown(HEADERS, table(played))}"
+    heading = f"{played.messages:,} messages, {played.rounds} rounds ({datetime.now(UTC).date()}, {made}):"
+    return f"{heading}\n\n{markdown(HEADERS, table(played))}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

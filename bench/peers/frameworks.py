@@ -64,8 +64,8 @@ class Framework:
     def _answer(self) -> dict[str, Any]:
         line = self._answers.readline()
         if not line:
-            said = self._log.read_text(errors="replace")[-_TAIL:]
-            raise UnavailableError(f"{self.name} ended with status {self._process.wait()}: {said}")
+            log_end = self._log.read_text(errors="replace")[-_TAIL:]
+            raise UnavailableError(f"{self.name} ended with status {self._process.wait()}: {log_end}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 

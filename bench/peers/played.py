@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from bench.peers.children.protocol import Said
+from bench.peers.children.protocol import SpokenMessage
 from bench.scale import contents
 
 SEED: Final = 11
@@ -24,7 +24,7 @@ class Turn:
     """Seconds of CPU of all processes except the database and background workers."""
     common: int
     """How many messages at the beginning the prompt before also had."""
-    rest: Sequence[Said]
+    rest: Sequence[SpokenMessage]
     """All messages of the prompt after those."""
 
 
@@ -60,7 +60,7 @@ class Talk:
     """One talk for all peers, also as a file: a longer talk begins with the shorter one."""
 
     def __init__(self, messages: int, folder: Path) -> None:
-        self.messages: list[Said] = list(said(messages))
+        self.messages: list[SpokenMessage] = list(spoken_messages(messages))
         self.file = folder / "talk.jsonl"
         with self.file.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(message, ensure_ascii=False) + "\n" for message in self.messages)
@@ -73,7 +73,7 @@ class Talk:
             yield self.messages[place][1], self.messages[place + 1][1]
 
 
-def said(messages: int) -> Iterator[Said]:
+def spoken_messages(messages: int) -> Iterator[SpokenMessage]:
     """Roles and texts: user and assistant in turn."""
     return itertools.islice(contents(messages, SEED), messages)
 
@@ -97,10 +97,10 @@ class Prompts:
 
     def __init__(self, weigh: Callable[[str, str], int]) -> None:
         self._weigh = weigh
-        self._last: list[Said] = []
+        self._last: list[SpokenMessage] = []
         self._sums = [0]  # the tokens of the first n messages, by n
 
-    def count(self, common: int, rest: Sequence[Said]) -> Counted:
+    def count(self, common: int, rest: Sequence[SpokenMessage]) -> Counted:
         """Count the next prompt: the first ``common`` messages of the last prompt, then ``rest``."""
         cached = self._sums[common] + self._begun(common, rest)
         del self._last[common:], self._sums[common + 1 :]
@@ -109,7 +109,7 @@ class Prompts:
             self._sums.append(self._sums[-1] + self._weigh(role, text))
         return Counted(tokens=self._sums[-1], cached=cached)
 
-    def _begun(self, common: int, rest: Sequence[Said]) -> int:
+    def _begun(self, common: int, rest: Sequence[SpokenMessage]) -> int:
         """Tokens that the first different message has in common with the one in its place, at its beginning."""
         if common == len(self._last) or not rest or self._last[common][0] != rest[0][0]:
             return 0

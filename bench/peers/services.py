@@ -21,7 +21,7 @@ from app.settings import Settings
 from app.storage.migrations import run_migrations
 from app.usecases.admin.keys import hash_of
 from bench.fixture.served import keys_of
-from bench.peers.children.protocol import Said, common
+from bench.peers.children.protocol import SpokenMessage, common
 from bench.peers.databases import Database
 from bench.peers.played import Talk, Turn
 from bench.process import running
@@ -49,7 +49,7 @@ class _Caller:
     def __init__(self, http: httpx.Client, pid: int) -> None:
         self._visited = Visited(http=http, pid=pid)
         self._http = http
-        self._prompts: dict[str, list[Said]] = {}
+        self._prompts: dict[str, list[SpokenMessage]] = {}
         self._turns = 0
 
     def get(self, path: str, **params: str | int) -> Any:
@@ -109,7 +109,7 @@ class BareService:
         began = time.perf_counter()
         made = self._ids[conversation] = self._caller.post("/conversations", {})["id"]
         now = datetime.now(UTC)
-        rows = [(uuid7(), UUID(made), seq, *said, now) for seq, said in enumerate(talk.messages[:count], 1)]
+        rows = [(uuid7(), UUID(made), seq, *spoken, now) for seq, spoken in enumerate(talk.messages[:count], 1)]
         self._database.run(lambda connection: self._copy(connection, made, rows))
         return time.perf_counter() - began
 

@@ -182,8 +182,8 @@ def _with_emoji(made: Sequence[Page], cache: Path) -> Iterator[Page]:
         chats = [page for page in made if page.split == split and page.kind in {"English chat", "Russian", "Spanish"}]
         for page in chats:
             lines = [line.strip() for line in re.split(r"(?<=[.!?])\s+", page.text) if line.strip()]
-            said = [line + _behind(line, popular, everything, chosen) for line in lines]
-            yield Page(split, "emoji-rich chat", page.source, " ".join(said))
+            lines_with_emoji = [line + _behind(line, popular, everything, chosen) for line in lines]
+            yield Page(split, "emoji-rich chat", page.source, " ".join(lines_with_emoji))
 
 
 def _behind(line: str, popular: Sequence[str], everything: Sequence[str], chosen: random.Random) -> str:

@@ -53,17 +53,17 @@ def main() -> int:
     print()
     rows = [[kind, *map(str, found)] for kind, found in sorted(kinds.items())]
     print_table(["lie", "gone", "gone where the writer mends it", "of"], rows)
-    told: dict[str, Any] = {"figures": figures, "lies": kinds}
+    results: dict[str, Any] = {"figures": figures, "lies": kinds}
     if asked.readers:
-        told["readers"] = readers_table(changes, plays, asked.readers)
-    told |= frame_tables(plays)
-    told["cost"] = cost_tables(plays)
+        results["readers"] = readers_table(changes, plays, asked.readers)
+    results |= frame_tables(plays)
+    results["cost"] = cost_tables(plays)
     if not asked.final:
-        told["recorded"] = recorded_tables(corpus)
+        results["recorded"] = recorded_tables(corpus)
     for path, found in ((asked.changes, changes), (asked.lies, through)):
         if path:
             path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found), encoding="utf-8")
-    write_json("trust", told)
+    write_json("trust", results)
     return 0
 
 

@@ -56,7 +56,7 @@ class Recorded:
 
     recorder: str
     planned: Planned
-    told: Played
+    outcome: Played
     verdicts: tuple[Verdict, ...]
     """Verdicts on today's claims; a claim that was worded differently then has none."""
     is_current: bool
@@ -89,8 +89,8 @@ def write_requests(folder: Path, planned: Sequence[Planned]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     key: dict[str, Any] = {}
     for name, one, call, prompt, _ in _calls(planned):
-        told = {"id": name, "system": prompt.system, "user": prompt.user, "schema": prompt.json_schema}
-        (folder / f"{name}.json").write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+        call_fields = {"id": name, "system": prompt.system, "user": prompt.user, "schema": prompt.json_schema}
+        (folder / f"{name}.json").write_text(json.dumps(call_fields, ensure_ascii=False, indent=1), encoding="utf-8")
         key[name] = {"case": one.case.id, "lies": [lie["number"] for lie in one.lies], "call": call}
     VERDICTS.mkdir(exist_ok=True)
     PLAN.write_text(json.dumps({"seed": SEED, "requests": key}, indent=0) + "\n", encoding="utf-8")
@@ -147,7 +147,7 @@ def recorded(corpus: Sequence[Case], folder: Path = VERDICTS) -> Iterator[Record
                 yield Recorded(
                     recorder=f"{data['recorder']} ({data['model']})",
                     planned=one,
-                    told=played(one.case, one.answer),
+                    outcome=played(one.case, one.answer),
                     verdicts=tuple(_on_claims(answer["verdicts"], claims)),
                     is_current=answer["prompt"] == _digest(prompt.system + prompt.user),
                 )
@@ -174,8 +174,8 @@ def _calls(planned: Iterable[Planned]) -> Iterator[tuple[str, Planned, int, Summ
     """Each call: name, answer, number of the call, prompt and claims."""
     number = 0
     for one in planned:
-        told = played(one.case, one.answer)
-        for call, request in enumerate(requests(subject(one.case, told))):
+        outcome = played(one.case, one.answer)
+        for call, request in enumerate(requests(subject(one.case, outcome))):
             number += 1
             yield f"{number:03}", one, call, render_verification(request), request.claims
 
@@ -189,9 +189,9 @@ def _on_claims(verdicts: Iterable[Mapping[str, Any]], claims: Iterable[Claim]) -
 
 def _passes(case: Case, lie: Lie) -> bool:
     """Whether a lie is left to the verifier: it is served in spite of all checks, or only kept in doubt."""
-    told = played(case, planted(case, lie))
-    return told.applied is not None and (
-        lie["kind"] in {"dropped_valid", "replaced_valid"} or is_served(case, lie, told)
+    outcome = played(case, planted(case, lie))
+    return outcome.applied is not None and (
+        lie["kind"] in {"dropped_valid", "replaced_valid"} or is_served(case, lie, outcome)
     )
 
 

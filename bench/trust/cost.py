@@ -91,7 +91,7 @@ def cost_of_play(play: Play) -> Cost:
     """The cost for an honest answer of the corpus that was accepted."""
     case = play.case
     started = perf_counter()
-    asked = asked_of(case, play.told)
+    asked = asked_of(case, play.outcome)
     verified(asked, labelled(asked))
     seconds = play.seconds + perf_counter() - started
     return Cost(
@@ -99,7 +99,7 @@ def cost_of_play(play: Play) -> Cost:
         framed=estimate_text(frame_messages(case.request.messages)),
         verifying=verifying(asked.requests),
         calls=len(asked.requests),
-        again=_again(case) if play.told.asked_again else Tokens(),
+        again=_again(case) if play.outcome.asked_again else Tokens(),
         summarizing=_call(render_summary(case.request), case.answer),
         seconds=seconds,
     )
@@ -133,7 +133,7 @@ def row_of(name: str, costs: Sequence[Cost]) -> list[str]:
     """A row of the table: means and maxima, as named in ``HEADERS``."""
     shares = [cost.share for cost in costs]
     framed = [cost.share_of_framed for cost in costs]
-    beside = [
+    shares_of_summarizing = [
         cost.again.plus(cost.verifying).total / cost.summarizing.total for cost in costs if cost.summarizing is not None
     ]
     return [
@@ -143,11 +143,11 @@ def row_of(name: str, costs: Sequence[Cost]) -> list[str]:
         f"{mean(shares):.2f}",
         f"{max(shares):.2f}",
         f"{mean(framed):.2f}",
-        f"{mean(beside):.2f}" if beside else "-",
+        f"{mean(shares_of_summarizing):.2f}" if shares_of_summarizing else "-",
         f"{100 * sum(cost.calls > 1 for cost in costs) / len(costs):.0f} %",
         f"{1_000 * mean(cost.dollars() for cost in costs):.2f}",
-        f"{mean(cost.seconds for cost in costs):.2f}" if beside else "-",
-        f"{max(cost.seconds for cost in costs):.2f}" if beside else "-",
+        f"{mean(cost.seconds for cost in costs):.2f}" if shares_of_summarizing else "-",
+        f"{max(cost.seconds for cost in costs):.2f}" if shares_of_summarizing else "-",
     ]
 
 

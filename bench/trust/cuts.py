@@ -58,8 +58,8 @@ class Call:
     @property
     def prompt(self) -> tuple[str, str]:
         """The texts that the verifier reads."""
-        told = render_verification(self.request)
-        return told.system, told.user
+        prompt = render_verification(self.request)
+        return prompt.system, prompt.user
 
 
 def calls(*, sealed: bool = False) -> Iterator[Call]:
@@ -74,10 +74,10 @@ def _of_corpus(*, sealed: bool) -> Iterator[Call]:
     dice, half = random.Random(SEED), "sealed" if sealed else "corpus"
     number = 0
     for play in _plays(sealed=sealed):
-        for lie, told in [(None, play.told), *((one.lie, one.told) for one in play.lies if not one.is_left)]:
-            if told.applied is None:
+        for lie, outcome in [(None, play.outcome), *((one.lie, one.outcome) for one in play.lies if not one.is_left)]:
+            if outcome.applied is None:
                 continue
-            asked = subject(play.case, told)
+            asked = subject(play.case, outcome)
             cut = [claim for claim in asked.claims if claim.kind == "cut"]
             claims = tuple(one for one in cut if lie is None or is_claim_of(one, play.case, lie))
             for request in requests(replace(asked, claims=claims)) if claims else ():
@@ -99,11 +99,11 @@ def _of_others() -> Iterator[Call]:
     """
     dice = random.Random(SEED)
     found = [*_of_values(), *(call for name in SETS for call in _of_talks(name, dice))]
-    for number, (source, messages, told) in enumerate(found, start=1):
+    for number, (source, messages, items) in enumerate(found, start=1):
         for letter, is_honest in zip("ab", dice.sample((True, False), 2), strict=True):
             claims = tuple(
                 Claim(n=n, kind="cut", field=item.field, text=item.text, target="", seqs=item.from_seqs)
-                for n, item in enumerate((item for item, kind in told if kind == is_honest), start=1)
+                for n, item in enumerate((item for item, kind in items if kind == is_honest), start=1)
             )
             if claims:
                 request = VerificationRequest(
@@ -123,15 +123,15 @@ def _of_values() -> Iterator[_Found]:
         for row in map(json.loads, HALVES[name].open(encoding="utf-8")):
             messages = [message(*one) for one in row["text"]["messages"]]
             shown = SourceTexts(messages)
-            told = [
+            items = [
                 (item, kind != "lie")
                 for (text, seqs), kind in zip(
                     (one[:2] for one in row["text"]["statements"]), row["expected"], strict=True
                 )
                 if examine_candidate(Candidate(narrative={}, items=(item := _item(text, seqs),)), shown).failures
             ]
-            if any(is_honest for _, is_honest in told):
-                yield name, messages, told
+            if any(is_honest for _, is_honest in items):
+                yield name, messages, items
 
 
 def _of_talks(name: str, dice: random.Random) -> Iterator[_Found]:
@@ -140,9 +140,11 @@ def _of_talks(name: str, dice: random.Random) -> Iterator[_Found]:
         failing = {
             one.key for one in examine_candidate(answer.candidate, answer.shown).failures if one.field != "segments"
         }
-        told = [(item, (item.field, index, item.text) in failing) for index, item in enumerate(answer.candidate.items)]
-        honest = [(item, True) for item, fails in told if fails]
-        others = [item for item, fails in told if not fails]
+        judged_items = [
+            (item, (item.field, index, item.text) in failing) for index, item in enumerate(answer.candidate.items)
+        ]
+        honest = [(item, True) for item, fails in judged_items if fails]
+        others = [item for item, fails in judged_items if not fails]
         wrong = (_with_wrong_value(item, answer, dice) for item in dice.sample(others, len(others)))
         lies = [(item, False) for item in wrong if item is not None]
         if honest:
@@ -166,8 +168,8 @@ Answered = Mapping[str, Verdict]
 
 def recorded() -> Answered:
     """The recorded verdicts."""
-    told = json.loads(ANSWERED.read_text("utf-8"))["verdicts"]
-    return {key: Verdict(n=0, **verdict) for key, verdict in told.items()}
+    recorded_verdicts = json.loads(ANSWERED.read_text("utf-8"))["verdicts"]
+    return {key: Verdict(n=0, **verdict) for key, verdict in recorded_verdicts.items()}
 
 
 def on_claims(answered: Answered, claims: Iterable[Claim]) -> list[Verdict]:
@@ -196,10 +198,12 @@ def honest_after(answered: Answered, *, sealed: bool) -> dict[str, tuple[Figure,
 
 
 def _after(play: Play, answered: Answered) -> Play:
-    if play.told.applied is None:
+    if play.outcome.applied is None:
         return play
-    asked = asked_of(play.case, play.told)
-    return replace(play, told=verified(asked, on_claims(answered, (one for one in asked.claims if one.kind == "cut"))))
+    asked = asked_of(play.case, play.outcome)
+    return replace(
+        play, outcome=verified(asked, on_claims(answered, (one for one in asked.claims if one.kind == "cut")))
+    )
 
 
 def main() -> int:
@@ -229,15 +233,15 @@ def main() -> int:
 
 
 def _collect(folder: Path, *, sealed: bool) -> None:
-    told = [json.loads(path.read_text("utf-8")) for path in sorted((folder / "answers").glob("*.json"))]
-    by_name = {name: answer for one in told for name, answer in one["answers"].items()}
+    answers_by_reader = [json.loads(path.read_text("utf-8")) for path in sorted((folder / "answers").glob("*.json"))]
+    by_name = {name: answer for one in answers_by_reader for name, answer in one["answers"].items()}
     kept = json.loads(ANSWERED.read_text("utf-8")) if ANSWERED.exists() else {"verdicts": {}}
     for call in calls(sealed=sealed):
         answer = json.dumps(by_name.get(call.name, {}), ensure_ascii=False)
         keys = {claim.n: key_of(claim) for claim in call.request.claims}
         for one in verdicts_of(answer, call.request.claims):
             kept["verdicts"][keys[one.n]] = {"verdict": one.verdict, "seq": one.seq, "quote": one.quote}
-    kept |= {"model": told[0]["model"], "prompt_version": VERIFY_VERSION}
+    kept |= {"model": answers_by_reader[0]["model"], "prompt_version": VERIFY_VERSION}
     ANSWERED.write_text(json.dumps(kept, ensure_ascii=False, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -28,8 +28,8 @@ from bench.trust.verified import (
     deciding,
     doubted,
     false_claims,
+    is_claim_served,
     labelled,
-    stands,
     verified,
     with_parts,
 )
@@ -49,7 +49,7 @@ VALID_BACK: Final = "valid entries that lies gave up: served again without doubt
 REPLACED_BACK: Final = "entries that a false statement had replaced: served again"
 TRUE_PARTS: Final = "true sentences of false items: they stay"
 FALSE_PARTS: Final = "… their false sentences: gone"
-HONEST_STAND: Final = "honest statements as they were, not in doubt"
+HONEST_UNCHANGED: Final = "honest statements as they were, not in doubt"
 GIVEN_UP_GONE: Final = "entries honestly given up: gone"
 CUT_BACK: Final = "honest statements that code cut for a value: served again"
 
@@ -58,15 +58,15 @@ def evidence_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
     """For claims that a label decides, whether the deciding message was shown."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
-        if play.told.applied is not None:
-            asked = asking(play.case, play.told)
+        if play.outcome.applied is not None:
+            asked = asking(play.case, play.outcome)
             for claim in asked.claims:
                 if claim.kind == "item" or claim.gives_up:
                     name = GIVEN_UP_SHOWN if claim.gives_up else ITEMS_SHOWN
                     counts[name].append(all(_is_shown(asked, claim, seq) for seq in claim.seqs))
         for one in play.lies:
             if one.is_left:
-                asked = asking(play.case, one.told)
+                asked = asking(play.case, one.outcome)
                 numbers = false_claims(asked, [one.lie])
                 false = [claim for claim in asked.claims if claim.n in numbers]
                 found = [any(_is_shown(asked, claim, seq) for claim in false) for seq in deciding(one.lie)]
@@ -85,13 +85,13 @@ def effects_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
     """
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
-        if play.told.applied is not None:
-            asked = asking(play.case, play.told)
+        if play.outcome.applied is not None:
+            asked = asking(play.case, play.outcome)
             _add(counts, _honest_effects(asked, verified(asked, labelled(asked)), ()))
         for one in play.lies:
             if not one.is_left:
                 continue
-            asked, lie = asking(play.case, one.told), one.lie
+            asked, lie = asking(play.case, one.outcome), one.lie
             verdicts, false = labelled(asked, [lie]), false_claims(asked, [lie])
             if false and not all(one.quote for one in verdicts if one.n in false):
                 continue
@@ -104,7 +104,7 @@ def effects_of(plays: Iterable[Play], asking: Asking = asked_of) -> Counts:
             if lie["kind"] in GIVES_UP_VALID:
                 named = lie.get("replaces", [lie.get("entry")])
                 counts[VALID_BACK].append(all(id_ in after.items and id_ not in doubted(after) for id_ in named))
-            counts[LIES_GONE].append(bool(false) and not is_told(play.case, lie, after))
+            counts[LIES_GONE].append(bool(false) and not is_false_served(play.case, lie, after))
             _add(counts, _honest_effects(asked, after, [lie]))
     return counts
 
@@ -113,25 +113,25 @@ def giving_up_of(plays: Iterable[Play]) -> Counts:
     """Whether what honest answers give up is removed, with a verifier without errors and with none."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
-        if play.told.applied is None:
+        if play.outcome.applied is None:
             continue
-        asked = asked_of(play.case, play.told)
-        for name, told in (("without", play.told), ("with", verified(asked, labelled(asked)))):
+        asked = asked_of(play.case, play.outcome)
+        for name, outcome in (("without", play.outcome), ("with", verified(asked, labelled(asked)))):
             for id_, successors in _replaced(play.case):
-                counts[f"honest `replaces` that took effect, {name} a verifier"].append(id_ not in told.items)
-                is_beside = id_ in told.items and any(one in told.items.values() for one in successors)
-                counts[f"stale entries beside their successor, {name} a verifier"].append(is_beside)
-                is_unmarked = is_beside and id_ not in doubted(told)
+                counts[f"honest `replaces` that took effect, {name} a verifier"].append(id_ not in outcome.items)
+                has_successor = id_ in outcome.items and any(one in outcome.items.values() for one in successors)
+                counts[f"stale entries beside their successor, {name} a verifier"].append(has_successor)
+                is_unmarked = has_successor and id_ not in doubted(outcome)
                 counts[f"stale entries beside it and not marked, {name} a verifier"].append(is_unmarked)
             for id_ in _dropped(play.case):
-                counts[f"honest `dropped` that took effect, {name} a verifier"].append(id_ not in told.items)
+                counts[f"honest `dropped` that took effect, {name} a verifier"].append(id_ not in outcome.items)
     return counts
 
 
-def is_told(case: Case, lie: Lie, told: Played) -> bool:
+def is_false_served(case: Case, lie: Lie, outcome: Played) -> bool:
     """Whether the lie still misleads; if it gives up a valid entry, also whether its invented item is served."""
-    invented = lie["kind"] == "replaced_valid" and lie["text"] in told.items.values()
-    return invented or is_served(case, lie, told)
+    invented = lie["kind"] == "replaced_valid" and lie["text"] in outcome.items.values()
+    return invented or is_served(case, lie, outcome)
 
 
 def _honest_effects(asked: Asked, after: Played, lies: Sequence[Lie]) -> Iterator[tuple[str, bool]]:
@@ -139,24 +139,24 @@ def _honest_effects(asked: Asked, after: Played, lies: Sequence[Lie]) -> Iterato
     false = false_claims(asked, lies)
     refuted = {claim.target for claim in asked.claims if claim.n in false and claim.kind == "item"}
     in_doubt = doubted(after)
-    shortened = {claim.left for claim in asked.claims if claim.kind == "cut" and stands(claim, after)}
+    shortened = {claim.left for claim in asked.claims if claim.kind == "cut" and is_claim_served(claim, after)}
     for claim in asked.claims:
         if claim.n in false or claim.text in shortened:
             continue
         if claim.kind == "cut":
-            yield CUT_BACK, stands(claim, after)
+            yield CUT_BACK, is_claim_served(claim, after)
         elif claim.gives_up and claim.by in refuted:
             yield REPLACED_BACK, claim.target in after.items or _is_given_up_by_another(claim, asked, refuted)
         elif claim.gives_up:
             others = {one.by for one in asked.claims if one.target == claim.target and one.by in refuted}
             if not others:
-                yield GIVEN_UP_GONE, stands(claim, after)
+                yield GIVEN_UP_GONE, is_claim_served(claim, after)
         else:
-            yield HONEST_STAND, stands(claim, after) and claim.target not in in_doubt
-    told = {claim.target for claim in asked.claims}
+            yield HONEST_UNCHANGED, is_claim_served(claim, after) and claim.target not in in_doubt
+    targets = {claim.target for claim in asked.claims}
     for entry in asked.case.request.previous:
-        if entry.role != "narrative" and entry.id not in told and entry.id in asked.told.items:
-            yield HONEST_STAND, after.items.get(entry.id) == asked.told.items[entry.id]
+        if entry.role != "narrative" and entry.id not in targets and entry.id in asked.outcome.items:
+            yield HONEST_UNCHANGED, after.items.get(entry.id) == asked.outcome.items[entry.id]
 
 
 def _is_given_up_by_another(claim: Claim, asked: Asked, refuted: set[str]) -> bool:

@@ -27,16 +27,16 @@ FOLDED = 8_000
 than was asked for; whether a record is smaller than what it replaces is not measured here."""
 
 
-def folded(told: Mapping[str, Any]) -> dict[str, Any]:
+def folded(request: Mapping[str, Any]) -> dict[str, Any]:
     """Play one conversation under one preset: the text served after its last round, and why answers were refused.
 
     A chunk whose answer is refused is summarized offline instead, as the service does.
     """
-    line = Replay.in_window(told["window"], told["preset"])
+    line = Replay.in_window(request["window"], request["preset"])
     entries: dict[str, str] = {}
     refused: list[str] = []
-    for one in told["rounds"]:
-        for message in told["messages"][one["first"] - 1 : one["last"]]:
+    for one in request["rounds"]:
+        for message in request["messages"][one["first"] - 1 : one["last"]]:
             line.say(message["role"], message["content"], message["parts"], at=datetime.fromisoformat(message["at"]))
         plan = _plan(line, one["first"], one["last"])
         applied = _taken(line, plan, json.dumps(_numbered(one["answer"], entries), ensure_ascii=False))
@@ -46,7 +46,7 @@ def folded(told: Mapping[str, Any]) -> dict[str, Any]:
         line.boundary = one["last"]
         entries = {_key(entry.field, entry.text): entry.id for entry in line.previous}
     return {
-        "talk": told["talk"],
+        "talk": request["talk"],
         "served": line.served(),
         "tokens": line.remembered_tokens(),
         "refused": refused,
@@ -55,16 +55,16 @@ def folded(told: Mapping[str, Any]) -> dict[str, Any]:
 
 def _taken(line: Replay, plan: CompactionPlan, answer: str) -> AppliedCandidate | str:
     """Apply the recorded answer instead of the offline one, as that of a model that repeats itself if asked again."""
-    said = Proposal(text=answer, finish="stop", model="recorded")
+    proposal = Proposal(text=answer, finish="stop", model="recorded")
     with (
         patch.object(replay, "compress", lambda _: answer),
-        patch.object(replay, "judge", lambda _, request: _judged(said, request)),
+        patch.object(replay, "judge", lambda _, request: _judged(proposal, request)),
     ):
         return line.take(plan)
 
 
-def _judged(said: Proposal, request: SummaryRequest) -> Any:
-    report = gate.judge(said, request)
+def _judged(proposal: Proposal, request: SummaryRequest) -> Any:
+    report = gate.judge(proposal, request)
     examined = getattr(report, "examined", None)
     if examined is None or not examined.failures:
         return report

@@ -12,9 +12,9 @@ from typing import Final
 
 from app.core.validation.quotes import QuoteSearch
 from bench.trust.blind import SENTENCES, Recorded
-from bench.trust.effects import is_told
+from bench.trust.effects import is_false_served
 from bench.trust.lies import kind_of
-from bench.trust.verified import asked_of, doubted, false_claims, stands, verified
+from bench.trust.verified import asked_of, doubted, false_claims, is_claim_served, verified
 
 _Z: Final = 1.96
 """The quantile for a 95 % interval."""
@@ -37,7 +37,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class RecordedEffects:
     """The effects of recorded verdicts."""
 
     recorders: tuple[str, ...]
@@ -58,7 +58,7 @@ class Heard:
     """How many contradictions have no quote that is in the messages."""
 
 
-def heard_of(answers: Sequence[Recorded]) -> Heard | None:
+def recorded_effects(answers: Sequence[Recorded]) -> RecordedEffects | None:
     """The figures of all answers together; ``None`` if there are no answers."""
     if not answers:
         return None
@@ -70,11 +70,11 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
     unproven = 0
     for one in answers:
         case, lies = one.planned.case, one.planned.lies
-        asked = asked_of(case, one.told)
+        asked = asked_of(case, one.outcome)
         after = verified(asked, one.verdicts)
-        false, newly = false_claims(asked, lies), doubted(after) - doubted(one.told)
+        false, newly = false_claims(asked, lies), doubted(after) - doubted(one.outcome)
         for lie in lies:
-            is_gone = not is_told(case, lie, after)
+            is_gone = not is_false_served(case, lie, after)
             gone[kind_of(lie)].append(is_gone)
             items = [claim for claim in asked.claims if claim.kind == "item" and false.get(claim.n) is lie]
             lies_in_doubt.append(not is_gone and any(claim.target in newly for claim in items))
@@ -84,16 +84,17 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
             if claim.n in false:
                 continue
             if claim.gives_up:
-                given_up += [stands(claim, after)] if claim.target not in back else []
-            elif stands(claim, one.told):
-                lost[claim.kind].append(not stands(claim, after))
+                given_up += [is_claim_served(claim, after)] if claim.target not in back else []
+            elif is_claim_served(claim, one.outcome):
+                lost[claim.kind].append(not is_claim_served(claim, after))
                 if claim.kind == "item":
                     in_doubt.append(claim.target in newly)
         quotes = QuoteSearch(asked.shown)
         unproven += sum(
-            said.verdict == "contradicted" and quotes.seq_of(said.quote, said.seq) is None for said in one.verdicts
+            verdict.verdict == "contradicted" and quotes.seq_of(verdict.quote, verdict.seq) is None
+            for verdict in one.verdicts
         )
-    return Heard(
+    return RecordedEffects(
         recorders=tuple(dict.fromkeys(one.recorder for one in answers)),
         requests=len(answers),
         current=sum(one.is_current for one in answers),
@@ -106,11 +107,11 @@ def heard_of(answers: Sequence[Recorded]) -> Heard | None:
     )
 
 
-def sentences_heard(path: Path = SENTENCES) -> dict[str, Share]:
+def sentence_shares(path: Path = SENTENCES) -> dict[str, Share]:
     """The shares of the recorded sentences of false items that are supported, and so kept: true and false ones."""
-    told = [one for item in json.loads(path.read_text("utf-8"))["items"] for one in item["sentences"]]
+    sentences_read = [one for item in json.loads(path.read_text("utf-8"))["items"] for one in item["sentences"]]
     return {
-        name: _share([one["verdict"] == "supported" for one in told if one["is_true"] is is_true])
+        name: _share([one["verdict"] == "supported" for one in sentences_read if one["is_true"] is is_true])
         for name, is_true in (("true", True), ("false", False))
     }
 

@@ -60,7 +60,7 @@ class Hung:
         claims = (*self.asked.claims, *self.parts)
         asked = Asked(
             case=self.case,
-            told=self.asked.told,
+            outcome=self.asked.outcome,
             claims=claims,
             requests=self.asked.requests,
             shown_by_call=self.asked.shown_by_call,
@@ -100,8 +100,8 @@ def hung_of(corpus: Sequence[Case]) -> Iterator[Hung]:
             for text in strange[other.id]
         ]
         lie = _lie(case, dice.choice(others), dice) if others else None
-        told = played(case, planted(case, lie)) if lie else None
-        if lie and told and told.applied and (made := _made(case, lie, told)):
+        outcome = played(case, planted(case, lie)) if lie else None
+        if lie and outcome and outcome.applied and (made := _made(case, lie, outcome)):
             yield made
 
 
@@ -126,7 +126,7 @@ def outcome_of(found: Iterable[Hung], verifier: Verifier) -> Outcome:
     return counts
 
 
-def _said(word: Callable[[Hung, Claim, Random], VerdictWord], *, truly: bool = False) -> Verifier:
+def _verifier(word: Callable[[Hung, Claim, Random], VerdictWord], *, truly: bool = False) -> Verifier:
     """A verifier with the given verdicts, whose quotes are invented, or (``truly``) from a message."""
 
     def verdicts(one: Hung, dice: Random) -> Iterator[Verdict]:
@@ -141,12 +141,12 @@ def _said(word: Callable[[Hung, Claim, Random], VerdictWord], *, truly: bool = F
 _WORDS: Final[tuple[VerdictWord, ...]] = ("supported", "contradicted", "not_stated")
 VERIFIERS: Final[dict[str, Verifier]] = {
     "not asked again": lambda *_: (),
-    "no error": _said(lambda one, part, _: "supported" if one.is_true(part) else "not_stated"),
-    "verdicts inverted": _said(lambda one, part, _: "not_stated" if one.is_true(part) else "supported"),
-    "at random, quotes invented": _said(lambda _, __, dice: dice.choice(_WORDS)),
-    "at random, true quotes": _said(lambda _, __, dice: dice.choice(_WORDS), truly=True),
-    "everything supported": _said(lambda *_: "supported"),
-    "everything contradicted, true quotes": _said(lambda *_: "contradicted", truly=True),
+    "no error": _verifier(lambda one, part, _: "supported" if one.is_true(part) else "not_stated"),
+    "verdicts inverted": _verifier(lambda one, part, _: "not_stated" if one.is_true(part) else "supported"),
+    "at random, quotes invented": _verifier(lambda _, __, dice: dice.choice(_WORDS)),
+    "at random, true quotes": _verifier(lambda _, __, dice: dice.choice(_WORDS), truly=True),
+    "everything supported": _verifier(lambda *_: "supported"),
+    "everything contradicted, true quotes": _verifier(lambda *_: "contradicted", truly=True),
 }
 
 
@@ -164,13 +164,13 @@ def _lie(case: Case, strange: str, dice: Random) -> Lie | None:
         return None
     field = dice.choice(fields)
     index = dice.randrange(len(answer[field]))
-    told = [answer[field][index]["text"], strange]
-    text = " ".join(one if one[-1:] in ".!?。！？" else f"{one}." for one in dice.sample(told, 2))
+    statements = [answer[field][index]["text"], strange]
+    text = " ".join(one if one[-1:] in ".!?。！？" else f"{one}." for one in dice.sample(statements, 2))
     return {"kind": "hung", "field": field, "index": index, "text": text, "truth": ""}
 
 
-def _made(case: Case, lie: Lie, told: Played) -> Hung | None:
-    asked, judged = asked_of(case, told), subject(case, told)
+def _made(case: Case, lie: Lie, outcome: Played) -> Hung | None:
+    asked, judged = asked_of(case, outcome), subject(case, outcome)
     false = [one for one in asked.claims if one.kind == "item" and one.n in false_claims(asked, [lie])]
     if len(false) != 1:
         return None
@@ -197,8 +197,8 @@ def main() -> int:
     print_table([f"second answers about {len(found)} items", *heads], rows)
     first, again = [one.share for one in found], [one.share_again for one in found]
     both = [one.share + one.share_again for one in found]
-    told = ", ".join(f"{mean(shares):.2f} (at most {max(shares):.2f})" for shares in (first, again, both))
-    print(f"\nTokens by those of the chunk: the first question, the second, both: {told}.")
+    summary = ", ".join(f"{mean(shares):.2f} (at most {max(shares):.2f})" for shares in (first, again, both))
+    print(f"\nTokens by those of the chunk: the first question, the second, both: {summary}.")
     return 0
 
 

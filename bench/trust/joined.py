@@ -170,25 +170,25 @@ class _Line:
         """The entries of all conversations, field by field, oldest first; one narrative for each field."""
         entries = [entry for state in self._states[number] for entry in state]
         lists = [entry for entry in entries if entry.role != "narrative"]
-        told = [entry for entry in entries if entry.role == "narrative"]
+        narratives = [entry for entry in entries if entry.role == "narrative"]
         order = [field.name for field in self._schema.fields]
-        texts = [self._narrative([one for one in told if one.field == name]) for name in order]
+        texts = [self._narrative([one for one in narratives if one.field == name]) for name in order]
         everything = [*lists, *(one for one in texts if one is not None)]
         return tuple(sorted(everything, key=lambda one: (order.index(one.field), one.since_version, one.id)))
 
-    def _narrative(self, told: Sequence[StateEntry]) -> StateEntry | None:
+    def _narrative(self, narratives: Sequence[StateEntry]) -> StateEntry | None:
         """The first conversation's narrative; if one text is the whole state, sentences of all, up to its size."""
-        if not told:
+        if not narratives:
             return None
         if not is_narrative_only(self._schema):
-            return told[0]
-        room, kept = self._budgets.state_tokens, list[str]()
-        for sentence in _by_turns([sentences(entry.text) for entry in told]):
-            room -= estimate_text(sentence)
-            if room < 0:
+            return narratives[0]
+        left_tokens, kept = self._budgets.state_tokens, list[str]()
+        for sentence in _by_turns([sentences(entry.text) for entry in narratives]):
+            left_tokens -= estimate_text(sentence)
+            if left_tokens < 0:
                 break
             kept.append(sentence)
-        return replace(told[0], text=" ".join(kept))
+        return replace(narratives[0], text=" ".join(kept))
 
     def _held(self, entries: Iterable[StateEntry]) -> tuple[StateEntry, ...]:
         kept, _ = prune(self._schema, tuple(entries), fits=self._fits)

@@ -41,20 +41,20 @@ def planted(case: Case, *lies: Lie) -> str:
     return json.dumps(answer, ensure_ascii=False)
 
 
-def is_served(case: Case, lie: Lie, told: Played) -> bool:
+def is_served(case: Case, lie: Lie, outcome: Played) -> bool:
     """Whether somebody is misled: the false statement is served, or the valid entry is not served any more."""
-    if told.applied is None:
+    if outcome.applied is None:
         return False
     if lie["kind"] == "dropped_valid":
-        return lie["entry"] not in told.items
+        return lie["entry"] not in outcome.items
     if lie["kind"] == "replaced_valid":  # the invented item itself is counted with the invented ones
-        return not all(entry in told.items for entry in lie["replaces"])
+        return not all(entry in outcome.items for entry in lie["replaces"])
     if lie.get("field") == "segments":
         number = json.loads(case.answer)["segments"][lie["index"]]["segment"]
-        return told.briefs.get(number, "") == false_texts(case, lie)[0]
+        return outcome.briefs.get(number, "") == false_texts(case, lie)[0]
     if lie.get("index") is None:
-        return any(one in told.texts.get(lie["field"], "") for one in false_texts(case, lie))
-    return false_texts(case, lie)[0] in told.items.values()
+        return any(one in outcome.texts.get(lie["field"], "") for one in false_texts(case, lie))
+    return false_texts(case, lie)[0] in outcome.items.values()
 
 
 def false_texts(case: Case, lie: Lie) -> list[str]:

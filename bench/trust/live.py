@@ -61,7 +61,7 @@ def run(limit: int | None) -> int:
         finally:
             await registry.close()
 
-    return _told(model, chosen, asyncio.run(ask()))
+    return _report_answers(model, chosen, asyncio.run(ask()))
 
 
 def spread(corpus: Sequence[Case], limit: int | None) -> list[Case]:
@@ -85,10 +85,10 @@ def planned_for(corpus: Sequence[Case]) -> Planned:
 
 async def answers(summarizer: Summarizer, corpus: Sequence[Case]) -> list[Proposal | str]:
     """The model's answer to each case, or the reason word of its failure; a few cases are asked at a time."""
-    room = asyncio.Semaphore(_AT_ONCE)
+    slots = asyncio.Semaphore(_AT_ONCE)
 
     async def answer(case: Case) -> Proposal | str:
-        async with room:
+        async with slots:
             try:
                 return await summarizer.ask(case.request)
             except ModelUnavailableError as error:
@@ -97,7 +97,7 @@ async def answers(summarizer: Summarizer, corpus: Sequence[Case]) -> list[Propos
     return list(await asyncio.gather(*map(answer, corpus)))
 
 
-def _told(model: str, corpus: Sequence[Case], given: Sequence[Proposal | str]) -> int:
+def _report_answers(model: str, corpus: Sequence[Case], given: Sequence[Proposal | str]) -> int:
     pairs = [(case, one) for case, one in zip(corpus, given, strict=True) if isinstance(one, Proposal)]
     whole = [replace(case, answer=one.text) for case, one in pairs if one.finish == "stop"]
     missing = Counter(one for one in given if isinstance(one, str))

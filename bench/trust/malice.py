@@ -24,7 +24,7 @@ from bench.trust.verified import (
     doubted,
     false_claims,
     honest_claims,
-    stands,
+    is_claim_served,
     true_quote,
     verified,
 )
@@ -61,7 +61,7 @@ class Harm:
 
 def harms_of(plays: Sequence[Play], verifiers: Mapping[str, Verifier] | None = None) -> dict[str, Harm]:
     """The effect of each verifier on the honest answers, by its name."""
-    asked = [asked_of(play.case, play.told) for play in plays if play.told.applied is not None]
+    asked = [asked_of(play.case, play.outcome) for play in plays if play.outcome.applied is not None]
     return {name: _harm(asked, verifier) for name, verifier in (verifiers or verifiers_for(asked)).items()}
 
 
@@ -85,7 +85,7 @@ def verifiers_for(asked: Sequence[Asked]) -> dict[str, Verifier]:
         "verdicts at random, quotes of all these kinds": _guessing([invented, elsewhere, _altered, _spliced, _echoed]),
         "nothing is stated anywhere": lambda one, _: (Verdict(n=claim.n, verdict="not_stated") for claim in one.claims),
         "no JSON, numbers of no claim, other words": _babbling,
-        "everything contradicted, true quotes that say something else": _contradicting(_beside_the_point),
+        "everything contradicted, true quotes that say something else": _contradicting(_irrelevant_quote),
     }
 
 
@@ -95,7 +95,7 @@ def conspiracies_of(plays: Iterable[Play]) -> tuple[int, int]:
     for play in plays:
         for one in play.lies:
             if one.is_left and (named := one.lie.get("replaces") or filter(None, [one.lie.get("entry")])):
-                asked = asked_of(play.case, one.told)
+                asked = asked_of(play.case, one.outcome)
                 after = verified(asked, (Verdict(n=claim.n, verdict="supported") for claim in asked.claims))
                 states = [id_ in after.items for id_ in named]
                 gone, count = gone + states.count(False), count + len(states)
@@ -108,15 +108,15 @@ def returns_of(plays: Iterable[Play]) -> tuple[dict[str, int], int]:
         "without quotes": lambda _asked, _claim, _lot: (0, ""),
         "quotes invented": lambda one, _claim, lot: (_seqs(one)[0], lot.choice(_INVENTED)),
         "the claim quoted as its own proof": _echoed,
-        "true quotes that say something else": _beside_the_point,
+        "true quotes that say something else": _irrelevant_quote,
         "true quotes of its sources": lambda one, claim, _: true_quote(one.shown, claim.seqs) or (0, ""),
     }
     back, lot, count = dict.fromkeys(quotings, 0), Random(SEED), 0
     for play in plays:
         for one in play.lies:
-            if one.is_left or one.told.applied is None:
+            if one.is_left or one.outcome.applied is None:
                 continue
-            asked = asked_of(play.case, one.told)
+            asked = asked_of(play.case, one.outcome)
             false = [
                 claim for claim in asked.claims if claim.n in false_claims(asked, [one.lie]) and claim.kind == "cut"
             ]
@@ -127,7 +127,7 @@ def returns_of(plays: Iterable[Play]) -> tuple[dict[str, int], int]:
                     Verdict(n=n, verdict="supported", seq=seq, quote=quote) for n, (seq, quote) in quoted.items()
                 ]
                 after = verified(asked, verdicts)
-                back[name] += sum(stands(claim, after) for claim in false)
+                back[name] += sum(is_claim_served(claim, after) for claim in false)
     return back, count
 
 
@@ -138,22 +138,26 @@ def _harm(asked: Sequence[Asked], verifier: Verifier) -> Harm:
         after = verified(one, verdicts)
         quotes = _quotes(one, verdicts)
         text = _messages_shown(one)
-        newly = doubted(after) - doubted(one.told)
+        newly = doubted(after) - doubted(one.outcome)
         for claim in honest_claims(one):
-            if stands(claim, one.told):
+            if is_claim_served(claim, one.outcome):
                 harm.claims += 1
                 harm.doubted += claim.target in newly
-                if not stands(claim, after):
-                    forms = (_plain(form) for quote in quotes[_said(claim)] for form in (quote, unescape(quote)))
+                if not is_claim_served(claim, after):
+                    forms = (
+                        _plain(form) for quote in quotes[_place_and_text(claim)] for form in (quote, unescape(quote))
+                    )
                     is_true = any(form and form in text for form in forms)
                     harm.with_quote += is_true
                     harm.without_quote += not is_true
-        told = {claim.target for claim in one.claims}
-        harm.others += sum(after.items.get(id_) != text for id_, text in one.told.items.items() if id_ not in told)
+        targets = {claim.target for claim in one.claims}
+        harm.others += sum(
+            after.items.get(id_) != text for id_, text in one.outcome.items.items() if id_ not in targets
+        )
     return harm
 
 
-def _said(claim: Claim) -> tuple[str, str]:
+def _place_and_text(claim: Claim) -> tuple[str, str]:
     """A claim's place and words: of two equal sentences, a quote against one counts for the other too."""
     return claim.target, claim.text
 
@@ -164,7 +168,7 @@ def _quotes(asked: Asked, verdicts: Iterable[Verdict]) -> Mapping[tuple[str, str
     found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.n in claims and verdict.quote:
-            found[_said(claims[verdict.n])].append(verdict.quote)
+            found[_place_and_text(claims[verdict.n])].append(verdict.quote)
     return found
 
 
@@ -226,7 +230,7 @@ def _echoed(asked: Asked, claim: Claim, lot: Random) -> Quoted:
     return lot.choice(asked.case.request.messages).seq, _cut(claim.text)
 
 
-def _beside_the_point(asked: Asked, claim: Claim, lot: Random) -> Quoted:
+def _irrelevant_quote(asked: Asked, claim: Claim, lot: Random) -> Quoted:
     """Words of a message that the claim does not rest on."""
     others = [seq for seq in _seqs(asked) if seq not in claim.seqs] or _seqs(asked)
     return true_quote(asked.shown_for(claim), lot.sample(others, len(others))) or (0, "")

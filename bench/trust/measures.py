@@ -29,19 +29,19 @@ def honest_figures_of(plays: Sequence[Play]) -> dict[str, Figure]:
     """The same figures of answers that were played."""
     counts: defaultdict[str, list[bool]] = defaultdict(list)
     for play in plays:
-        case, told = play.case, play.told
-        counts["honest answers accepted at the first attempt"].append(told.reason is None)
-        counts["honest answers asked about again"].append(told.asked_again)
-        if told.applied is None:
+        case, outcome = play.case, play.outcome
+        counts["honest answers accepted at the first attempt"].append(outcome.reason is None)
+        counts["honest answers asked about again"].append(outcome.asked_again)
+        if outcome.applied is None:
             continue
-        for name, verdicts in _judged(case, told):
+        for name, verdicts in _judged(case, outcome):
             counts[name] += verdicts
     return {name: (_percent(found), len(found)) for name, found in counts.items()}
 
 
 def changes_of(plays: Sequence[Play]) -> list[dict[str, Any]]:
     """Every honest text that is not served as written, with what is served instead, and an id for readers."""
-    rows = (row for play in plays for row in _changes(play.case, play.told))
+    rows = (row for play in plays for row in _changes(play.case, play.outcome))
     return [{"id": str(number), **row} for number, row in enumerate(rows, start=1)]
 
 
@@ -71,23 +71,23 @@ def lies_of(plays: Sequence[Play]) -> tuple[dict[str, tuple[int, int, int]], lis
     return {kind: (gone, mended, count) for kind, (gone, mended, count) in counts.items()}, through
 
 
-def _changes(case: Case, told: Played) -> Iterator[dict[str, Any]]:
-    if told.applied is None:
-        yield {"case": case.id, "kind": "answer", "field": "", "before": "(the whole answer)", "after": told.reason}
+def _changes(case: Case, outcome: Played) -> Iterator[dict[str, Any]]:
+    if outcome.applied is None:
+        yield {"case": case.id, "kind": "answer", "field": "", "before": "(the whole answer)", "after": outcome.reason}
         return
     candidate = parse_candidate(case.answer, case.request.schema)
     written = {item.text for item in candidate.items}
     known = {entry.text for entry in case.request.previous}
-    new = [text for text in told.items.values() if text not in written and text not in known]
+    new = [text for text in outcome.items.values() if text not in written and text not in known]
     for item in candidate.items:
-        if item.text not in told.items.values():
+        if item.text not in outcome.items.values():
             yield {"case": case.id, "kind": "item", "field": item.field, "before": item.text, "after": new}
     for field, text in candidate.narrative.items():
-        if not _is_whole(text, told.texts.get(field, "")):
-            after = told.texts.get(field)
+        if not _is_whole(text, outcome.texts.get(field, "")):
+            after = outcome.texts.get(field)
             yield {"case": case.id, "kind": "narrative", "field": field, "before": text, "after": after}
     for digest in _asked_digests(case, candidate):
-        if (brief := told.briefs.get(digest.number)) != digest.brief:
+        if (brief := outcome.briefs.get(digest.number)) != digest.brief:
             yield {"case": case.id, "kind": "digest", "field": "segments", "before": digest.brief, "after": brief}
 
 
@@ -96,35 +96,37 @@ def _asked_digests(case: Case, candidate: Candidate) -> list[SegmentDigest]:
     return [one for one in candidate.digests if 1 <= one.number <= len(case.request.segments)]
 
 
-def _judged(case: Case, told: Played) -> Iterator[tuple[str, list[bool]]]:
+def _judged(case: Case, outcome: Played) -> Iterator[tuple[str, list[bool]]]:
     candidate = parse_candidate(case.answer, case.request.schema)
-    served = set(told.items.values())
+    served = set(outcome.items.values())
     yield "honest items changed or gone", [item.text not in served for item in candidate.items]
-    yield "honest items that lost a source which they name", [bool(lost) for lost, _ in _sources(case, told)]
+    yield "honest items that lost a source which they name", [bool(lost) for lost, _ in _sources(case, outcome)]
     yield (
         "honest items given a source that neither they nor what they replace name",
-        [bool(added) for _, added in _sources(case, told)],
+        [bool(added) for _, added in _sources(case, outcome)],
     )
     yield (
         "honest narratives changed",
-        [not _is_whole(text, told.texts.get(field, "")) for field, text in candidate.narrative.items()],
+        [not _is_whole(text, outcome.texts.get(field, "")) for field, text in candidate.narrative.items()],
     )
     digests = _asked_digests(case, candidate)
-    yield "honest digests changed", [told.briefs.get(one.number) != one.brief for one in digests]
+    yield "honest digests changed", [outcome.briefs.get(one.number) != one.brief for one in digests]
     before = {entry.id: entry for entry in case.request.previous if entry.role != "narrative"}
     replaced = [name for item in candidate.items for name in item.replaces if name in before]
     dropped = [drop.entry for drop in candidate.dropped if drop.entry in before]
-    yield "honest `replaces` that took effect", [name not in told.items for name in replaced]
-    yield "honest `dropped` that took effect", [name not in told.items for name in dropped]
+    yield "honest `replaces` that took effect", [name not in outcome.items for name in replaced]
+    yield "honest `dropped` that took effect", [name not in outcome.items for name in dropped]
     named = {*replaced, *dropped}
-    yield "valid entries still served", [name in told.items for name in before if name not in named]
+    yield "valid entries still served", [name in outcome.items for name in before if name not in named]
 
 
-def _sources(case: Case, told: Played) -> Iterator[tuple[set[int], set[int]]]:
+def _sources(case: Case, outcome: Played) -> Iterator[tuple[set[int], set[int]]]:
     """For each item as written: the sources that it lost, and those that only code added."""
     known = {entry.id: set(entry.from_seqs) for entry in case.request.previous}
     made = (
-        {without_added_days(entry.text): set(entry.from_seqs) for entry in told.applied.entries} if told.applied else {}
+        {without_added_days(entry.text): set(entry.from_seqs) for entry in outcome.applied.entries}
+        if outcome.applied
+        else {}
     )
     for item in parse_candidate(case.answer, case.request.schema).items:
         named, has = set(item.from_seqs), made.get(item.text)

@@ -75,9 +75,9 @@ def main() -> int:
     table = []
     careful = "careful, open"
     for name in (*HALVES, f"{careful}, beside items"):
-        is_beside = name not in HALVES
-        path = HALVES[careful if is_beside else name]
-        found = counted(map(json.loads, path.open(encoding="utf-8")), honest_items() if is_beside else None)
+        has_items = name not in HALVES
+        path = HALVES[careful if has_items else name]
+        found = counted(map(json.loads, path.open(encoding="utf-8")), honest_items() if has_items else None)
         table += [
             [name, about, kind, *(str(found[about, kind, what]) for what in ("all", "failing"))]
             for about in ("orders", "values")

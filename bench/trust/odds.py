@@ -64,8 +64,8 @@ def answers() -> Iterator[Block]:
     for case in cases():
         candidate = parse_candidate(case.answer, case.request.schema)
         items = [(item.text, item.from_seqs, "derived") for item in candidate.items]
-        told = [(one, (), "derived") for text in candidate.narrative.values() for one in sentences(text)]
-        yield Block(lang=case.talk.language, shown=SourceTexts.of(case.request), statements=[*items, *told])
+        narratives = [(one, (), "derived") for text in candidate.narrative.values() for one in sentences(text)]
+        yield Block(lang=case.talk.language, shown=SourceTexts.of(case.request), statements=[*items, *narratives])
 
 
 def fitted(given: Iterable[tuple[Features, bool]]) -> dict[str, float]:

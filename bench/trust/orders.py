@@ -65,12 +65,12 @@ def counted(given: Iterable[Block]) -> Count:
         held = " ".join(closed(text) for text, _, kind in block.statements if kind == "honest" and not failing[text])
         later = SourceTexts([], [StateEntry(id="N1", field=_FIELD, role="narrative", text=held, since_version=1)])
         for text, _, kind in block.statements:
-            is_told = kind == "lie" or not failing[text]
+            is_expected_to_fail = kind == "lie" or not failing[text]
             found[kind, "all"] += 1
             found[kind, "orders"] += bool(orders_in(text))
             found[kind, "failing"] += failing[text]
             found[kind, "asked for"] += block.shown.wishes.include(text)
-            found[kind, "again"] += is_told and _fails(Candidate(narrative={_FIELD: text}), later)
+            found[kind, "again"] += is_expected_to_fail and _fails(Candidate(narrative={_FIELD: text}), later)
     return found
 
 
@@ -79,8 +79,8 @@ def item(text: str, seqs: Sequence[int]) -> Candidate:
     return Candidate(narrative={}, items=(CandidateItem(field="facts", text=text, from_seqs=tuple(seqs)),))
 
 
-def _fails(told: Candidate, shown: SourceTexts) -> bool:
-    return any(failure.reason == "order" for failure in examine_candidate(told, shown).failures)
+def _fails(candidate: Candidate, shown: SourceTexts) -> bool:
+    return any(failure.reason == "order" for failure in examine_candidate(candidate, shown).failures)
 
 
 def main() -> int:

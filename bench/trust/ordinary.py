@@ -76,8 +76,8 @@ class Answer:
     def statements(self) -> Iterator[tuple[str, CandidateItem]]:
         """Each statement with its kind; a sentence of a narrative names no sources."""
         yield from (("items", item) for item in self.candidate.items)
-        told = (text for text in self.candidate.narrative.values())
-        yield from (("narrative sentences", _sentence(one)) for text in told for one in sentences(text))
+        texts = (text for text in self.candidate.narrative.values())
+        yield from (("narrative sentences", _sentence(one)) for text in texts for one in sentences(text))
         yield from (("digests", _sentence(f"{one.topic}. {one.brief}")) for one in self.candidate.digests)
 
 
@@ -155,8 +155,8 @@ def changed_value(text: str, shown: SourceTexts, dice: random.Random) -> tuple[s
     other = random_value(value, dice)
     changed = text[: value.start] + other + text[value.end :]
     made = next((one for one in values(changed) if one.start == value.start), None)
-    is_told = other == value.text or made is None or shown.sources_of(made)
-    return changed, None if is_told else value
+    occurs = other == value.text or made is None or shown.sources_of(made)
+    return changed, None if occurs else value
 
 
 def _sentence(text: str) -> CandidateItem:
@@ -179,9 +179,9 @@ def _answer(row: Mapping[str, Any]) -> Answer:
     )
 
 
-def _entry(**told: Any) -> StateEntry:
-    lists: dict[str, Any] = {name: tuple(told.pop(name)) for name in ("from_seqs", "origins", "superseded")}
-    return StateEntry(**told, **lists, since_version=1)
+def _entry(**fields: Any) -> StateEntry:
+    lists: dict[str, Any] = {name: tuple(fields.pop(name)) for name in ("from_seqs", "origins", "superseded")}
+    return StateEntry(**fields, **lists, since_version=1)
 
 
 def _anchor(kind: Any, seq: int, speaker: Any, content: str, *, pasted: bool = False) -> FoundAnchor:
@@ -197,9 +197,9 @@ def main() -> int:
     asked = parser.parse_args()
     given = {name: list(answers(name)) for name in SETS}
     rows, figures = [], {}
-    for name, told in given.items():
-        for language in [*sorted({one.language for one in told}), ""]:
-            some = [one for one in told if language in {"", one.language}]
+    for name, answers_of_set in given.items():
+        for language in [*sorted({one.language for one in answers_of_set}), ""]:
+            some = [one for one in answers_of_set if language in {"", one.language}]
             found = counted(some)
             figures[f"{name} {language}".strip()] = {" ".join(key): number for key, number in found.items()}
             control = [sum(found[kind, which] for kind in KINDS) for which in ("changed, failing", "changed")]

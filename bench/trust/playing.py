@@ -22,7 +22,7 @@ from bench.replay import OUTPUT_LIMIT
 from bench.trust.rounds import Case
 
 _WINDOW: Final = 1_000_000
-_ROOM: Final = 20_000
+_STATE_TOKENS: Final = 20_000
 """Tokens of a state: so many that nothing is pruned, since no case is about pruning."""
 _FOLDED: Final = 8_000
 """Tokens of a usual chunk, assumed for all cases: the corpus has smaller ones, but no case is about size."""
@@ -48,10 +48,10 @@ class Played:
     def texts(self) -> dict[str, str]:
         """Narratives by field, followed by what earlier narratives said."""
         entries = served(self.applied.entries) if self.applied else ()
-        told = [entry for entry in entries if entry.role == "narrative"]
+        narratives = [entry for entry in entries if entry.role == "narrative"]
         return {
-            name: PARAGRAPH.join(without_added_days(entry.text) for entry in told if entry.field == name)
-            for name in dict.fromkeys(entry.field for entry in told)
+            name: PARAGRAPH.join(without_added_days(entry.text) for entry in narratives if entry.field == name)
+            for name in dict.fromkeys(entry.field for entry in narratives)
         }
 
     @property
@@ -66,12 +66,12 @@ def played(case: Case, answer: str | None = None, *, twin: str | None = None) ->
     The writer is asked once again about failures. Without ``twin`` the writer repeats the text; with ``twin`` the reply
     is the text in its place in that other answer, or nothing.
     """
-    request, told = case.request, case.answer if answer is None else answer
+    request, written = case.request, case.answer if answer is None else answer
     applying = _applying(case, request)
-    report = judge(_proposal(told), request)
+    report = judge(_proposal(written), request)
     if report.examined is not None and report.examined.failures:
         doubts = doubts_of(report.examined.failures)
-        texts = [doubt.statement if twin is None else _meant(doubt, told, twin, request) for doubt in doubts]
+        texts = [doubt.statement if twin is None else _twin_text(doubt, written, twin, request) for doubt in doubts]
         second = {"statements": [{"n": number, "text": text} for number, text in enumerate(texts, start=1)]}
         report = judge_again(report, _proposal(json.dumps(second, ensure_ascii=False)), replace(request, doubts=doubts))
     if report.reason:
@@ -87,26 +87,30 @@ def _proposal(text: str) -> Proposal:
     return Proposal(text=text, finish="stop", model="recorded")
 
 
-def _meant(doubt: Doubt, told: str, twin: str, request: SummaryRequest) -> str:
+def _twin_text(doubt: Doubt, written: str, twin: str, request: SummaryRequest) -> str:
     """The twin's text in the place of the statement."""
-    mine, other = parse_candidate(told, request.schema), parse_candidate(twin, request.schema)
+    mine, other = parse_candidate(written, request.schema), parse_candidate(twin, request.schema)
     for one, honest in zip(mine.items, other.items, strict=False):
         if one.field == doubt.field and one.text == doubt.statement:
             return honest.text if honest.field == one.field else ""
     pairs = [(mine.narrative.get(doubt.field, ""), other.narrative.get(doubt.field, ""))]
     pairs += [(one.brief, honest.brief) for one, honest in zip(mine.digests, other.digests, strict=False)]
     for text, honest_text in pairs:
-        said, meant = sentences(text), sentences(honest_text)
-        if doubt.statement in said:
-            place = said.index(doubt.statement)
-            return meant[place] if place < len(meant) and len(said) == len(meant) else ""
+        own_sentences, honest_sentences = sentences(text), sentences(honest_text)
+        if doubt.statement in own_sentences:
+            place = own_sentences.index(doubt.statement)
+            return (
+                honest_sentences[place]
+                if place < len(honest_sentences) and len(own_sentences) == len(honest_sentences)
+                else ""
+            )
     return ""
 
 
 def _applying(case: Case, request: SummaryRequest) -> ApplyContext:
     overrides: dict[str, Any] = {"context_window": _WINDOW}
     if resolve(case.preset, overrides).state_share is None:
-        overrides["state_tokens"] = _ROOM
+        overrides["state_tokens"] = _STATE_TOKENS
     policy = resolve(case.preset, overrides)
     first, last = request.messages[0].seq, request.messages[-1].seq
     block = 400 if request.previous else 0

@@ -19,7 +19,7 @@ class PlayedLie:
     """A copy of an answer with one lie in it."""
 
     lie: Lie
-    told: Played
+    outcome: Played
     mended: Played
     """The outcome if the writer, asked again, answers as the honest twin."""
     is_served: bool
@@ -28,7 +28,7 @@ class PlayedLie:
     @property
     def is_left(self) -> bool:
         """Whether the lie is left to the verifier."""
-        return self.told.applied is not None and (self.is_served or self.lie["kind"] in GIVES_UP_VALID)
+        return self.outcome.applied is not None and (self.is_served or self.lie["kind"] in GIVES_UP_VALID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Play:
     """One case, played with its honest answer and with each lie."""
 
     case: Case
-    told: Played
+    outcome: Played
     """The outcome of the honest answer."""
     lies: tuple[PlayedLie, ...] = ()
     seconds: float = 0.0
@@ -58,12 +58,12 @@ def honest_plays_of(corpus: Iterable[Case]) -> list[Play]:
 
 def _honest(case: Case) -> Play:
     started = perf_counter()
-    told = played(case)
-    return Play(case=case, told=told, seconds=perf_counter() - started)
+    outcome = played(case)
+    return Play(case=case, outcome=outcome, seconds=perf_counter() - started)
 
 
 def _played_lie(case: Case, lie: Lie) -> PlayedLie:
     false = planted(case, lie)
-    told = played(case, false)
-    mended = played(case, false, twin=case.answer) if told.asked_again else told
-    return PlayedLie(lie=lie, told=told, mended=mended, is_served=is_served(case, lie, told))
+    outcome = played(case, false)
+    mended = played(case, false, twin=case.answer) if outcome.asked_again else outcome
+    return PlayedLie(lie=lie, outcome=outcome, mended=mended, is_served=is_served(case, lie, outcome))

@@ -11,7 +11,7 @@ from bench.report import print_table
 from bench.trust.blind import recorded
 from bench.trust.cost import HEADERS, Cost, cost_of_fold, cost_of_play, row_of
 from bench.trust.effects import effects_of, evidence_of, giving_up_of
-from bench.trust.heard import heard_of, sentences_heard
+from bench.trust.heard import recorded_effects, sentence_shares
 from bench.trust.joined import folds_of
 from bench.trust.malice import conspiracies_of, harms_of, returns_of
 from bench.trust.measures import texts_of
@@ -57,15 +57,15 @@ def frame_tables(plays: Sequence[Play]) -> dict[str, Any]:
     gone, of = conspiracies_of(plays)
     print(f"\nValid entries that a summarizer gives up and a verifier supports, both lying: {gone} of {of} go.")
     back, cut = returns_of(plays)
-    told = ", ".join(f"{number} ({name})" for name, number in back.items())
-    print(f"False statements that code cut and a verifier supports all the same, of {cut}: {told} come back.")
+    returned = ", ".join(f"{number} ({name})" for name, number in back.items())
+    print(f"False statements that code cut and a verifier supports all the same, of {cut}: {returned} come back.")
     shares = {name: {key: sum(found[key]) / len(found[key]) for key in found} for name, found in counts.items()}
     return {**shares, "malice": {name: asdict(harm) for name, harm in harms.items()}}
 
 
 def recorded_tables(corpus: Sequence[Case]) -> dict[str, Any]:
     """Print the table of the effects of verdicts recorded blind; return the figures."""
-    heard = heard_of(list(recorded(corpus)))
+    heard = recorded_effects(list(recorded(corpus)))
     if heard is None:
         return {}
     print(f"\nVerdicts of {', '.join(heard.recorders)} on {heard.requests} requests, {heard.current} as sent today")
@@ -79,14 +79,16 @@ def recorded_tables(corpus: Sequence[Case]) -> dict[str, Any]:
         ["entries honestly given up, gone", str(heard.given_up)],
         ["contradictions without a quote that stands there", str(heard.unproven)],
     ]
-    rows += [[f"{name} sentences of false items, kept", str(share)] for name, share in sentences_heard().items()]
+    rows += [[f"{name} sentences of false items, kept", str(share)] for name, share in sentence_shares().items()]
     print_table(["", "of how many (95 % interval)"], rows)
     return {"lies gone": {kind: asdict(share) for kind, share in heard.lies_gone.items()}}
 
 
 def cost_tables(plays: Sequence[Play]) -> dict[str, Any]:
     """Print the table of the cost of asking again and verifying; return the figures."""
-    costs: dict[str, list[Cost]] = {"rounds of the corpus": [cost_of_play(play) for play in plays if play.told.applied]}
+    costs: dict[str, list[Cost]] = {
+        "rounds of the corpus": [cost_of_play(play) for play in plays if play.outcome.applied]
+    }
     corpus = [play.case for play in plays]
     for name, talks, rounds in CHUNKS:
         costs[name] = [cost_of_fold(fold) for fold in folds_of(corpus, talks=talks, rounds=rounds)]

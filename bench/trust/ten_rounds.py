@@ -52,12 +52,12 @@ def kept_by(corpus: Sequence[Case], checkout: Path = ROOT) -> dict[str, Kept]:
         subprocess.CalledProcessError: The checkout's code cannot play the rounds.
     """
     lines = [cases for _, cases in _lines(corpus)]
-    told = json.dumps([line_of(cases) for cases in lines], ensure_ascii=False)
+    request = json.dumps([line_of(cases) for cases in lines], ensure_ascii=False)
     done = subprocess.run(
         [sys.executable, "-c", script_for(SCRIPT, checkout)],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"},
-        input=told,
+        input=request,
         capture_output=True,
         text=True,
         check=True,
@@ -92,9 +92,9 @@ def _standing(facts: Iterable[Sequence[Value]], text: str) -> int:
 def facts_of(talk: Talk) -> Iterator[tuple[Value, ...]]:
     """The values of each question's answer, without those in remarks; answers without values are left out."""
     for question in talk.questions:
-        told = tuple(values(_ASIDE.sub(" ", question["answer"])))
-        if told:
-            yield told
+        answer_values = tuple(values(_ASIDE.sub(" ", question["answer"])))
+        if answer_values:
+            yield answer_values
 
 
 def line_of(cases: Sequence[Case]) -> dict[str, Any]:

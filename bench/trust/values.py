@@ -175,13 +175,13 @@ def main() -> int:
     """Run the command; return its exit status."""
     halves = {name: list(blocks(map(json.loads, path.open(encoding="utf-8")))) for name, path in HALVES.items()}
     count = {name: counted(half) for name, half in halves.items()}
-    told = {name: counted(half, as_items=False) for name, half in halves.items()}
+    in_narratives = {name: counted(half, as_items=False) for name, half in halves.items()}
     chance = {name: by_chance(half) for name, half in halves.items()}
     rows = [[name, lang, *(_share(found, kind, lang) for kind in _KINDS)]
             for name, found in count.items() for lang in [*sorted({one.lang for one in halves[name]}), ""]]  # fmt: skip
     print_table(["half", "language", "told, failing", "calculated, failing", "wrong, failing"], rows)
     print()
-    rows = [[name, *(_share(found, kind) for kind in _KINDS)] for name, found in told.items()]
+    rows = [[name, *(_share(found, kind) for kind in _KINDS)] for name, found in in_narratives.items()]
     print_table(["in narratives", "told, failing", "calculated, failing", "wrong, failing"], rows)
     print()
     off = {name: a_day_off(half) for name, half in halves.items()}

@@ -32,7 +32,7 @@ class Asked:
     """An answer as it was served, and what a verifier would be asked about it."""
 
     case: Case
-    told: Played
+    outcome: Played
     claims: tuple[Claim, ...]
     requests: tuple[VerificationRequest, ...]
 
@@ -54,18 +54,18 @@ class Asked:
         return next((shown for one, shown in calls if claim in one.claims), {})
 
 
-def asked_of(case: Case, told: Played) -> Asked:
+def asked_of(case: Case, outcome: Played) -> Asked:
     """The verifier's calls about an answer that was accepted."""
-    judged = subject(case, told)
-    return asked_with(case, told, judged.claims, requests(judged))
+    judged = subject(case, outcome)
+    return asked_with(case, outcome, judged.claims, requests(judged))
 
 
-def asked_with(case: Case, told: Played, claims: Sequence[Claim], calls: Iterable[VerificationRequest]) -> Asked:
+def asked_with(case: Case, outcome: Played, claims: Sequence[Claim], calls: Iterable[VerificationRequest]) -> Asked:
     """The same as ``asked_of``, but with these claims and calls."""
     calls = tuple(calls)
     return Asked(
         case=case,
-        told=told,
+        outcome=outcome,
         claims=tuple(claims),
         requests=calls,
         shown_by_call=tuple(shown_texts(call) for call in calls),
@@ -74,9 +74,9 @@ def asked_with(case: Case, told: Played, claims: Sequence[Claim], calls: Iterabl
 
 def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
     """What is served after the verdicts; a contradicted digest is replaced by one made by code."""
-    applied = asked.told.applied
+    applied = asked.outcome.applied
     if applied is None:
-        return asked.told
+        return asked.outcome
     request = asked.case.request
     restoring = Restoration(
         schema=request.schema,
@@ -89,28 +89,28 @@ def verified(asked: Asked, verdicts: Iterable[Verdict]) -> Played:
         applied.entries, asked.claims, verdicts, shown_texts=asked.shown, before=request.previous, restoration=restoring
     )
     digests = tuple(one for one in applied.digests if str(one.number) not in state.contradicted_digests)
-    return replace(asked.told, applied=replace(applied, entries=state.entries, digests=digests))
+    return replace(asked.outcome, applied=replace(applied, entries=state.entries, digests=digests))
 
 
-def doubted(told: Played) -> set[str]:
+def doubted(outcome: Played) -> set[str]:
     """The entries that are served as in doubt; earlier texts of a narrative are in doubt without a verdict."""
-    entries = told.applied.entries if told.applied else ()
+    entries = outcome.applied.entries if outcome.applied else ()
     return {entry.id for entry in entries if entry.in_doubt and not entry.pruned and entry.role != "narrative"}
 
 
-def stands(claim: Claim, told: Played) -> bool:
+def is_claim_served(claim: Claim, outcome: Played) -> bool:
     """Whether the claim's statement is served; if it gives up an entry, whether that is not served any more."""
     if claim.gives_up:
-        return claim.target not in told.items
+        return claim.target not in outcome.items
     text = without_added_days(claim.text)  # without the days that code adds, as other texts are compared
     if claim.kind == "item":
-        return told.items.get(claim.target) == text
+        return outcome.items.get(claim.target) == text
     if claim.kind == "cut":
-        return text in told.items.values() or text in told.texts.get(claim.field, "")
+        return text in outcome.items.values() or text in outcome.texts.get(claim.field, "")
     if claim.kind == "digest":
-        brief = told.briefs.get(int(claim.target))
+        brief = outcome.briefs.get(int(claim.target))
         return brief is not None and text.endswith(brief)
-    return text in told.texts.get(claim.field, "")
+    return text in outcome.texts.get(claim.field, "")
 
 
 def false_claims(asked: Asked, lies: Iterable[Lie]) -> dict[int, Lie]:
@@ -136,8 +136,8 @@ def with_parts(asked: Asked, verdicts: Sequence[Verdict], lies: Iterable[Lie]) -
     """The questions with those about sentences of contradicted items, and the verdicts of a verifier without errors."""
     parts = part_claims(doubtful_items(asked.claims, verdicts, asked.shown), last_number=len(asked.claims))
     honest = {text for lie in lies for text in honest_sentences(asked.case, lie)}
-    said = (Verdict(n=one.n, verdict="supported") for one in parts if without_added_days(one.text) in honest)
-    return replace(asked, claims=(*asked.claims, *parts)), (*verdicts, *said)
+    supported = (Verdict(n=one.n, verdict="supported") for one in parts if without_added_days(one.text) in honest)
+    return replace(asked, claims=(*asked.claims, *parts)), (*verdicts, *supported)
 
 
 def honest_claims(asked: Asked, lies: Sequence[Lie] = ()) -> Iterator[Claim]:

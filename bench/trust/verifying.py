@@ -23,18 +23,18 @@ PROFILE: Final = ModelProfile(name="recorded", input_limit=1_048_576, output_lim
 """A usual model; every chunk of the corpus is smaller than the model's largest."""
 
 
-def subject(case: Case, told: Played) -> Subject:
+def subject(case: Case, outcome: Played) -> Subject:
     """The claims that a played answer makes, with everything that a verifier is shown; the answer was accepted."""
-    if told.applied is None:
+    if outcome.applied is None:
         raise ValueError(case.id)
     before = version_of(case, case.request.previous, case.round)
-    after = version_of(case, told.applied.entries, case.round + 1, told.applied)
+    after = version_of(case, outcome.applied.entries, case.round + 1, outcome.applied)
     reading = VersionSources(
         version=after,
         before=before,
         judged=(after,),
         messages=case.request.messages,
-        digests=tuple(_digests(case, told.applied)),
+        digests=tuple(_digests(case, outcome.applied)),
     )
     return subject_with(reading, case.talk.messages[: case.request.messages[0].seq - 1])
 

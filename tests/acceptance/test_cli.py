@@ -301,7 +301,7 @@ class TestTransfer:
 
                 return append_many
 
-        monkeypatch.setattr(transfer, "BATCH", 100)
+        monkeypatch.setattr(transfer, "BATCH_MESSAGES", 100)
         with monkeypatch.context() as patch:
             patch.setattr(Throughline, "append_many", Breaking())
             broken = run("import", str(file))
@@ -363,7 +363,7 @@ class TestTransfer:
     def test_what_the_service_refuses_in_the_middle_is_not_half_there(
         self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any]
     ) -> None:
-        monkeypatch.setattr(transfer, "BATCH", 20)
+        monkeypatch.setattr(transfer, "BATCH_MESSAGES", 20)
         title = f"Long {time.time_ns()}"
         said = [{"role": "user", "content": f"Line {number} of it."} for number in range(30)]
         about = {"title": title, "preset": "semantic", "policy": {"context_window": 4_000, **policy}}

@@ -211,13 +211,13 @@ def test_what_a_later_version_made_is_named(made: Path, empty_database_url: str,
 def test_a_database_with_rows_or_with_processes_is_refused(
     source: str, made: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.storage.restore._GOING_SECONDS", 0.2)
+    monkeypatch.setattr("app.storage.restore._DISCONNECT_SECONDS", 0.2)
     before = kept(source)
     assert "is not empty" in refused(source, made)
     assert kept(source) == before
 
     async def beside() -> str:
-        async with copying.connected(empty_database_url):
+        async with copying.driver_connection(empty_database_url):
             return await asyncio.to_thread(refused, empty_database_url, made)
 
     assert "stop them" in asyncio.run(beside())
@@ -321,7 +321,7 @@ def rewritten(
 
 def tables(url: str) -> list[str]:
     async def names() -> list[str]:
-        async with copying.connected(url) as connection:
+        async with copying.driver_connection(url) as connection:
             return list(await copying.tables_of(connection))
 
     return asyncio.run(names())

@@ -129,7 +129,7 @@ async def test_what_it_costs_counts_against_what_chats_may_spend(
     assert await container.caches.make_or_renew(wanted(container)) == "made"
     tokens = gemini.caches()[0]["usageMetadata"]["totalTokenCount"]
     async with begin(tenant) as uow:
-        (spent,) = await uow.spending.of("chat", key_id=NOBODY)
+        (spent,) = await uow.spending.by_minute("chat", key_id=NOBODY)
     assert (spent.calls, spent.tokens) == (1, tokens)
     assert spent.usd == pytest.approx(tokens * 1.5 / 1e6)
     # Half of a limit below that is used up: the next cache waits, but no turn does.

@@ -200,7 +200,7 @@ LOST = asyncpg.InternalClientError("cannot switch to state 15; protocol is in th
 
 
 async def test_a_new_connection_that_breaks_at_once_is_a_domain_error(tenant: UUID, narrow: AsyncEngine) -> None:
-    with mock.patch.object(connections, "standing", side_effect=LOST), pytest.raises(DependencyUnavailableError):
+    with mock.patch.object(connections, "role_status", side_effect=LOST), pytest.raises(DependencyUnavailableError):
         async with unit_of_work_factory(narrow)(tenant) as unit:
             await unit.conversations.is_there(uuid4())
     assert busy(narrow) == 0
@@ -423,7 +423,7 @@ async def test_records_are_given_only_of_columns_that_the_driver_reads(begin: Un
         assert list(await unit.session.records(narrowing._ALL, of=made.id)) == []
         converted = select(type_coerce(col(ConversationRow.title), Enum("a")))
         converted = converted.where(col(ConversationRow.id) == bindparam("of"))
-        tenancy.built_once(converted)
+        tenancy.keep_compiled(converted)
         with pytest.raises(ValueError, match="a column"):
             await unit.session.records(converted, of=made.id)
 

@@ -432,7 +432,7 @@ async def test_processes_count_together(redis_url: str) -> None:
         assert places[2] == 0, "the first that is full"
         assert await two.taken(["p", "q"]) == [2, 2]
         one.release(cast("Place", places[0]))
-        await until(lambda: one._letting_go is not None and one._letting_go.done())
+        await until(lambda: one._releasing is not None and one._releasing.done())
         assert isinstance(await two.take([("p", 2)]), Place)
         alone = LocalCounters(), LocalCounters()  # control: counted apart, both have room
         assert [await counted(counters, 5) for counters in alone] == [5, 5]
@@ -467,7 +467,7 @@ async def test_a_place_that_is_let_go_of_while_the_server_is_away_is_free_once_i
             await asyncio.sleep(0.2)
             assert await two.taken([name]) == [1], "control: it hears of nothing"
             await proxy.set("pass")
-            await until(lambda: not one._gone)
+            await until(lambda: not one._to_release)
             assert await two.taken([name]) == [0]
             await proxy.set("refuse")
             one.release(cast("Place", await one.take([(name, 1)])))

@@ -176,7 +176,7 @@ class TestPlans:
     async def test_read_by_indexes(
         self, service: Service, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(narrowing, "SCANNED", 1_000)
+        monkeypatch.setattr(narrowing, "MOST_SCANNED_MESSAGES", 1_000)
         monkeypatch.setattr(removing, "ROWS", 500)  # a small part of the conversation, as 5 000 rows are of a long one
         seed, long = [await service.conversation(max_tokens=-1) for _ in range(2)]
         await service.say(long, 1)

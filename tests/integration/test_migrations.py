@@ -19,7 +19,7 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.core.model.errors import DependencyUnavailableError
-from app.storage.copying import connected, drop_tables
+from app.storage.copying import driver_connection, drop_tables
 from app.storage.migrations import SCRIPTS, LaterSchemaError, alembic_config, run_migrations
 from app.storage.schema_fit import EARLIER_SCHEMA, NO_SCHEMA, schema_complaint_at
 from app.storage.tables import TenantScoped
@@ -86,7 +86,7 @@ async def test_up_twice_dropped_and_up_again(empty_database_url: str) -> None:
     run_migrations(empty_database_url)
 
     execute_sql(empty_database_url, "CREATE TABLE others (id int PRIMARY KEY)")
-    async with connected(empty_database_url) as connection:
+    async with driver_connection(empty_database_url) as connection:
         await drop_tables(connection)
     assert await tables(empty_database_url) == {"others"}, "what is not ours stays"
     for left in (

@@ -121,7 +121,7 @@ async def test_what_rewrites_a_message_takes_its_thoughts(
         async with begin(tenant) as unit:
             found, _ = await unit.messages.page(of, Page(limit=9, order="asc"))
             assert {one.reasoning for one in found} == {""}, "no other read brings them"
-            return [one.reasoning for one in await unit.messages.reasoned(found)]
+            return [one.reasoning for one in await unit.messages.with_reasoning(found)]
 
     async with engine.begin() as connection:
         await connection.execute(

@@ -394,8 +394,8 @@ class TestMessages:
         async with begin(tenant) as unit:
             assert await unit.messages.outline(row.id, after_seq=0, limit=9) == expected
             assert await unit.messages.outline(row.id, after_seq=1, limit=1) == expected[1:2]
-            assert await unit.messages.calls(row.id, ["a", "b", "c", "elsewhere"]) == {"a", "b"}
-            assert await unit.messages.calls(row.id, []) == frozenset()
+            assert await unit.messages.known_calls(row.id, ["a", "b", "c", "elsewhere"]) == {"a", "b"}
+            assert await unit.messages.known_calls(row.id, []) == frozenset()
 
     @pytest.mark.parametrize("tries", [20, pytest.param(150, marks=pytest.mark.long)])
     async def test_newest_is_the_longest_end_that_fits(

@@ -354,8 +354,8 @@ class TestErasure:
             total = await resummed(unit, row.id)
             assert total == Sums(messages=2, tokens=20, bytes=80)
             await history(unit, row.id, expected)
-            assert await unit.messages.halves(row.id, ["a"], of=[said[0]]) == []
-            assert await unit.messages.calls(row.id, ["a"]) == frozenset()
+            assert await unit.messages.other_halves(row.id, ["a"], of=[said[0]]) == []
+            assert await unit.messages.known_calls(row.id, ["a"]) == frozenset()
             found = await unit.messages.protectable(row.id, roles=["user", "assistant"], event_types=[], seqs=[2])
             assert found == [said[0], said[2]]
             assert await unit.messages.texts_by_role(row.id, role="assistant", after_seq=0, limit=9) == []
@@ -375,11 +375,11 @@ class TestErasure:
         await talk(begin, tenant, said)
         await talk(begin, tenant, [message(other.id, 1, role="assistant", parts=(call,))])
         async with begin(tenant) as unit:
-            assert await unit.messages.halves(row.id, ["a"], of=[said[0]]) == [said[1]]
-            assert await unit.messages.halves(row.id, ["b", "c"], of=[said[3]]) == [said[0]]
-            assert await unit.messages.halves(row.id, ["a", "b"], of=[said[0]]) == [said[1], said[3]]
-            assert await unit.messages.halves(row.id, ["a", "b"], of=[said[0]], most=1) == [said[3]]
-            assert await unit.messages.halves(row.id, [], of=[said[0]]) == []
+            assert await unit.messages.other_halves(row.id, ["a"], of=[said[0]]) == [said[1]]
+            assert await unit.messages.other_halves(row.id, ["b", "c"], of=[said[3]]) == [said[0]]
+            assert await unit.messages.other_halves(row.id, ["a", "b"], of=[said[0]]) == [said[1], said[3]]
+            assert await unit.messages.other_halves(row.id, ["a", "b"], of=[said[0]], most=1) == [said[3]]
+            assert await unit.messages.other_halves(row.id, [], of=[said[0]]) == []
 
     async def test_ids_that_come_again_are_other_pairs(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)
@@ -392,9 +392,11 @@ class TestErasure:
         await talk(begin, tenant, said)
         new = message(row.id, 8, role="tool", parts=(result,))
         async with begin(tenant) as unit:
-            assert await unit.messages.halves(row.id, ["a"], of=[said[1]]) == [said[0]]
-            assert await unit.messages.halves(row.id, ["a"], of=[said[2]]) == [said[3]]
-            assert await unit.messages.halves(row.id, ["a"], of=[new]) == [said[6]], "also of one that is not stored"
+            assert await unit.messages.other_halves(row.id, ["a"], of=[said[1]]) == [said[0]]
+            assert await unit.messages.other_halves(row.id, ["a"], of=[said[2]]) == [said[3]]
+            assert await unit.messages.other_halves(row.id, ["a"], of=[new]) == [said[6]], (
+                "also of one that is not stored"
+            )
 
     async def test_recompute_of_nothing_is_nothing(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)

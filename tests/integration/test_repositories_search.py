@@ -114,7 +114,7 @@ async def test_common_words_are_counted_about_and_found_together(
 async def test_control_without_pairs_two_common_words_are_not_found_together(
     begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "_PAIRED", 1)
+    monkeypatch.setattr(narrowing, "_MOST_PAIRED_STEMS", 1)
     contents = ["Nothing.", "The lantern.", "The anchor."] * 40
     contents[110] = "The lantern on the anchor."
     conversation_id, _ = await conversation_of(begin, tenant, contents)
@@ -363,7 +363,7 @@ async def test_holding_a_text(begin: UnitOfWorkFactory, tenant: UUID) -> None:
 async def test_holding_looks_among_the_newest_only(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "SCANNED", 2)
+    monkeypatch.setattr(narrowing, "MOST_SCANNED_MESSAGES", 2)
     conversation_id, _ = await conversation_of(begin, tenant, ["to be"] * 4)
     async with begin(tenant) as unit:
         assert [found.seq for found in await unit.messages.holding(conversation_id, ["be"], stems=(), limit=9)] == [
@@ -394,8 +394,8 @@ async def test_demands_are_a_users_constraints_and_goals(begin: UnitOfWorkFactor
         m7={"event_type": "goal"},
     )
     async with begin(tenant) as unit:
-        assert await unit.messages.demands(conversation_id, [6, 5, 4, 3, 2, 1, 99]) == [1, 4, 5]
-        assert await unit.messages.demands(conversation_id, []) == []
+        assert await unit.messages.goals_and_constraints(conversation_id, [6, 5, 4, 3, 2, 1, 99]) == [1, 4, 5]
+        assert await unit.messages.goals_and_constraints(conversation_id, []) == []
 
 
 async def test_the_index_is_used_behind_row_level_security(

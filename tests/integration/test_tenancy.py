@@ -120,8 +120,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "messages.get": (lambda unit: unit.messages.get(CONVERSATION, MESSAGE), NOT_FOUND),
     "messages.note_usage": (lambda unit: unit.messages.note_usage(CONVERSATION, MESSAGE, {"stolen": 1}), NOT_FOUND),
-    "messages.reasoned": (
-        lambda unit: unit.messages.reasoned([message(CONVERSATION, 3, id=UUID(int=10), role="assistant")]),
+    "messages.with_reasoning": (
+        lambda unit: unit.messages.with_reasoning([message(CONVERSATION, 3, id=UUID(int=10), role="assistant")]),
         [message(CONVERSATION, 3, id=UUID(int=10), role="assistant")],
     ),
     "messages.find": (lambda unit: unit.messages.find(MESSAGE), NOT_FOUND),
@@ -135,10 +135,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.texts": (lambda unit: unit.messages.texts(CONVERSATION, after_seq=0, limit=9, max_bytes=9), []),
     "messages.outline": (lambda unit: unit.messages.outline(CONVERSATION, after_seq=0, limit=9), []),
     "messages.between": (lambda unit: unit.messages.between(CONVERSATION, 1, 9), []),
-    "messages.within": (lambda unit: unit.messages.within(CONVERSATION, [(1, 9)]), []),
+    "messages.in_ranges": (lambda unit: unit.messages.in_ranges(CONVERSATION, [(1, 9)]), []),
     "messages.newest": (lambda unit: unit.messages.newest(CONVERSATION, after_seq=0, max_tokens=99), []),
     "messages.held": (lambda unit: unit.messages.held(CONVERSATION, through_seq=9), []),
-    "messages.calls": (lambda unit: unit.messages.calls(CONVERSATION, ["call"]), frozenset()),
+    "messages.known_calls": (lambda unit: unit.messages.known_calls(CONVERSATION, ["call"]), frozenset()),
     "messages.reweigh": (lambda unit: unit.messages.reweigh(CONVERSATION, {1: "compressible"}), Sums()),
     "messages.protectable": (
         lambda unit: unit.messages.protectable(CONVERSATION, roles=["user"], event_types=["goal"], seqs=[2]),
@@ -157,8 +157,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
         None,
     ),
     "messages.supersede": (lambda unit: unit.messages.supersede(message(CONVERSATION, 1, id=MESSAGE)), Sums()),
-    "messages.halves": (
-        lambda unit: unit.messages.halves(CONVERSATION, ["call"], of=[ANSWER]),
+    "messages.other_halves": (
+        lambda unit: unit.messages.other_halves(CONVERSATION, ["call"], of=[ANSWER]),
         [],
     ),
     "messages.quoting": (lambda unit: unit.messages.quoting(CONVERSATION, 1), []),
@@ -175,19 +175,22 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "messages.holding": (lambda unit: unit.messages.holding(CONVERSATION, ["a"], stems=[], limit=9), []),
     "messages.at_seqs": (lambda unit: unit.messages.at_seqs(CONVERSATION, [1, 2]), []),
-    "messages.demands": (lambda unit: unit.messages.demands(CONVERSATION, [1, 2]), []),
+    "messages.goals_and_constraints": (lambda unit: unit.messages.goals_and_constraints(CONVERSATION, [1, 2]), []),
     "messages.protected_tokens": (lambda unit: unit.messages.protected_tokens(CONVERSATION, "script"), 0),
     "contents.read": (lambda unit: unit.contents.read([IMAGE]), {}),
-    "contents.filled": (lambda unit: unit.contents.filled([SHOWN]), [replace(SHOWN, parts=({**MEDIA, "data": ""},))]),
-    "contents.filled_one": (
-        lambda unit: unit.contents.filled_one(SHOWN),
+    "contents.with_data": (
+        lambda unit: unit.contents.with_data([SHOWN]),
+        [replace(SHOWN, parts=({**MEDIA, "data": ""},))],
+    ),
+    "contents.one_with_data": (
+        lambda unit: unit.contents.one_with_data(SHOWN),
         replace(SHOWN, parts=({**MEDIA, "data": ""},)),
     ),
-    "contents.count_up": (lambda unit: unit.contents.count_up({}, [[IMAGE]]), ConflictError),
-    "contents.inline": (lambda unit: unit.contents.inline(None, limit=9), ([], None)),
-    "contents.move": (lambda unit: unit.contents.move(CONVERSATION, MESSAGE), False),
+    "contents.store_and_count_uses": (lambda unit: unit.contents.store_and_count_uses({}, [[IMAGE]]), ConflictError),
+    "contents.with_inline_data": (lambda unit: unit.contents.with_inline_data(None, limit=9), ([], None)),
+    "contents.move_inline_data": (lambda unit: unit.contents.move_inline_data(CONVERSATION, MESSAGE), False),
     "files.get": (lambda unit: unit.files.get(CONVERSATION, FILE), NOT_FOUND),
-    "files.of": (lambda unit: unit.files.of(CONVERSATION), []),
+    "files.of_conversation": (lambda unit: unit.files.of_conversation(CONVERSATION), []),
     "files.page": (lambda unit: unit.files.page(CONVERSATION, ALL), ([], None)),
     "files.sums": (lambda unit: unit.files.sums(CONVERSATION), (0, 0, 0)),
     "files.remove": (lambda unit: unit.files.remove(CONVERSATION, FILE), False),
@@ -246,7 +249,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "segments.wanting_detail": (lambda unit: unit.segments.wanting_detail(limit=9), []),
     "term_keys.outdated": (lambda unit: unit.term_keys.outdated(None, limit=1), ([], None)),
     "term_keys.renew": (lambda unit: unit.term_keys.renew(MESSAGE), False),
-    "embeddings.wanting": (lambda unit: unit.embeddings.wanting("a", limit=9), []),
+    "embeddings.due": (lambda unit: unit.embeddings.due("a", limit=9), []),
     "embeddings.claim": (lambda unit: unit.embeddings.claim(CONVERSATION, "stolen", pause=HOUR), None),
     "embeddings.note_progress": (lambda unit: unit.embeddings.note_progress(CONVERSATION, "fake", through=9), None),
     "embeddings.put": (lambda unit: unit.embeddings.put([vector("stolen")]), NOT_FOUND),
@@ -256,9 +259,9 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "verifications.open": (lambda unit: unit.verifications.open(verification(STRAY)), NOT_FOUND),
     "verifications.open_of": (lambda unit: unit.verifications.open_of(CONVERSATION), None),
     "verifications.update": (lambda unit: unit.verifications.update(VERIFICATION, reason="stolen"), None),
-    "verifications.keep": (lambda unit: unit.verifications.keep(VERIFICATION, 0, seconds=9), False),
-    "verifications.wanting": (lambda unit: unit.verifications.wanting(limit=9), []),
-    "verifications.hasten": (lambda unit: unit.verifications.hasten(CONVERSATION, "gathering"), None),
+    "verifications.prolong_claim": (lambda unit: unit.verifications.prolong_claim(VERIFICATION, 0, seconds=9), False),
+    "verifications.due": (lambda unit: unit.verifications.due(limit=9), []),
+    "verifications.make_due": (lambda unit: unit.verifications.make_due(CONVERSATION, "gathering"), None),
     "verifications.running": (lambda unit: unit.verifications.running(since=START), (0, 0)),
     "detail_calls.begin": (
         lambda unit: unit.detail_calls.begin(DetailCall(id=STRAY, conversation_id=CONVERSATION, called_at=START)),
@@ -294,8 +297,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.forget": (lambda unit: unit.states.forget(CONVERSATION, through=9), 0),
     "states.since_boundary": (lambda unit: unit.states.since_boundary(CONVERSATION, 1, KnownVersions()), []),
     "states.repairs_of": (lambda unit: unit.states.repairs_of([COMPACTION]), {}),
-    "states.mark": (lambda unit: unit.states.mark(CONVERSATION, 1), None),
-    "states.unmark": (lambda unit: unit.states.unmark(CONVERSATION, before=9), None),
+    "states.mark_verified": (lambda unit: unit.states.mark_verified(CONVERSATION, 1), None),
+    "states.end_waiting": (lambda unit: unit.states.end_waiting(CONVERSATION, before=9), None),
     "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
@@ -368,7 +371,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "caches.find": (lambda unit: unit.caches.find("google:any", "google:here", "print"), None),
     "caches.get": (lambda unit: unit.caches.get(CACHE), None),
     "caches.update": (lambda unit: unit.caches.update(CACHE, verdict="off"), False),
-    "caches.lost": (lambda unit: unit.caches.lost(CACHE, "cachedContents/kept"), False),
+    "caches.note_lost": (lambda unit: unit.caches.note_lost(CACHE, "cachedContents/kept"), False),
     "caches.take": (lambda unit: unit.caches.take(CACHE, pause=HOUR), None),
     "caches.due": (lambda unit: unit.caches.due(limit=9), []),
     "caches.orphans": (lambda unit: unit.caches.orphans(limit=9), []),
@@ -379,7 +382,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "caches.leave_holding": (lambda unit: unit.caches.leave_holding(["f" * 64]), 0),
     "caches.member": (lambda unit: unit.caches.member(CACHE), None),
     "caches.of_conversation": (lambda unit: unit.caches.of_conversation(CONVERSATION), []),
-    "caches.living": (lambda unit: unit.caches.living(limit=9), []),
+    "caches.kept_by_provider": (lambda unit: unit.caches.kept_by_provider(limit=9), []),
     "caches.forget_idle": (lambda unit: unit.caches.forget_idle(timedelta(), limit=9), 0),
     "caches.count": (lambda unit: unit.caches.count(), 0),
     "caches.add_entry": (lambda unit: unit.caches.add_entry(cache_entry(STRAY)), NOT_FOUND),
@@ -388,7 +391,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "removal.forget_turns": (lambda unit: unit.removal.forget_turns(timedelta(), limit=9), 0),
     "removal.forget_measures": (lambda unit: unit.removal.forget_measures(timedelta(), limit=9), 0),
     "spending.metered_calls": (lambda unit: unit.spending.metered_calls(HOUR, CONVERSATION), (0, 0)),
-    "spending.of": (lambda unit: unit.spending.of("chat"), []),
+    "spending.by_minute": (lambda unit: unit.spending.by_minute("chat"), []),
     "spending.forget_old": (lambda unit: unit.spending.forget_old(limit=9), 0),
     "keys.tenant_by_name": (lambda unit: unit.keys.tenant_by_name("a"), None),
     "keys.tenant_names": (names_of_others, set()),
@@ -571,7 +574,7 @@ async def furnish(begin: UnitOfWorkFactory, name: str) -> UUID:
         await unit.caches.add_entry(cache_entry(UUID(int=19)))
         await unit.copies.note(copy(tenant_id, "resp"))
         await unit.copies.note(copy(tenant_id, "resp_wanted", delete_after=START))
-        await unit.contents.count_up({}, [[IMAGE]])
+        await unit.contents.store_and_count_uses({}, [[IMAGE]])
         await unit.files.add(attached(tenant_id, name))
         await unit.file_copies.note(file_copy(tenant_id, "files/1"), lasting=HOUR)
         await unit.file_copies.note(file_copy(tenant_id, "files/wanted"), lasting=HOUR)
@@ -704,7 +707,7 @@ async def test_a_twin_acts_on_its_own_rows_only(begin: UnitOfWorkFactory, engine
 
 # They look for things that the furniture does not have: a live lease, nothing queued, another hash.
 FINDS_NOTHING = {
-    "embeddings.wanting",
+    "embeddings.due",
     "embeddings.claim",
     "conversations.due",
     "compactions.takeable",
@@ -715,9 +718,9 @@ FINDS_NOTHING = {
     "turns.fail_expired",
     "turns.replied_by",
     "turns.unanswered",
-    "verifications.wanting",
-    "contents.inline",
-    "contents.move",
+    "verifications.due",
+    "contents.with_inline_data",
+    "contents.move_inline_data",
     "file_copies.forget_expired",
     "works.abandoned",
     "conversations.is_being_removed",

@@ -488,7 +488,7 @@ class TestCalls:
     ) -> None:
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         async with begin(tenant) as uow:
-            await uow.states.mark(conversation_id, 1)
+            await uow.states.mark_verified(conversation_id, 1)
             await uow.commit()
         await work(service, conversation_id)
         (asked,) = service.summarizer.verification_requests
@@ -615,10 +615,10 @@ class TestCalls:
         service, conversation_id = await lied(begin, tenant, ModelUnavailableError("circuit_open", retryable=False))
         assert await work(service, conversation_id) == "failed"
         async with begin(None) as unit:
-            assert await unit.verifications.wanting(limit=9) == []
+            assert await unit.verifications.due(limit=9) == []
         await age(engine, timedelta(days=-1_500))
         async with begin(None) as unit:
-            assert await unit.verifications.wanting(limit=9) == [(tenant, conversation_id)]
+            assert await unit.verifications.due(limit=9) == [(tenant, conversation_id)]
 
 
 class Held:
@@ -863,7 +863,7 @@ class TestMeanwhile:
     ) -> None:
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         async with begin(tenant) as uow:
-            await uow.states.mark(conversation_id, 1)
+            await uow.states.mark_verified(conversation_id, 1)
             await uow.commit()
         await service.container.states.restore(tenant, conversation_id, 1)
         assert await work(service, conversation_id) == "stale"

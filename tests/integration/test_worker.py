@@ -161,7 +161,7 @@ async def test_a_job_after_a_restart_of_postgres_just_works(
         assert await asyncio.to_thread(runtime.run, look)
         for _ in range(3):
             assert await look_after_a_restart()
-        monkeypatch.setattr("worker.runtime._ROUNDS_TO_HEAR", 0)
+        monkeypatch.setattr("worker.runtime._ROUNDS_TO_NOTICE", 0)
         with pytest.raises(DependencyUnavailableError):  # the control: without rounds the loop hears of no restart
             await look_after_a_restart()
     finally:

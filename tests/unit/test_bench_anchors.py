@@ -14,7 +14,7 @@ from bench.anchors.corpus import OPEN, SEALED, Sentence, messages, split
 from bench.anchors.measures import judged, kappa, score
 from bench.anchors.outdated import RULES, marked_in, read
 from bench.anchors.pairs import pairs
-from bench.anchors.pasted import Text, said, texts
+from bench.anchors.pasted import Text, judged_texts, texts
 
 TALK = [
     ("user", False, "My budget for the kitchen is 12,400 euros.", "critical_fact"),
@@ -132,7 +132,7 @@ def test_sixty_of_the_judged_ones_were_drawn_by_lot() -> None:
 def test_it_is_told_whose_words_a_statement_is() -> None:
     content = 'He writes:\n\n"I will pay 400 euros by 3 May. The sill comes later."\n\nI will wait.'
     others = ((content.index("I will pay"), content.index('"\n\nI will wait')),)
-    found = list(said(Text(name="a", kind="own", is_held=False, content=content, others=others)))
+    found = list(judged_texts(Text(name="a", kind="own", is_held=False, content=content, others=others)))
     assert [(one.whose, one.is_pasted) for one in found if not one.is_anchor] == [
         ("own", False),
         ("others", True),

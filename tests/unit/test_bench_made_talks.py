@@ -10,7 +10,7 @@ import pytest
 from bench.fidelity import broad_table
 from bench.fidelity_made import ALONE, BM25, FOLDER, asking_broadly, broadly, found_in, table
 from bench.fidelity_measures import OURS, STATELESS, is_broad
-from bench.recall_talks import CATEGORIES, Asked, Talk, talks
+from bench.recall_talks import CATEGORIES, Talk, TalkQuestion, talks
 
 GIVEN: Final = [talk for path in sorted(FOLDER.glob("*.jsonl")) for talk in talks(path)]
 FEWEST_MESSAGES: Final = 80
@@ -68,8 +68,8 @@ def test_the_table_tells_methods_and_unseen_questions_apart() -> None:
         id="made",
         messages=tuple({"role": "user", "content": text, "created_at": "2025-05-08T10:00:00Z"} for text in said),
         questions=(
-            Asked(text="Where is the greenhouse?", evidence=(1,), category="single hop"),
-            Asked(text="What colour is the tractor?", evidence=(40,), category="single hop"),
+            TalkQuestion(text="Where is the greenhouse?", evidence=(1,), category="single hop"),
+            TalkQuestion(text="What colour is the tractor?", evidence=(40,), category="single hop"),
         ),
     )
     found = found_in(talk)

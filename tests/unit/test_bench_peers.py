@@ -12,7 +12,7 @@ import pytest
 from bench.peers.__main__ import main
 from bench.peers.children.protocol import common
 from bench.peers.environments import FRAMEWORKS, UnavailableError, python_of
-from bench.peers.played import Prompts, Talk, Turn, said
+from bench.peers.played import Prompts, Talk, Turn, spoken_messages
 from bench.peers.rounds import Row, play
 from bench.peers.tables import HEADERS, cells, paid, shown
 
@@ -76,7 +76,7 @@ def test_figures_are_shown_with_digits_that_say_something(value: float, text: st
 def test_a_longer_talk_begins_with_the_shorter_one_and_goes_on_by_turns(tmp_path: Path) -> None:
     talk = Talk(12, tmp_path)
 
-    assert talk.messages == list(said(14))[:12]
+    assert talk.messages == list(spoken_messages(14))[:12]
     assert [role for role, _ in talk.messages] == ["user", "assistant"] * 6
     assert [json.loads(line) for line in talk.file.read_text().splitlines()] == [list(each) for each in talk.messages]
     assert next(talk.turns(8)) == (talk.messages[8][1], talk.messages[9][1])

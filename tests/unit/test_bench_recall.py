@@ -12,11 +12,11 @@ from bench import fidelity_measures
 from bench.fidelity import Found, evidence_table, interval, tables
 from bench.fidelity_measures import CONTROL, OURS, SHARES, STATELESS, Conversation, Served, is_broad
 from bench.recall_baselines import Baselines
-from bench.recall_decided import covered, entries_of, tells
+from bench.recall_decided import covered, entries_of, is_in_entries
 from bench.recall_follow import follow_ups, others, pointing, written
 from bench.recall_mixed import mixed
 from bench.recall_slips import mistyped, slipped
-from bench.recall_talks import Talk, context, corpus_of, folded, room_of, talk_of, with_long_answers
+from bench.recall_talks import Talk, budget_of, context, corpus_of, folded, talk_of, with_long_answers
 from tests.talks import made_talk
 
 WRITTEN_FOR = ("friends_de", "friends_fr", "assistant_es", "assistant_pl", "friends_ru", "sisters_zh")
@@ -58,7 +58,7 @@ def test_ours_finds_what_a_context_without_a_query_does_not() -> None:
 def test_everything_that_is_served_counts() -> None:
     talk = made()
     material, corpus = folded(talk)
-    room = room_of(talk, 0.2)
+    room = budget_of(talk, 0.2)
     found = context(material, corpus, talk.questions[0].text, room)
 
     assert 0.5 * room < found.gauge.tokens - found.gauge.breakdown.system <= room
@@ -77,7 +77,7 @@ def test_a_context_over_its_budget_ends_the_measurement(monkeypatch: pytest.Monk
 def test_the_baselines_fill_the_same_room() -> None:
     talk = made()
     baselines = Baselines(talk.texts).all()
-    room = room_of(talk, 0.1)
+    room = budget_of(talk, 0.1)
 
     assert max(baselines["newest first"]("", room)) == 80
     assert {1, 80} <= baselines["head and tail"]("", room)
@@ -153,8 +153,8 @@ def test_broad_questions_are_also_asked_without_the_state() -> None:
     found = Found(talk="made", questions=1, served=served, kept=(), hits=(), joined=())
 
     assert {one.name for one in served} >= {OURS, STATELESS, CONTROL}
-    assert "logos" in whole.told("", room_of(talk, 0.2))
-    assert "logos" not in whole.told("", room_of(talk, 0.2), with_state=False)
+    assert "logos" in whole.served_text("", budget_of(talk, 0.2))
+    assert "logos" not in whole.served_text("", budget_of(talk, 0.2), with_state=False)
     assert "1 questions." in tables([found])["broad"]
 
 
@@ -230,7 +230,7 @@ def test_an_answer_is_told_where_one_entry_has_most_of_its_words() -> None:
     (asked, *_) = talk.questions
 
     assert entries
-    assert tells([talk.texts[seq - 1] for seq in asked.evidence], asked, corpus)
-    assert not tells([], asked, corpus)
-    assert not tells([talk.texts[asked.evidence[0]]], asked, corpus), "another message"
+    assert is_in_entries([talk.texts[seq - 1] for seq in asked.evidence], asked, corpus)
+    assert not is_in_entries([], asked, corpus)
+    assert not is_in_entries([talk.texts[asked.evidence[0]]], asked, corpus), "another message"
     assert all(isinstance(missed, bool) for missed in covered(talk))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.recall_talks import Asked, Talk
+from bench.recall_talks import Talk, TalkQuestion
 from bench.recall_texting import texted
 
 TALK = Talk(
@@ -12,7 +12,9 @@ TALK = Talk(
         {"role": "assistant", "content": "Bob: Great."},
         *({"role": "user", "content": "Ann: Something about wonderful birthday people."} for _ in range(60)),
     ),
-    questions=(Asked(text="Where is the greenhouse?", evidence=(1,), category="single hop", answer="behind the barn"),),
+    questions=(
+        TalkQuestion(text="Where is the greenhouse?", evidence=(1,), category="single hop", answer="behind the barn"),
+    ),
 )
 
 

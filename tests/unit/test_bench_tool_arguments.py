@@ -10,7 +10,7 @@ import pytest
 from bench.made_runs import KINDS, rows
 from bench.retention import SCRIPTS
 from bench.retention import outcomes as retained
-from bench.tool_arguments import CONTROL, OURS, Outcome, interval, outcomes, run_of, stands, table
+from bench.tool_arguments import CONTROL, OURS, Outcome, contains_value, interval, outcomes, run_of, table
 
 BOOKING = {"booking_id": "QZ71KP", "guest": "Ana Ruiz", "room": "B204", "card": "card_998877", "nights": 3}
 
@@ -74,9 +74,9 @@ def test_what_a_desk_and_a_coding_agent_go_on_with_is_served() -> None:
 
 
 def test_a_value_stands_as_a_whole_word() -> None:
-    assert stands("B204", "room B204, sea view")
-    assert not stands("B204", "room AB2041")
-    assert not stands("B204", "room b204")
+    assert contains_value("B204", "room B204, sea view")
+    assert not contains_value("B204", "room AB2041")
+    assert not contains_value("B204", "room b204")
 
 
 def test_the_interval_is_over_runs() -> None:

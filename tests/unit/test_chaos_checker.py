@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.chaos.checker import PROPERTIES, Campaign, check
-from bench.chaos.log import Answer, Compacted, Erased, Followed, Log, Read, Restored, Said, Shown, Span
+from bench.chaos.log import Answer, Compacted, Erased, Followed, Log, Read, Restored, SentMessage, Shown, Span
 from bench.chaos.rows import Compaction, Conversation, Event, Message, State, Turn
 
 C = "conversation"
@@ -65,11 +65,11 @@ def conversation() -> Conversation:
     )
 
 
-def said(seq: int, asked_at: float, *, reply: int | None = None, tries: int = 1) -> Said:
+def said(seq: int, asked_at: float, *, reply: int | None = None, tries: int = 1) -> SentMessage:
     told = Answer(message_id=f"m{seq}", seq=seq)
     if reply is not None:
         told = replace(told, reply_id=f"m{reply}", reply=f"reply {reply}", pieces=f"reply {reply}")
-    return Said(
+    return SentMessage(
         client=f"writer {1 if reply is None else 2}",
         door="append" if reply is None else "chat",
         conversation=C,

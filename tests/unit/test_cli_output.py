@@ -17,10 +17,10 @@ from app.cli.showing import print_found
 
 PROGRAM = """
 import sys
-from app.cli.complaints import one_clear_line
+from app.cli.complaints import errors_as_one_line
 import typer
 def main():
-    with one_clear_line():
+    with errors_as_one_line():
         {work}
 typer.run(main)
 """

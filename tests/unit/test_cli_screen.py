@@ -16,11 +16,11 @@ from rich.console import Console
 
 from app.cli import screen as module
 from app.cli.chat_commands import COMMANDS, run_command
-from app.cli.complaints import ComplaintError, one_clear_line, words_of
+from app.cli.complaints import ComplaintError, errors_as_one_line, words_of
 from app.cli.gauge_line import show_gauge
 from app.cli.notices import Notices
 from app.cli.screen import Screen, one_line, safe
-from app.cli.showing import runs_of, show_context, show_repairs, show_segment, show_stats
+from app.cli.showing import ranges_of, show_context, show_repairs, show_segment, show_stats
 from app.client import ApiError, ConnectionFailedError, Context, Conversation, Gauge, Segment, Throughline
 from app.client.errors import error_of
 from app.client.resources import Stats
@@ -232,9 +232,9 @@ def test_a_row_is_cut_at_the_width_of_a_terminal_only(
 
 
 def test_runs() -> None:
-    assert runs_of([]) == ""
-    assert runs_of([4]) == "4"
-    assert runs_of([9, 1, 2, 3, 9, 7]) == "1–3, 7, 9"
+    assert ranges_of([]) == ""
+    assert ranges_of([4]) == "4"
+    assert ranges_of([9, 1, 2, 3, 9, 7]) == "1–3, 7, 9"
 
 
 @pytest.mark.parametrize(
@@ -331,14 +331,14 @@ def test_errors_in_words(error: Exception, said: str) -> None:
 
 @pytest.mark.parametrize("error", [ComplaintError("two\nlines"), ConnectionFailedError("x"), ApiError(502, {})])
 def test_a_complaint_is_one_line_and_exit_2(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as caught, one_clear_line():
+    with pytest.raises(typer.Exit) as caught, errors_as_one_line():
         raise error
     assert caught.value.exit_code == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_defect_is_no_complaint() -> None:
-    with pytest.raises(ZeroDivisionError), one_clear_line():
+    with pytest.raises(ZeroDivisionError), errors_as_one_line():
         raise ZeroDivisionError
 
 

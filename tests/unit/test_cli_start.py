@@ -19,9 +19,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from app.cli.commands import COMMANDS, app, imported
+from app.cli.commands import COMMANDS, app, imported_command
 from app.cli.running import _announce, _startup_facts
-from app.cli.screen import show_what_can_be_shown
+from app.cli.screen import replace_unprintable
 from app.devserver import supervisor
 from app.devserver.postgres import _reason_in_output
 from app.devserver.supervisor import Signals, StopRequestedError
@@ -68,7 +68,7 @@ def test_a_request_to_stop_that_python_drops_is_raised_again() -> None:
 @pytest.fixture
 def slowly_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the test time for its next line before a dropped request is raised again."""
-    monkeypatch.setattr(supervisor, "_ASKED_AGAIN_SECONDS", 0.5)
+    monkeypatch.setattr(supervisor, "_RAISED_AGAIN_SECONDS", 0.5)
 
 
 @pytest.mark.usefixtures("slowly_asked_again")
@@ -157,7 +157,7 @@ def test_the_version_is_that_of_the_project_and_of_the_api() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_says_of_a_command_what_it_says_of_itself(name: str) -> None:
-    command = imported(name)
+    command = imported_command(name)
     assert (command.name, " ".join(command.help.split("\n\n")[0].split())) == (name, COMMANDS[name][1])
 
 
@@ -201,7 +201,7 @@ def test_a_start_is_told_where_the_terminal_lacks_the_letters_of_its_folder(monk
         output = io.TextIOWrapper(written, encoding="ascii")
         monkeypatch.setattr("sys.stdout", output)
         if is_lenient:
-            show_what_can_be_shown()
+            replace_unprintable()
         _announce(Console(highlight=False), Settings(data_dir=Path("/srv/Разговоры")))
         output.flush()
         return written.getvalue()

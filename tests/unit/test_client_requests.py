@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from app.client import InvalidInputError
-from app.client.calls import nothing, post
+from app.client.calls import ignore_body, post
 from app.client.endpoints import compact, interrupt, retry_compaction
 from app.client.errors import error_of
 
 
 def test_a_post_without_a_body_is_json_all_the_same() -> None:
-    for call in (post("/x", nothing), interrupt("a"), retry_compaction("a"), compact("a")):
+    for call in (post("/x", ignore_body), interrupt("a"), retry_compaction("a"), compact("a")):
         assert (call.headers["Content-Type"], call.body) == ("application/json", b"{}")
 
 

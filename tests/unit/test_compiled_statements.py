@@ -19,15 +19,15 @@ from app.storage.tables import ConversationRow, EventRow
 
 import_module("app.storage.unit_of_work")  # loads every repository, whose statements register themselves
 DIALECT = PGDialect_asyncpg()  # type: ignore[no-untyped-call]
-NOBODY: Any = NoneType
+NO_TENANT: Any = NoneType
 KINDS = (NoneType, tenancy.TenantCriteria, tenancy.UserCriteria)
 NAMES = ("tenant_id", "conversation_id", "number", "type")
 NEW = insert(EventRow).values({name: bindparam(f"new_{name}") for name in NAMES})
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_statement_that_is_built_once_becomes_text(kind: type) -> None:
-    own = [statement for statement in tenancy._built_once if not (statement.is_insert and kind is NoneType)]
+def test_every_statement_that_is_kept_compiled_becomes_text(kind: type) -> None:
+    own = [statement for statement in tenancy._kept_compiled if not (statement.is_insert and kind is NoneType)]
     assert len(own) > 20
     for statement in own:
         text = compiled_for(statement, DIALECT, kind).text
@@ -57,7 +57,7 @@ def test_what_cannot_be_text_once_and_for_all_is_refused(statement: object) -> N
 def test_what_is_always_the_same_is_no_value() -> None:
     number = bindparam("number", type_=Integer)
     statement = select(EventRow).where(col(EventRow.type) != "it's", col(EventRow.type) != "append", number < 7)
-    compiled = compiled_for(statement.where(number > col(EventRow.number)).limit(1), DIALECT, NOBODY)
+    compiled = compiled_for(statement.where(number > col(EventRow.number)).limit(1), DIALECT, NO_TENANT)
     assert "!= 'append'::VARCHAR" in compiled.text
     assert "$2::INTEGER < '7'::INTEGER AND $2::INTEGER > events.number" in compiled.text
     assert compiled.text.endswith("LIMIT '1'::INTEGER")
@@ -72,7 +72,7 @@ def test_an_insert_takes_the_tenant_of_its_session() -> None:
 
 def test_ids_and_words_of_our_own_are_spelt_out() -> None:
     statement = select(EventRow).where(col(EventRow.type) == bindparam("type"), col(EventRow.number) < 2)
-    compiled = compiled_for(statement, DIALECT, NOBODY)
+    compiled = compiled_for(statement, DIALECT, NO_TENANT)
     assert "events.type = 'append'" in compiled.text_with_values(["append", "2"])
     assert compiled.text_with_values([timedelta(seconds=75), "2"]).count("'0 days 75 seconds 0 microseconds'") == 1
     assert f"'{{{UUID(int=1)},{UUID(int=2)}}}'" in compiled.text_with_values([[UUID(int=1), UUID(int=2)], "2"])
@@ -80,27 +80,27 @@ def test_ids_and_words_of_our_own_are_spelt_out() -> None:
 
 @pytest.mark.parametrize("value", ["it's", "a b", "", "ä", "$1", "\\", "a" * 65])
 def test_any_other_text_is_spelt_out_in_digits(value: str) -> None:
-    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
+    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NO_TENANT)
     written = f"convert_from(decode('{value.encode().hex()}', 'hex'), 'UTF8')"
     assert compiled.text_with_values([value]) == compiled.text.replace("$1", written)
 
 
 @pytest.mark.parametrize(("value", "written"), [(5, "'5'"), (-5, "'-5'"), (None, "NULL"), (True, "'True'")])
 def test_numbers_and_nothing_are_spelt_out(value: object, written: str) -> None:
-    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
+    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NO_TENANT)
     assert compiled.text_with_values([value]) == compiled.text.replace("$1", written)
 
 
 @pytest.mark.parametrize("value", [["x'"], ["a b"], ["null"], [None], [5], b"x", 5.5, {"a": 1}, object()])
 def test_nothing_else_is_spelt_out(value: object) -> None:
-    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
+    compiled = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NO_TENANT)
     with pytest.raises(ValueError, match="spelt out"):
         compiled.text_with_values([value])
 
 
 def test_statements_go_together_with_their_values_one_after_the_other() -> None:
     one = compiled_for(NEW, DIALECT, tenancy.TenantCriteria)
-    two = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NOBODY)
+    two = compiled_for(select(EventRow).where(col(EventRow.type) == bindparam("type")), DIALECT, NO_TENANT)
     assert joined_sql((one,)) == one.text
     whole = joined_sql((one, one, two))
     second = one.text

@@ -75,7 +75,7 @@ def _as_stored(chain: Chain, number: int) -> Candidate:
 def test_mending_keeps_every_intact_text_to_the_byte_and_loses_no_value(stored: list[Chain]) -> None:
     for chain in stored[::3]:
         last = chain.versions[-1]
-        found = find_damage(chain.versions, chain.said)
+        found = find_damage(chain.versions, chain.texts_by_seq)
         done = mended_entries(last.entries, found, version=6)
         damaged = {one.entry.id for one in found}
         pairs = list(zip(last.entries, done.entries, strict=True))
@@ -90,7 +90,7 @@ def test_mending_keeps_every_intact_text_to_the_byte_and_loses_no_value(stored: 
             *chain.versions,
             RecordedVersion(version=6, boundary_seq=last.boundary_seq, entries=done.entries, written_by="6"),
         ]
-        left = find_damage(after, chain.said)
+        left = find_damage(after, chain.texts_by_seq)
         assert {one.kind for one in left} <= {"cut_narrative"}, "a second time there is nothing to mend"
         assert not mended_entries(done.entries, left, version=7).repairs
 

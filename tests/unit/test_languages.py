@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from app.cli.complaints import words_of
 from app.cli.showing import warning_words
-from app.cli.speaking import VARIABLES, own_language, spoken
+from app.cli.terminal_language import VARIABLES, own_language, terminal_catalogue
 from app.client.errors import error_of
 from app.core.context.awareness import awareness_block
 from app.core.context.formats import in_format
@@ -144,7 +144,7 @@ def test_the_command_line_speaks_the_terminal_s_language(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert spoken().language == language
+    assert terminal_catalogue().language == language
     assert own_language() == (None if language == FALLBACK else language)
 
 

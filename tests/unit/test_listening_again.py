@@ -71,5 +71,5 @@ def test_the_sweeper_of_a_worker_is_begun_again() -> None:
 
 def test_a_worker_that_ends_before_it_was_ready_has_no_sweeper_to_stop() -> None:
     parent = ParentLoop()
-    parent.leave()
+    parent.begin_release()
     parent.stop()

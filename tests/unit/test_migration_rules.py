@@ -15,7 +15,7 @@ import pytest
 from alembic import command
 
 from app.storage.migrations import SCRIPTS, alembic_config
-from app.storage.row_security import protect
+from app.storage.row_security import protection_sql
 
 SMALL: Final = frozenset({"tenants", "api_keys", "alembic_version"})
 """Tables with few rows, however many years pass."""
@@ -153,7 +153,7 @@ def test_no_new_revision_locks_for_long_or_breaks_the_version_before() -> None:
         ("ALTER TABLE turns DROP COLUMN warnings;", "takes away what the version before uses"),
         ("ALTER TABLE turns ADD COLUMN a INT;\nALTER TABLE events ADD COLUMN a INT;", "locks two tables"),
         (
-            f"{protect('messages')};\n\n{protect('turns')};",
+            f"{protection_sql('messages')};\n\n{protection_sql('turns')};",
             "locks two tables",
         ),
         ("DROP TABLE crashes;", "takes away what the version before uses"),
@@ -177,7 +177,7 @@ def test_control_what_none_may_do_is_found(sql: str, finding: str) -> None:
         COMMIT;
         BEGIN;
         ALTER TABLE turns VALIDATE CONSTRAINT c;""",
-        f"COMMIT;\n\n{protect('messages')};\n\n{protect('turns')};\n\nBEGIN;",
+        f"COMMIT;\n\n{protection_sql('messages')};\n\n{protection_sql('turns')};\n\nBEGIN;",
         "UPDATE tenants SET name = 'a';",
         "DROP INDEX ix_old;",
     ],

@@ -18,7 +18,7 @@ from app.core.retrieval.answers import respond
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.token_counts import estimate_text
 from app.providers import offline
-from app.providers.offline import OfflineChat, OfflineSummarizer, pieces
+from app.providers.offline import OfflineChat, OfflineSummarizer, reply_pieces
 
 ID = UUID("01900000-0000-7000-8000-000000000000")
 REQUEST = SummaryRequest(
@@ -47,13 +47,13 @@ CHAT = ChatRequest(
 
 @given(st.text())
 def test_pieces_joined_are_the_reply(reply: str) -> None:
-    cut = pieces(reply)
+    cut = reply_pieces(reply)
     assert "".join(cut) == reply
     assert all(cut)
 
 
 def test_pieces_are_a_few_words_each() -> None:
-    assert pieces("one two three four five six") == ["one two three four ", "five six"]
+    assert reply_pieces("one two three four five six") == ["one two three four ", "five six"]
 
 
 async def test_a_reply_streams_and_costs_nothing() -> None:

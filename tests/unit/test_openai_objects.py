@@ -28,7 +28,7 @@ from app.http.openai.answers import Answering, chat_chunks, whole_chat
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.chat_requests import ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
-from app.http.openai.items import InputItem, draft_of, items_of, joined
+from app.http.openai.items import InputItem, draft_of, items_of, joined_steps
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents
 from app.usecases.history.drafts import MessageDraft
@@ -312,7 +312,7 @@ def result(id_: str) -> Json:
 def test_what_a_model_said_and_called_in_one_step_is_one_message(
     items: list[Json], steps: list[tuple[str, str]]
 ) -> None:
-    messages = list(joined(draft_of(ITEM.validate_python(item)) for item in items))
+    messages = list(joined_steps(draft_of(ITEM.validate_python(item)) for item in items))
     calls = ["".join(part["id"] for part in message.parts if part["type"] == "tool_call") for message in messages]
     assert [(message.content, ids_) for message, ids_ in zip(messages, calls, strict=True)] == steps
 
@@ -323,10 +323,10 @@ def test_any_number_of_calls_in_one_step_takes_linear_time() -> None:
 
     def joining(calls: int) -> Callable[[], object]:
         drafts = calls_made(calls)
-        return lambda: list(joined(drafts))
+        return lambda: list(joined_steps(drafts))
 
     assert_linear_in(joining, 8_000)
-    assert [len(draft.parts) for draft in joined(calls_made(600))] == [256, 256, 88]
+    assert [len(draft.parts) for draft in joined_steps(calls_made(600))] == [256, 256, 88]
 
 
 @pytest.mark.parametrize("escape", ["\\u0000", "\\ud800"])
@@ -442,7 +442,7 @@ async def test_a_chat_completion_says_why_it_ended_or_nothing_where_nobody_knows
             reply_id=UUID(int=2),
             created_at=1,
             model="m",
-            told="",
+            outcome="",
             source=source(),
             now=lambda: datetime.now(UTC),
         )

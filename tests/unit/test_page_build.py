@@ -139,7 +139,7 @@ def test_what_the_chat_page_begins_with_is_small() -> None:
 
 
 def test_an_installation_without_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.http.browser.archive.NAME", "absent.zip")
+    monkeypatch.setattr("app.http.browser.archive.ARCHIVE_NAME", "absent.zip")
     page_files.cache_clear()
     try:
         assert page_files() == {}

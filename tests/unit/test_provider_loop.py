@@ -77,7 +77,7 @@ async def test_who_is_cancelled_waits_until_it_has_ended_there(there: ProviderLo
 async def test_nobody_waits_for_ever_for_what_does_not_end(
     there: ProviderLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "LEAVING_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "CANCEL_SECONDS", 0.05)
     begun, free = threading.Event(), threading.Event()
 
     async def work() -> None:
@@ -160,7 +160,7 @@ async def test_shares_of_tenants_stay_here(there: ProviderLoop) -> None:
     async def work() -> int:
         return sum(await asyncio.gather(*(off_loop(lambda: 1) for _ in range(3))))
 
-    async with shares.held(tenant):
+    async with shares.hold(tenant):
         assert await asyncio.wait_for(there.run(work), PATIENCE) == 3
 
 

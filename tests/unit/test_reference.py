@@ -110,7 +110,7 @@ async def test_each_example_is_a_request_in_the_form_that_the_service_takes(
 
 
 def test_every_body_of_the_page_s_own_is_of_an_operation() -> None:
-    assert reference._BODIES.keys() <= {operation["operationId"] for _, _, operation in OPERATIONS}
+    assert reference._EXAMPLE_BODIES.keys() <= {operation["operationId"] for _, _, operation in OPERATIONS}
 
 
 async def test_control_a_body_without_what_is_needed_is_refused(api: World) -> None:

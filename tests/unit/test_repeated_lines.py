@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from app.logs import OnceInAWhile
+from app.logs import RepeatedLineFilter
 from tests.fakes import FakeClock
 from worker import celery_app
 
@@ -18,7 +18,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def told(filter_: OnceInAWhile, wording: str, *gaps: object, error: Exception | None = None) -> str | None:
+def told(filter_: RepeatedLineFilter, wording: str, *gaps: object, error: Exception | None = None) -> str | None:
     """The line in its written form, with its traceback."""
     failure = (type(error), error, None) if error else None
     record = logging.LogRecord("library", logging.ERROR, "", 0, wording, gaps, failure)
@@ -26,7 +26,7 @@ def told(filter_: OnceInAWhile, wording: str, *gaps: object, error: Exception | 
 
 
 async def test_a_line_is_told_once_then_once_in_a_while_with_how_often(clock: FakeClock) -> None:
-    filter_ = OnceInAWhile(30.0, clock.monotonic)
+    filter_ = RepeatedLineFilter(30.0, clock.monotonic)
     assert told(filter_, LOST, "redis", "READONLY") == "Cannot connect to redis: READONLY.\n"
     for _ in range(290):
         await clock.advance(0.1)
@@ -38,7 +38,7 @@ async def test_a_line_is_told_once_then_once_in_a_while_with_how_often(clock: Fa
 
 
 async def test_another_line_is_told_at_once_and_a_traceback_with_the_first_alone(clock: FakeClock) -> None:
-    filter_ = OnceInAWhile(30.0, clock.monotonic)
+    filter_ = RepeatedLineFilter(30.0, clock.monotonic)
     told(filter_, LOST, "redis", "READONLY")
     first = told(filter_, "Frequent restarts", error=RuntimeError("5 in 1s"))
     assert first is not None
@@ -52,4 +52,4 @@ async def test_another_line_is_told_at_once_and_a_traceback_with_the_first_alone
 def test_the_worker_leaves_out_what_celery_repeats() -> None:
     filters = logging.getLogger("celery.worker.consumer.consumer").filters
     assert celery_app.app
-    assert any(isinstance(one, OnceInAWhile) for one in filters)
+    assert any(isinstance(one, RepeatedLineFilter) for one in filters)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.off_loop import ON_LOOP
+from app.off_loop import MOST_BYTES_ON_LOOP
 from app.usecases.history.preparing import MOST_PREPARATIONS, OutdatedError, json_size, prepared_with_retries
 from app.usecases.shared import retries
 from app.usecases.shared.retries import MOST_TRIES, Results, run_with_retries
@@ -17,7 +17,7 @@ from app.usecases.shared.retries import MOST_TRIES, Results, run_with_retries
 class Transaction:
     """Reads a list, has it summed, and notes whether it was open meanwhile."""
 
-    def __init__(self, *reads: list[int], size: float = ON_LOOP + 1) -> None:
+    def __init__(self, *reads: list[int], size: float = MOST_BYTES_ON_LOOP + 1) -> None:
         self._reads: Iterator[list[int]] = iter(reads)
         self._size = size
         self.is_open = False
@@ -56,7 +56,7 @@ async def test_what_changed_meanwhile_is_computed_again() -> None:
 
 
 async def test_what_is_small_is_computed_within_once() -> None:
-    transaction = Transaction([1, 2], size=ON_LOOP)
+    transaction = Transaction([1, 2], size=MOST_BYTES_ON_LOOP)
 
     assert (await run_with_retries(transaction))[0] == [3]
     assert (transaction.tries, transaction.summed) == (1, [True])
@@ -119,7 +119,7 @@ def test_a_value_is_measured_by_what_its_texts_take(value: object, size: int) ->
 
 
 def test_a_large_value_is_not_looked_at_any_further_than_tells_that_it_is_large() -> None:
-    assert ON_LOOP < json_size([{"k": "v"}] * 10**6) < 2 * ON_LOOP
+    assert MOST_BYTES_ON_LOOP < json_size([{"k": "v"}] * 10**6) < 2 * MOST_BYTES_ON_LOOP
 
 
 async def test_what_a_try_had_read_is_let_go_without_a_look_for_garbage() -> None:
@@ -133,7 +133,7 @@ async def test_what_a_try_had_read_is_let_go_without_a_look_for_garbage() -> Non
         left.append(sum(one() is not None for one in kept))
         read = Read()
         kept.append(weakref.ref(read))
-        return await results(abs, -len(kept[:1]), size=ON_LOOP + 1)
+        return await results(abs, -len(kept[:1]), size=MOST_BYTES_ON_LOOP + 1)
 
     gc.collect()
     gc.disable()

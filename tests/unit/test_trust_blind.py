@@ -11,7 +11,7 @@ import pytest
 
 from bench.trust import blind
 from bench.trust.blind import Planned, collect, plan, recorded, write_requests
-from bench.trust.heard import heard_of
+from bench.trust.heard import recorded_effects
 from bench.trust.playing import played
 from bench.trust.rounds import Case
 from bench.trust.verified import asked_of, labelled
@@ -65,7 +65,7 @@ def test_what_was_answered_is_played(folder: Path, *, honestly: bool) -> None:
     lies = answer_all(folder, honestly=honestly)
     (path,) = collect(folder, answers())
     assert path.name == "somebody-a-model.json"
-    heard = heard_of(list(recorded(answers(), path.parent)))
+    heard = recorded_effects(list(recorded(answers(), path.parent)))
     assert heard is not None
     assert lies > 0
     assert (heard.recorders, heard.requests, heard.current) == (("Somebody (a model)",), len(answers()), len(answers()))

@@ -35,7 +35,7 @@ def test_honest_answers_are_counted_alike_with_and_without_their_lies() -> None:
 
 class TestCosts:
     def test_each_call_counts_with_all_that_it_reads_and_writes(self) -> None:
-        (call,) = asked_of(plays()[0].case, plays()[0].told).requests
+        (call,) = asked_of(plays()[0].case, plays()[0].outcome).requests
         once, twice = verifying([call]), verifying([call, call])
         assert (twice.read, twice.written) == (2 * once.read, 2 * once.written)
         less = verifying([replace(call, older=(), previous=(), claims=call.claims[:1])])
@@ -46,7 +46,7 @@ class TestCosts:
 
     def test_asking_again_costs_too(self) -> None:
         play = plays()[0]
-        again = cost_of_play(replace(play, told=replace(play.told, asked_again=True)))
+        again = cost_of_play(replace(play, outcome=replace(play.outcome, asked_again=True)))
         once = cost_of_play(play)
         assert (once.again.total, once.verifying) == (0, again.verifying)
         assert again.share > once.share > 1

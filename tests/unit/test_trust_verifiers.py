@@ -18,7 +18,7 @@ from app.core.validation.verified_state import VerifiedState, apply_verdicts
 from bench.trust import effects, verified
 from bench.trust.blind import Planned, Recorded
 from bench.trust.effects import Counts, effects_of, evidence_of, giving_up_of
-from bench.trust.heard import Share, heard_of, sentences_heard, wilson
+from bench.trust.heard import Share, recorded_effects, sentence_shares, wilson
 from bench.trust.lies import Lie, planted
 from bench.trust.malice import Harm, _plain, harms_of
 from bench.trust.playing import Played, played
@@ -50,7 +50,7 @@ def test_the_deciding_messages_are_shown_and_it_is_seen_where_they_are_not() -> 
 @pytest.mark.long
 def test_verdicts_without_an_error_have_the_right_effect() -> None:
     found = effects_of(plays())
-    assert set(found) >= {effects.LIES_GONE, effects.VALID_BACK, effects.HONEST_STAND, effects.GIVEN_UP_GONE}
+    assert set(found) >= {effects.LIES_GONE, effects.VALID_BACK, effects.HONEST_UNCHANGED, effects.GIVEN_UP_GONE}
     assert {name: share(found, name) for name in found} == dict.fromkeys(found, 1.0)
     given_up = giving_up_of(plays())
     with_one = share(given_up, "honest `replaces` that took effect, with a verifier")
@@ -74,7 +74,7 @@ def test_verdicts_that_take_everything_are_noticed(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(verified, "apply_verdicts", nothing)
     found = effects_of(plays())
-    assert share(found, effects.HONEST_STAND) < 0.5
+    assert share(found, effects.HONEST_UNCHANGED) < 0.5
     assert share(found, effects.VALID_BACK) == 0.0
 
 
@@ -116,7 +116,7 @@ def answered(*, honestly: bool) -> list[Recorded]:
             Recorded(
                 recorder="somebody",
                 planned=Planned(case=play.case, lies=(lie,)),
-                told=told,
+                outcome=told,
                 verdicts=labelled(asked, [lie]) if honestly else supported,
                 is_current=honestly,
             )
@@ -126,14 +126,14 @@ def answered(*, honestly: bool) -> list[Recorded]:
 
 @pytest.mark.long
 def test_recorded_verdicts_are_played_and_a_careless_recorder_is_noticed() -> None:
-    good, bad = heard_of(answered(honestly=True)), heard_of(answered(honestly=False))
+    good, bad = recorded_effects(answered(honestly=True)), recorded_effects(answered(honestly=False))
     assert good is not None
     assert bad is not None
     assert (good.lies_gone["all"], bad.lies_gone["all"]) == (Share(found=3, count=3), Share(found=0, count=3))
     assert good.honest_lost["all"].found == 0
     assert good.honest_lost["all"].count > 50
     assert (good.recorders, good.requests, good.current, bad.current) == (("somebody",), 3, 3, 0)
-    assert heard_of([]) is None
+    assert recorded_effects([]) is None
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_the_bench_finds_every_quote_that_the_service_accepts(
 
 
 def test_verdicts_on_the_sentences_of_false_items_keep_true_ones_alone() -> None:
-    found = sentences_heard()
+    found = sentence_shares()
     assert found["true"].count > found["false"].count > 60
     assert found["true"].found > found["true"].count // 2
     assert found["false"].found == 0
@@ -166,4 +166,4 @@ def test_verdicts_on_the_sentences_of_false_items_keep_true_ones_alone() -> None
 def test_a_false_sentence_that_is_supported_is_counted(tmp_path: Path) -> None:
     told = [{"text": "They met.", "is_true": False, "verdict": "supported"}]
     (path := tmp_path / "sentences.json").write_text(json.dumps({"items": [{"sentences": told}]}), encoding="utf-8")
-    assert sentences_heard(path) == {"true": Share(found=0, count=0), "false": Share(found=1, count=1)}
+    assert sentence_shares(path) == {"true": Share(found=0, count=0), "false": Share(found=1, count=1)}

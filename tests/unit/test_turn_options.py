@@ -9,7 +9,7 @@ import pytest
 from app.core.context.turn_options import SCHEMA_DEPTH, TurnOptions, refuse_unsupported_options
 from app.core.model.errors import InvalidInputError
 from app.core.model.model_io import CallSettings, ChatRequest, ModelProfile, StructuredOutput, ToolName, ToolSpec
-from app.providers.offline import ended, forced_call
+from app.providers.offline import cut_reply, required_call
 
 PROFILE = ModelProfile(name="fake", input_limit=1_000, output_limit=100)
 REPLY = "The harbour opens at seven. Nobody waits there. END of it."
@@ -91,7 +91,7 @@ def test_the_model_is_asked_only_about_what_is_sound() -> None:
     ],
 )
 def test_the_offline_reply_ends_where_its_client_wants(settings: CallSettings, reply: str, reason: str) -> None:
-    assert ended(REPLY, settings) == (reply, reason)
+    assert cut_reply(REPLY, settings) == (reply, reason)
 
 
 @pytest.mark.parametrize(
@@ -109,5 +109,5 @@ def test_the_offline_reply_ends_where_its_client_wants(settings: CallSettings, r
 )
 def test_a_call_made_by_schema_has_what_is_required(parameters: dict[str, Any], arguments: dict[str, Any]) -> None:
     request = ChatRequest(messages=(), tools=tools("other", "b", parameters=parameters), must_call=("b",))
-    made = forced_call(request)
+    made = required_call(request)
     assert (made.name, made.arguments) == ("b", arguments)

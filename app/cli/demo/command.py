@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from app.cli.complaints import ComplaintError, complain, one_clear_line, words_of
+from app.cli.complaints import ComplaintError, complain, errors_as_one_line, words_of
 from app.cli.connecting import Key, find_service
 from app.cli.demo.play import play
 from app.cli.screen import DIM, Screen
@@ -32,7 +32,7 @@ def demo(
     fast: Annotated[bool, typer.Option("--fast", help="Without pauses.")] = False,
 ) -> None:
     """Play a long conversation and watch it being compacted."""
-    with one_clear_line():
+    with errors_as_one_line():
         screen = Screen(wraps=True)
         try:
             found = _running_service(url)
@@ -83,11 +83,11 @@ def _free_port() -> int:
 
 
 def _command_line_of_program() -> str:
-    beside = Path(sys.executable).with_name("throughline")
-    if shutil.which("throughline") == str(beside):
+    installed = Path(sys.executable).with_name("throughline")
+    if shutil.which("throughline") == str(installed):
         return "throughline"
-    if beside.exists():
-        return shlex.quote(os.path.relpath(beside))
+    if installed.exists():
+        return shlex.quote(os.path.relpath(installed))
     return f"{shlex.quote(os.path.relpath(sys.executable))} -m app.cli"
 
 

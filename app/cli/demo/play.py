@@ -65,7 +65,7 @@ class _Play:
     has_pauses: bool
     gauge: Gauge
     has_compacted: bool = False
-    said: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
 
     def run(self) -> None:
         self._play_conversation()
@@ -78,7 +78,7 @@ class _Play:
 
     def _play_conversation(self) -> None:
         self._begin_act(1)
-        self._tell_slowly(
+        self._print_slowly(
             f"A window of {self.story.context_window:,} tokens leaves a budget of {self.gauge.budget:,}: the worker "
             f"compacts at {self.gauge.background_at or 0:,} (70 %), the turn at {self.gauge.sync_at or 0:,} (85 %)."
         )
@@ -96,7 +96,7 @@ class _Play:
         with self.screen.status() as show:
             for line in lines:
                 seq = self.client.append(self.id, line.role, line.content, created_at=line.created_at).seq
-                self.said.append(line.content)
+                self.written.append(line.content)
                 before, self.gauge = self.gauge.tokens, self.client.usage(self.id)
                 shown = (f"{seq:>4}/{self.story.length} messages  ", *gauge_parts(self.screen, self.gauge))
                 if self.screen.is_terminal:
@@ -105,7 +105,7 @@ class _Play:
                     show(*shown)
                 elif seq % _EVERY == 0:
                     self.screen.line(*shown)
-                self.session.tell()
+                self.session.show_notices()
                 # The worker may have ended before the gauge was read.
                 if _is_due(self.gauge) or self.gauge.tokens < before:
                     self._wait_for_worker()
@@ -127,7 +127,7 @@ class _Play:
         self._begin_act(3)
         before, added = self.gauge, self.client.count_tokens(content).tokens
         share = int((before.tokens + added) / before.budget * 100)
-        self._tell_slowly(f"{before.tokens:,} tokens + {added:,} of this message: {share} % of the budget.")
+        self._print_slowly(f"{before.tokens:,} tokens + {added:,} of this message: {share} % of the budget.")
         self._ask(content, shown=f"{content.splitlines()[0]} … (the agreement, {added:,} tokens)")
         if (ran_in := self._newest_applied(trigger="sync").ran_in) != "turn":
             raise ComplaintError(f"The long message was compacted in the {ran_in}, not inside its turn.")
@@ -136,7 +136,7 @@ class _Play:
         self.screen.line()
         self.screen.line((PROMPT, "bold cyan"), shown or content)
         self.session.follow(content)
-        self.said.append(content)
+        self.written.append(content)
         self.gauge = self.client.usage(self.id)
         self._pause(_READING_SECONDS)
 
@@ -156,11 +156,11 @@ class _Play:
         self._pause(_READING_SECONDS)
         self.screen.line()
         context = self.client.look_at_context(self.id)
-        if not any(message["content"] == self.said[0] for message in context.messages):
+        if not any(message["content"] == self.written[0] for message in context.messages):
             raise ComplaintError("The first message is not in the context, although it is held.")
         show_context(self.screen, context)
         whole = context.gauge.breakdown.system + sum(message.token_count for message in self._history())
-        self._tell_slowly(f"Without compaction every turn would cost {whole:,} tokens.")
+        self._print_slowly(f"Without compaction every turn would cost {whole:,} tokens.")
 
     def _ask_about_the_beginning(self) -> None:
         self._begin_act(6)
@@ -172,10 +172,10 @@ class _Play:
         history = self._history()
         self.screen.line()
         if history[-1].model == OFFLINE:
-            self._tell_slowly(self.story.offline_note)
-        if [message.content for message in history if message.model is None] != self.said:
-            raise ComplaintError(f"GET …/messages has not the {len(self.said)} messages that were written.")
-        self._tell_slowly(f"GET …/messages: all {len(history)} messages are there, every one as it was written.")
+            self._print_slowly(self.story.offline_note)
+        if [message.content for message in history if message.model is None] != self.written:
+            raise ComplaintError(f"GET …/messages has not the {len(self.written)} messages that were written.")
+        self._print_slowly(f"GET …/messages: all {len(history)} messages are there, every one as it was written.")
         self.screen.line()
         self.screen.line(("What it came to", "bold"))
         applied = [row for row in self._newest_compactions() if row.status == "applied"]
@@ -191,7 +191,7 @@ class _Play:
             time.sleep(_POLL_SECONDS)
             statuses = [row.status for row in self._newest_compactions()]
             self.gauge = self.client.usage(self.id)
-            self.session.tell()
+            self.session.show_notices()
             if not _is_due(self.gauge) and not {"queued", "running"} & {*statuses}:
                 return
             seconds, done = (_MODEL_SECONDS, "finished") if "running" in statuses else (self.patience, "started")
@@ -215,7 +215,7 @@ class _Play:
         return list(self.client.messages(self.id, order="asc", page_size=_PAGE))
 
     def _show_compaction(self, row: Compaction) -> None:
-        self.session.tell()
+        self.session.show_notices()
         self.screen.line((compaction_words(row, self.screen.say), "green"))
         show_gauge(self.screen, self.client.usage(self.id))
         self._pause(_READING_SECONDS)
@@ -224,9 +224,9 @@ class _Play:
         act = self.story.acts[number - 1]
         self.screen.line()
         self.screen.line((f"{number}. {act.title}", "bold cyan"))
-        self._tell_slowly(act.words)
+        self._print_slowly(act.words)
 
-    def _tell_slowly(self, words: str) -> None:
+    def _print_slowly(self, words: str) -> None:
         self.screen.line(words)
         self._pause(_READING_SECONDS)
 

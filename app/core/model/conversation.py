@@ -76,7 +76,7 @@ class Message:
     usage: Mapping[str, Any] | None = None
     reasoning: str = ""
     """The thoughts that the model showed. They are only displayed: never served, weighed, searched or folded, and read
-    only where they are displayed (``MessageRepository.reasoned``)."""
+    only where they are displayed (``MessageRepository.with_reasoning``)."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 PACKAGE: Final = "app.ui"
-NAME: Final = "ui.zip"
+ARCHIVE_NAME: Final = "ui.zip"
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -27,9 +27,9 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     "png": "image/png",
     "woff2": "font/woff2",
 }
-PACKED: Final = frozenset({"html", "js", "css", "txt", "json", "svg"})
+COMPRESSED_SUFFIXES: Final = frozenset({"html", "js", "css", "txt", "json", "svg"})
 """Endings of files that compression makes smaller."""
-POLICY: Final = (
+PAGE_POLICY: Final = (
     "default-src 'none'",
     # React and the plots set the size of elements by inline styles.
     "style-src 'self' 'unsafe-inline'",
@@ -74,7 +74,7 @@ class PageFile:
     @cached_property
     def packed(self) -> bytes | None:
         """The file gzipped; ``None`` if that would not make it smaller."""
-        return gzip.compress(self.content, 9, mtime=0) if self.suffix in PACKED else None
+        return gzip.compress(self.content, 9, mtime=0) if self.suffix in COMPRESSED_SUFFIXES else None
 
     @cached_property
     def policy(self) -> str | None:
@@ -107,13 +107,13 @@ def policy_of(html: str) -> str:
     reader.feed(html)
     hashes = (hashlib.sha256(script.encode()).digest() for script in reader.found)
     named = sorted({f"'sha256-{base64.b64encode(one).decode()}'" for one in hashes})
-    return "; ".join([*POLICY, " ".join(["script-src 'self'", *named])])
+    return "; ".join([*PAGE_POLICY, " ".join(["script-src 'self'", *named])])
 
 
 @cache
 def page_files() -> Mapping[str, PageFile]:
     """The page's files by their paths below ``/ui/``; empty if the page was not built."""
-    found = files(PACKAGE) / NAME
+    found = files(PACKAGE) / ARCHIVE_NAME
     if not found.is_file():
         return MappingProxyType({})
     with found.open("rb") as stream, zipfile.ZipFile(stream) as archive:

@@ -10,9 +10,9 @@ from fastapi.responses import RedirectResponse, Response
 from app.core.model.errors import NotFoundError
 from app.http.browser.archive import PageFile, page_files
 
-MISSING: Final = "404.html"
-YEAR: Final = "public, max-age=31536000, immutable"
-SAFE: Final = {
+MISSING_PAGE: Final = "404.html"
+CACHE_FOR_A_YEAR: Final = "public, max-age=31536000, immutable"
+SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -41,12 +41,12 @@ def page(path: str, request: Request) -> Response:
     if not found:
         raise NotFoundError("The page is not part of this installation: `make ui` builds it.")
     file = found.get(path) or found.get(f"{path}index.html" if path.endswith("/") or not path else f"{path}/index.html")
-    return _response(file or found[MISSING], request, status=200 if file else 404)
+    return _response(file or found[MISSING_PAGE], request, status=200 if file else 404)
 
 
 def _response(file: PageFile, request: Request, status: int) -> Response:
-    headers = {**SAFE, "ETag": file.etag, "Vary": "Accept-Encoding"}
-    headers["Cache-Control"] = YEAR if file.is_immutable else "no-cache"
+    headers = {**SECURITY_HEADERS, "ETag": file.etag, "Vary": "Accept-Encoding"}
+    headers["Cache-Control"] = CACHE_FOR_A_YEAR if file.is_immutable else "no-cache"
     if file.policy:
         headers |= {"Content-Security-Policy": file.policy, "X-Frame-Options": "DENY"}
     if status == 200 and request.headers.get("if-none-match") == file.etag:  # noqa: PLR2004

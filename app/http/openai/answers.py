@@ -21,20 +21,20 @@ from app.http.openai.errors import openai_error, openai_status
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents
-from app.http.refusals import unexpected
+from app.http.refusals import unexpected_error
 from app.usecases.openai.answering import AnswerEvent, Boundary, Called, Ended, Failed, Noted, Piece, Prompt, Thought
 from app.usecases.openai.following import BegunAnswer, answer_events
 
 DIVERGED: Final = "diverged"
 """The reason for not storing an answer although its request named a conversation: the histories differ."""
-_PARTED: Final = (
+_DIVERGED_TOO_LARGE: Final = (
     "this history is another one than that of the conversation which it names, and is not compacted with it: by itself"
     " it is more than the {limit} tokens that the model takes: begin another conversation, or allow truncation"
 )
-OWN: Final = "compaction."
+OWN_EVENT_PREFIX: Final = "compaction."
 """The prefix of this service's own events that a client may ask for: how its conversation is compacted."""
-REASONS: Final[Mapping[str, str]] = {"length": "max_output_tokens"}
-FINISH: Final[Mapping[str, str]] = {"stop": "stop", "length": "length", "tool_call": "tool_calls"}
+INCOMPLETE_REASONS: Final[Mapping[str, str]] = {"length": "max_output_tokens"}
+FINISH_REASONS: Final[Mapping[str, str]] = {"stop": "stop", "length": "length", "tool_call": "tool_calls"}
 """The finish reasons. A reply that was stopped, or whose end the provider does not report, has none: that API has no
 word for it, and its other words would be guesses.
 """
@@ -50,7 +50,7 @@ class Answering:
     created_at: int
     model: str
     """The model, as the request named it."""
-    told: str
+    outcome: str
     """The value of the header that says what was done."""
     source: AsyncGenerator[AnswerEvent, None]
     now: Callable[[], datetime]
@@ -62,7 +62,7 @@ class Answering:
 
     def resource(self, status: str, output: Sequence[Json]) -> Json:
         """The response as it is now."""
-        reason = REASONS.get(self.end.finish) if self.end and status == "incomplete" else None
+        reason = INCOMPLETE_REASONS.get(self.end.finish) if self.end and status == "incomplete" else None
         return response_object(
             response_id(self.id),
             created_at=self.created_at,
@@ -88,22 +88,22 @@ class Answering:
                     yield happening
         except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
             log_failure(error)
-            self.error = error if isinstance(error, DomainError) else unexpected()
+            self.error = error if isinstance(error, DomainError) else unexpected_error()
             yield Failed(self.error)
 
 
-def stored(services: Container, begun: BegunAnswer, model: str, echo: Mapping[str, Any]) -> Answering:
+def stored_answer(services: Container, begun: BegunAnswer, model: str, echo: Mapping[str, Any]) -> Answering:
     """The answer of a stored turn."""
     conversation = conversation_id(begun.conversation.id)
-    told = f"stored; conversation={conversation}; served={begun.served}; full={begun.full}"
+    outcome = f"stored; conversation={conversation}; served={begun.served}; full={begun.full}"
     if begun.forked_from is not None:
-        told += f"; forked-from={conversation_id(begun.forked_from)}"
+        outcome += f"; forked-from={conversation_id(begun.forked_from)}"
     return Answering(
         id=begun.turn_id,
         reply_id=begun.reply_id,
         created_at=unix_seconds(begun.started_at) or 0,
         model=model,
-        told=told,
+        outcome=outcome,
         source=answer_events(begun.handle),
         now=services.parts.clock.now,
         echo=echo,
@@ -112,7 +112,7 @@ def stored(services: Container, begun: BegunAnswer, model: str, echo: Mapping[st
     )
 
 
-async def stateless(
+async def stateless_answer(
     services: Container, prompt: Prompt, model: str, echo: Mapping[str, Any], *, reason: str
 ) -> Answering:
     """An answer that is not stored. Raises what refuses the request."""
@@ -121,13 +121,13 @@ async def stateless(
     except TooLargeError as error:
         if reason != DIVERGED or "limit" not in error.extra:
             raise
-        raise TooLargeError(_PARTED.format(**error.extra), extra=error.extra) from None
+        raise TooLargeError(_DIVERGED_TOO_LARGE.format(**error.extra), extra=error.extra) from None
     return Answering(
         id=services.openai.new_id(),
         reply_id=services.openai.new_id(),
         created_at=unix_seconds(services.parts.clock.now()) or 0,
         model=model,
-        told=f"stateless; reason={reason}",
+        outcome=f"stateless; reason={reason}",
         source=services.openai.stateless.answer(request, prompt.model),
         now=services.parts.clock.now,
         echo={**echo, "store": False},
@@ -147,17 +147,17 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
     async for happening in answering.answer_events():
         match happening:
             case Piece(text=text) | Thought(text=text):
-                tell = events.text if isinstance(happening, Piece) else events.reasoning
-                made = list(tell(text))
+                events_of = events.text if isinstance(happening, Piece) else events.reasoning
+                made = list(events_of(text))
             case Boundary():
                 events.boundary()
                 made = []
             case Called(call=call):
                 made = list(events.call(call.id, call.name, as_text(call.arguments)))
             case Noted(kind=kind, data=data):
-                made = [events.own(kind, dict(data))] if with_own and kind.startswith(OWN) else []
+                made = [events.own(kind, dict(data))] if with_own and kind.startswith(OWN_EVENT_PREFIX) else []
             case Ended() as end:
-                rest = "" if events.said else end.text
+                rest = "" if events.reply_text else end.text
                 made = [*events.text(rest), *events.complete(status_of_end(end))]
             case Failed():
                 made = list(events.fail())
@@ -165,7 +165,7 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
             yield event
 
 
-async def after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
+async def events_after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
     """The events after that number."""
     async with aclosing(events):
         async for event in events:
@@ -189,12 +189,12 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
     chunks = ChatChunks(
         id=chat_id(answering), created=answering.created_at, model=answering.model, with_usage=with_usage
     )
-    has_said = False
+    has_text = False
     yield chunks.begin()
     async for happening in answering.answer_events():
         match happening:
             case Piece(text=text):
-                has_said = True
+                has_text = True
                 made = list(chunks.text(text))
             case Thought(text=text):
                 made = list(chunks.reasoning(text))
@@ -204,10 +204,10 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
             case Called(call=call):
                 made = list(chunks.call(call.id, call.name, as_text(call.arguments)))
             case Ended() as end:
-                rest = "" if has_said else end.text
-                made = [*chunks.text(rest), *chunks.end(FINISH.get(end.finish), end.usage)]
+                rest = "" if has_text else end.text
+                made = [*chunks.text(rest), *chunks.end(FINISH_REASONS.get(end.finish), end.usage)]
             case Failed(error=error):
-                made = [{"error": told_error(error)}]
+                made = [{"error": error_object(error)}]
             case Noted():
                 made = []
         for chunk in made:
@@ -238,7 +238,7 @@ async def whole_chat(answering: Answering) -> Json:
         text="".join(pieces),
         reasoning="".join(thoughts),
         calls=calls,
-        finish_reason=FINISH.get(end.finish) if end else None,
+        finish_reason=FINISH_REASONS.get(end.finish) if end else None,
         usage=end.usage if end else None,
     )
 
@@ -252,16 +252,16 @@ def status_of_end(end: Ended) -> str:
     """The status of a response that ends this way."""
     if end.interrupted:
         return "cancelled"
-    return "incomplete" if end.finish in REASONS else "completed"
+    return "incomplete" if end.finish in INCOMPLETE_REASONS else "completed"
 
 
 def failure_of(error: DomainError) -> Json:
     """The error of a failed response."""
-    told = told_error(error)
-    return {"code": told["code"], "message": told["message"]}
+    found = error_object(error)
+    return {"code": found["code"], "message": found["message"]}
 
 
-def told_error(error: DomainError) -> Json:
+def error_object(error: DomainError) -> Json:
     """An error in the form of that API."""
     return openai_error(error, openai_status(error, status_of(error)))
 

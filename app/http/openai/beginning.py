@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 from app.bootstrap import Container
 from app.core.context.turn_options import TurnOptions
 from app.core.model.errors import InvalidInputError, PreviousResponseNotFoundError
-from app.http.openai.answers import DIVERGED, Answering, stateless, stored
+from app.http.openai.answers import DIVERGED, Answering, stateless_answer, stored_answer
 from app.http.openai.ids import uuid_of
 from app.http.openai.inputs import conversation_of, drafts_of, name_of
 from app.http.openai.models import DEFAULT, chosen_model
@@ -43,7 +43,7 @@ async def begin_response(
     if not body.stores:
         before = before or await previous_messages(services, tenant_id, body)
         prompt = await prompt_of(services, tenant_id, body, before)
-        return await stateless(services, prompt, model, echo, reason="not-stored")
+        return await stateless_answer(services, prompt, model, echo, reason="not-stored")
     prompt = await prompt_of(services, tenant_id, body, before)
     request = Request(
         prompt=prompt,
@@ -56,8 +56,8 @@ async def begin_response(
     name = None if body.conversation_name or body.previous_response_id else _named_conversation(headers, body)
     begun = await _begin(services, tenant_id, body, request, name)
     if begun is None:
-        return await stateless(services, prompt, model, echo, reason=DIVERGED)
-    return stored(services, begun, model, echo)
+        return await stateless_answer(services, prompt, model, echo, reason=DIVERGED)
+    return stored_answer(services, begun, model, echo)
 
 
 async def prompt_of(

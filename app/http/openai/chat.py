@@ -11,14 +11,14 @@ from fastapi import Body, Request, Response
 from app.bootstrap import Container
 from app.core.context.turn_options import TurnOptions
 from app.http.dependencies import Services, Shutdown, Tenant
-from app.http.openai.answers import DIVERGED, Answering, chat_chunks, stateless, stored, whole_chat
+from app.http.openai.answers import DIVERGED, Answering, chat_chunks, stateless_answer, stored_answer, whole_chat
 from app.http.openai.chat_requests import ChatCompletionRequest
 from app.http.openai.inputs import Attempts, name_of
 from app.http.openai.models import Chosen, chosen_model
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
 from app.http.openai.waiting import patience
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.keys import RequestAttempt
 from app.usecases.openai.stored import Request as StoredRequest
@@ -61,7 +61,7 @@ async def _answering(
     prompt = await off_loop(_prompt, body, chosen, size=_size_of(body))
     name = name_of(request.headers, body=body.conversation, metadata=body.metadata, user=body.user)
     if name is None:
-        return await stateless(services, prompt, body.model, {}, reason="unnamed")
+        return await stateless_answer(services, prompt, body.model, {}, reason="unnamed")
     asked = StoredRequest(
         prompt=prompt,
         attempt=attempt,
@@ -71,13 +71,13 @@ async def _answering(
     )
     begun = await services.openai.stored.under_name(tenant, name, asked, only_new=body.conversation is not None)
     if begun is None:
-        return await stateless(services, prompt, body.model, {}, reason=DIVERGED)
-    return stored(services, begun, body.model, {})
+        return await stateless_answer(services, prompt, body.model, {}, reason=DIVERGED)
+    return stored_answer(services, begun, body.model, {})
 
 
 def _size_of(body: ChatCompletionRequest) -> float:
     is_plain = all(isinstance(message.content, str) and not message.tool_calls for message in body.messages)
-    return AN_ITEM * len(body.messages) if is_plain else math.inf
+    return BYTES_PER_ITEM * len(body.messages) if is_plain else math.inf
 
 
 def _prompt(body: ChatCompletionRequest, chosen: Chosen) -> Prompt:

@@ -20,8 +20,8 @@ class ChatChunks:
     with_usage: bool
     """Whether a last chunk reports the usage, and every other one has ``usage: null``."""
     _calls: int = 0
-    _has_said: bool = False
-    _said_before: bool = False
+    _has_text: bool = False
+    _needs_boundary: bool = False
 
     def begin(self) -> Json:
         """The first chunk, which names the role."""
@@ -31,9 +31,9 @@ class ChatChunks:
         """A piece of the reply."""
         if not piece:
             return
-        if self._said_before:
-            piece, self._said_before = BOUNDARY + piece, False
-        self._has_said = True
+        if self._needs_boundary:
+            piece, self._needs_boundary = BOUNDARY + piece, False
+        self._has_text = True
         yield self._chunk({"content": piece})
 
     def reasoning(self, piece: str) -> Iterator[Json]:
@@ -43,7 +43,7 @@ class ChatChunks:
 
     def boundary(self) -> None:
         """Note that the model looks something up before it goes on."""
-        self._said_before = self._has_said
+        self._needs_boundary = self._has_text
 
     def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
         """A call that waits for the client."""

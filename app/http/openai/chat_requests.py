@@ -21,7 +21,7 @@ from app.http.openai.settings import (
     Share,
     Temperature,
     Tokens,
-    chosen,
+    chosen_tools,
     refuse_unsupported,
 )
 from app.usecases.history.drafts import MessageDraft
@@ -29,7 +29,7 @@ from app.usecases.history.drafts import MessageDraft
 MAX_MESSAGES: Final = 10_000
 SpeakerName = Annotated[str, Field(max_length=64, pattern=r"^[^\s<|\\/>]+$")]
 """The name of a speaker among several of one role, with the limits of that API."""
-INSTRUCTING: Final = frozenset({"system", "developer"})
+INSTRUCTION_ROLES: Final = frozenset({"system", "developer"})
 
 
 class CalledFunction(Given):
@@ -57,7 +57,7 @@ class ChatMessage(Given):
     refusal: str | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _check_content(self) -> Self:
         if self.role == "tool" and self.tool_call_id is None:
             raise ValueError("a message of role tool needs tool_call_id")
         if self.role != "assistant" and self.content is None:
@@ -73,8 +73,8 @@ class ChatMessage(Given):
         metadata = {} if self.name is None else {"name": self.name}
         if self.role == "assistant":
             calls = [call_part(call.id, call.function.name, call.function.arguments) for call in self.tool_calls or ()]
-            said = words or self.refusal or ""
-            return MessageDraft(role="assistant", content=said, parts=(*media, *calls), metadata=metadata)
+            content = words or self.refusal or ""
+            return MessageDraft(role="assistant", content=content, parts=(*media, *calls), metadata=metadata)
         role: Literal["system", "user"] = "user" if self.role == "user" else "system"
         return MessageDraft(role=role, content=words, parts=media, metadata=metadata)
 
@@ -192,7 +192,7 @@ class ChatCompletionRequest(Given):
         """How the model is called, and the tools that it may call."""
         named = self.tool_choice
         wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
-        choice, tools = chosen(wanted, [tool.function for tool in self.tools or ()])
+        choice, tools = chosen_tools(wanted, [tool.function for tool in self.tools or ()])
         settings = value_of(
             CallSettings,
             self,
@@ -213,6 +213,6 @@ class ChatCompletionRequest(Given):
 
     def _leading_instructions(self) -> Iterator[ChatMessage]:
         for message in self.messages:
-            if message.role not in INSTRUCTING:
+            if message.role not in INSTRUCTION_ROLES:
                 return
             yield message

@@ -148,36 +148,36 @@ def stored_content(content: Content | None) -> tuple[str, tuple[Part, ...]]:
 def _media_part(part: ChatImage | ResponseImage | AudioContent | ChatFile | ResponseFile) -> Part:
     match part:
         case ChatImage(image_url=ImageUrl(url=url, detail=detail)):
-            return _placed(url, "image/*", {"detail": detail})
+            return _media_from_source(url, "image/*", {"detail": detail})
         case ResponseImage(image_url=str(url), detail=detail):
-            return _placed(url, "image/*", {"detail": detail})
+            return _media_from_source(url, "image/*", {"detail": detail})
         case AudioContent(input_audio=GivenAudio(data=data, format=form)):
             return {"type": "media", "media_type": f"audio/{form}", "data": data}
         case ChatFile(file=GivenFile(file_data=str(data), filename=name)):
-            return _placed(data, _type_of(name), {"name": name})
+            return _media_from_source(data, _type_of(name), {"name": name})
         case ResponseFile(file_data=str(data), filename=name):
-            return _placed(data, _type_of(name), {"name": name})
+            return _media_from_source(data, _type_of(name), {"name": name})
         case ResponseFile(file_url=str(url), filename=name):
-            return _placed(url, _type_of(name), {"name": name})
+            return _media_from_source(url, _type_of(name), {"name": name})
         case _:
             raise ValueError("files are taken inline or by address: there are no stored files that an id could name")
 
 
-def _placed(source: str, kind: str, beside: dict[str, str | None]) -> Part:
+def _media_from_source(source: str, kind: str, details: dict[str, str | None]) -> Part:
     """The data in a data URL, or an address. Bare Base64 of a file is data too."""
-    further = {name: value for name, value in beside.items() if value is not None}
+    details_given = {name: value for name, value in details.items() if value is not None}
     if is_data_url(source):
         media_type, data = from_data_url(source)
         if data is None:
             raise ValueError("a data URL must hold Base64 after ';base64,', or percent-encoded data after ','")
-        return {"type": "media", "media_type": (media_type or kind)[:200], "data": data, **further}
+        return {"type": "media", "media_type": (media_type or kind)[:200], "data": data, **details_given}
     if "://" in source[:16]:
         if len(source) > MAX_URL:
             raise ValueError(f"an address may have at most {MAX_URL} characters")
-        return {"type": "media", "media_type": mimetypes.guess_type(source)[0] or kind, "url": source, **further}
+        return {"type": "media", "media_type": mimetypes.guess_type(source)[0] or kind, "url": source, **details_given}
     if not source:
         raise ValueError("a file or an image needs data or an address")
-    return {"type": "media", "media_type": kind, "data": source, **further}
+    return {"type": "media", "media_type": kind, "data": source, **details_given}
 
 
 def _type_of(name: str | None) -> str:
@@ -195,8 +195,8 @@ def call_part(id_: str, name: str, arguments: str) -> Part:
 def result_parts(call_id: str, content: Content | None) -> tuple[Part, ...]:
     """A result in its stored form: its text, or a description of its media, and then the media."""
     words, media = stored_content(content)
-    told = words or "\n\n".join(f"[{part['media_type']}]" for part in media)
-    return ({"type": "tool_result", "tool_call_id": call_id, "content": told}, *media)
+    text = words or "\n\n".join(f"[{part['media_type']}]" for part in media)
+    return ({"type": "tool_result", "tool_call_id": call_id, "content": text}, *media)
 
 
 def calls_in(parts: Iterable[Part]) -> list[tuple[int, Part]]:

@@ -26,7 +26,7 @@ from app.usecases.history.conversations import NewConversation
 
 router = openai_router()
 
-_ITEMS: Final = compiled(r"(?:messages|input)\b.*", re.ASCII | re.DOTALL)
+_ITEMS_FIELD: Final = compiled(r"(?:messages|input)\b.*", re.ASCII | re.DOTALL)
 """The field that other routes call ``messages`` or ``input``."""
 
 
@@ -36,7 +36,7 @@ def _errors_naming_items() -> Iterator[None]:
         yield
     except InvalidInputError as error:
         error.errors = tuple(
-            replace(one, field="items") if _ITEMS.fullmatch(one.field) else one for one in error.errors
+            replace(one, field="items") if _ITEMS_FIELD.fullmatch(one.field) else one for one in error.errors
         )
         raise
 

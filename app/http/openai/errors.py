@@ -28,24 +28,24 @@ _CODES: Final[Mapping[str, str]] = {
     "rate_limited": "rate_limit_exceeded",
 }
 """Codes for which that API has a name of its own."""
-_TOLD_TOO_LONG: Final = "Input tokens exceed the configured limit"
+_TOO_LONG_MESSAGE: Final = "Input tokens exceed the configured limit"
 """Clients recognise a request that is too long by these words: LiteLLM and LangChain do not read the code."""
 _STEP: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}|[0-9]{1,6}", re.ASCII)
-_NAMED: Final = 100
+_SHOWN_CHARACTERS: Final = 100
 """How many characters of an id an error repeats."""
-_FORMS: Final = frozenset({"text", "list"})
+_FORM_STEPS: Final = frozenset({"text", "list"})
 """Steps of a field's path that only name the form of a field with two forms; they are left out."""
-_INPUT: Final = frozenset({"content", "tool_results"})
+_INPUT_FIELDS: Final = frozenset({"content", "tool_results"})
 """The names by which the other routes call parts of the input."""
 _CHAT: Final = f"{PREFIX}/chat/completions"
-_NAMES_OF_CHATS: Final[Mapping[str, str]] = {"input": "messages"}
-_NAMES_OF_RESPONSES: Final[Mapping[str, str]] = {
+_CHAT_FIELDS: Final[Mapping[str, str]] = {"input": "messages"}
+_RESPONSE_FIELDS: Final[Mapping[str, str]] = {
     "reasoning_effort": "reasoning.effort",
     "response_format": "text.format",
     "max_tokens": "max_output_tokens",
 }
 """The names in a response request of fields that both routes check under one name."""
-_TYPES: Final[Mapping[int, str]] = {
+_ERROR_TYPES: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",
     HTTPStatus.FORBIDDEN: "permission_error",
     HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
@@ -79,17 +79,17 @@ def openai_status(error: DomainError, status: int) -> int:
 
 
 def _param(field: str, path: str) -> str:
-    names = _NAMES_OF_CHATS if path == _CHAT else _NAMES_OF_RESPONSES
-    if field.partition(".")[0] in _INPUT:
+    names = _CHAT_FIELDS if path == _CHAT else _RESPONSE_FIELDS
+    if field.partition(".")[0] in _INPUT_FIELDS:
         return names.get("input", "input")
     first, *further = field.removeprefix("settings.").split(".")
     steps = [*takewhile(_STEP.fullmatch, [*names.get(first, first).split("."), *further])]
-    told = [step for number, step in enumerate(steps) if not _names_form(steps, number)]
-    return redact(".".join(told)) or redact(field)
+    named_steps = [step for number, step in enumerate(steps) if not _names_form(steps, number)]
+    return redact(".".join(named_steps)) or redact(field)
 
 
 def _names_form(steps: Sequence[str], number: int) -> bool:
-    if number == 0 or steps[number] not in _FORMS:
+    if number == 0 or steps[number] not in _FORM_STEPS:
         return False
     before, is_last = steps[number - 1], number == len(steps) - 1
     # In the text of a text part, ``text`` is a field, although it can also name a form.
@@ -97,9 +97,9 @@ def _names_form(steps: Sequence[str], number: int) -> bool:
 
 
 def _not_found_message(asked: Mapping[str, Any]) -> str:
-    told = [f"{name.removesuffix('_id')} {str(value)[:_NAMED]!r}" for name, value in asked.items()]
+    names = [f"{name.removesuffix('_id')} {str(value)[:_SHOWN_CHARACTERS]!r}" for name, value in asked.items()]
     # Innermost first: either that is missing, or the thing it belongs to.
-    return f"There is no {' with '.join(reversed(told))}."
+    return f"There is no {' with '.join(reversed(names))}."
 
 
 def _text_after(text: str, start: str) -> str:
@@ -114,15 +114,17 @@ def openai_error(
     ``status`` is the translated one; ``asked`` are the ids in the path, which a 404 repeats. Fields have the names that
     requests to ``path`` use.
     """
-    kind = _TYPES.get(status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error")
+    kind = _ERROR_TYPES.get(
+        status, "server_error" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
+    )
     first = error.errors[0] if error.errors else None
     param = _param(first.field, path) if first and first.field else None
-    detail = f"{param}: {told}" if first and (told := _text_after(error.detail, f"{first.field}: ")) else error.detail
+    detail = f"{param}: {text}" if first and (text := _text_after(error.detail, f"{first.field}: ")) else error.detail
     message = redact(_not_found_message(asked or {}) if error.stable_code == "not_found" and asked else detail)
     code = _CODES.get(error.stable_code, error.stable_code)
     by_tokens = code == _TOO_LONG and "seconds" not in error.extra  # otherwise it took too long to read
     return {
-        "message": f"{_TOLD_TOO_LONG}: {message}" if by_tokens else message,
+        "message": f"{_TOO_LONG_MESSAGE}: {message}" if by_tokens else message,
         "type": kind,
         "param": param,
         "code": code,

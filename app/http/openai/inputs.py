@@ -26,9 +26,9 @@ from app.http.openai.items import (
     ReferenceItem,
     ResultItem,
     draft_of,
-    joined,
+    joined_steps,
 )
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.openai.conversation_names import ConversationName
 from app.usecases.openai.keys import RequestAttempt
@@ -37,7 +37,7 @@ from app.usecases.shared.idempotency import Idem
 CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id", "x-sm-conversation-id")
 """Headers that name a request's conversation: this service's own, Open WebUI's, and that of supermemory's router."""
 USER_HEADERS: Final = ("x-openwebui-user-id", "x-sm-user-id")
-RETRIES: Final = "x-stainless-retry-count"
+RETRY_COUNT_HEADER: Final = "x-stainless-retry-count"
 """The header in which OpenAI's own SDKs count their tries."""
 MOST_RETRIES: Final = 100
 LONGEST_NAME: Final = 255
@@ -54,15 +54,20 @@ def name_of(
     Raises:
         InvalidInputError: The name is not valid.
     """
-    told = body.get("id") if isinstance(body, Mapping) else body
-    told = told or next((headers[name] for name in CONVERSATION_HEADERS if headers.get(name)), None)
-    told = told or (metadata or {}).get("conversation_id")
-    if told is None:
+    conversation = body.get("id") if isinstance(body, Mapping) else body
+    conversation = conversation or next((headers[name] for name in CONVERSATION_HEADERS if headers.get(name)), None)
+    conversation = conversation or (metadata or {}).get("conversation_id")
+    if conversation is None:
         return None
-    if not isinstance(told, str) or not told.strip() or len(told) > LONGEST_NAME or not told.isprintable():
+    if (
+        not isinstance(conversation, str)
+        or not conversation.strip()
+        or len(conversation) > LONGEST_NAME
+        or not conversation.isprintable()
+    ):
         message = f"a conversation is named by at most {LONGEST_NAME} printable characters"
         raise InvalidInputError.of("conversation", message)
-    text = told.strip()
+    text = conversation.strip()
     forwarded = next((headers[name] for name in USER_HEADERS if headers.get(name)), None)
     return ConversationName(
         text=text,
@@ -89,7 +94,7 @@ def conversation_of(name: str) -> UUID:
 
 def attempt_of(headers: Headers, body: bytes, own: Idem | None = None) -> RequestAttempt:
     """Which attempt at which request this is; ``own`` is the key that the client gave itself."""
-    counted = headers.get(RETRIES, "")
+    counted = headers.get(RETRY_COUNT_HEADER, "")
     tries = int(counted) if counted.isascii() and counted.isdigit() and len(counted) < len(str(MOST_RETRIES)) else None
     return RequestAttempt(body=body, tries=tries, own=own)
 
@@ -116,8 +121,8 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) 
         TooLargeError: The referenced items are larger than a request may be.
         InvalidInputError: Compacted input belongs to another tenant.
     """
-    given = await off_loop(_given_drafts, items, size=_size_of(items))
-    referred = _Referred(services, tenant_id, services.settings.max_body_bytes)
+    given_drafts = await off_loop(_drafts_by_number, items, size=_size_of(items))
+    references = _References(services, tenant_id, services.settings.max_body_bytes)
     drafts: list[MessageDraft] = []
     for number, item in enumerate(items):
         match item:
@@ -126,22 +131,24 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) 
             case ReferenceItem(id=id_) if is_reasoning(id_):
                 continue
             case ReferenceItem(id=id_):
-                drafts.append(await referred.draft(id_))
+                drafts.append(await references.draft(id_))
             case CompactionItem(encrypted_content=token):
                 compacted = await services.openai.sealed.open(tenant_id, token)
                 del drafts[len(drafts) - compacted.repeated_at_end(drafts) :]
                 drafts += compacted.drafts()
             case _:
-                drafts.append(given[number])
-    return await off_loop(lambda: [*joined(drafts)], size=AN_ITEM * sum(1 + len(draft.parts) for draft in drafts))
+                drafts.append(given_drafts[number])
+    return await off_loop(
+        lambda: [*joined_steps(drafts)], size=BYTES_PER_ITEM * sum(1 + len(draft.parts) for draft in drafts)
+    )
 
 
 def _size_of(items: Sequence[Any]) -> float:
     is_plain = all(isinstance(item, MessageItem) and isinstance(item.content, str) for item in items)
-    return AN_ITEM * len(items) if is_plain else math.inf
+    return BYTES_PER_ITEM * len(items) if is_plain else math.inf
 
 
-def _given_drafts(items: Sequence[Any]) -> dict[int, MessageDraft]:
+def _drafts_by_number(items: Sequence[Any]) -> dict[int, MessageDraft]:
     # Arguments are read as JSON, and data of media is decoded: together at most as much as a body may have.
     return {
         number: draft_of(item)
@@ -151,7 +158,7 @@ def _given_drafts(items: Sequence[Any]) -> dict[int, MessageDraft]:
 
 
 @dataclass(slots=True)
-class _Referred:
+class _References:
     """What the references of one request name: each reference is short, but may name megabytes."""
 
     services: Container

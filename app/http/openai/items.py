@@ -102,24 +102,24 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
             return MessageDraft(role="tool", content="", parts=result_parts(call_id, output))
 
 
-def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
+def joined_steps(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
     """The messages, with the text and calls of one step joined into one message, as the service stores them itself.
 
     Items separate the text of a step and each of its calls; text alone would be the end of an answer. If there are more
     calls than a message may have parts, they become several messages.
     """
     step: list[MessageDraft] = []
-    parts, says, calls = 0, False, False
+    parts, has_text, has_calls = 0, False, False
     for draft in drafts:
-        draft_says, draft_calls = bool(draft.content), bool(calls_in(draft.parts))
+        draft_has_text, draft_has_calls = bool(draft.content), bool(calls_in(draft.parts))
         by_model = bool(step) and step[0].role == draft.role == "assistant"
-        is_one_step = by_model and not (says and draft_says) and (calls or draft_calls)
+        is_one_step = by_model and not (has_text and draft_has_text) and (has_calls or draft_has_calls)
         if not is_one_step or parts + len(draft.parts) > MAX_PARTS:
             if step:
                 yield _one_message(step)
-            step, parts, says, calls = [], 0, False, False
+            step, parts, has_text, has_calls = [], 0, False, False
         step.append(draft)
-        parts, says, calls = parts + len(draft.parts), says or draft_says, calls or draft_calls
+        parts, has_text, has_calls = parts + len(draft.parts), has_text or draft_has_text, has_calls or draft_has_calls
     if step:
         yield _one_message(step)
 
@@ -127,8 +127,8 @@ def joined(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:
 def _one_message(step: Sequence[MessageDraft]) -> MessageDraft:
     if len(step) == 1:
         return step[0]
-    said = next((draft.content for draft in step if draft.content), "")
-    return replace(step[0], content=said, parts=tuple(part for draft in step for part in draft.parts))
+    text = next((draft.content for draft in step if draft.content), "")
+    return replace(step[0], content=text, parts=tuple(part for draft in step for part in draft.parts))
 
 
 def items_of(message: Message) -> list[dict[str, Any]]:
@@ -136,12 +136,12 @@ def items_of(message: Message) -> list[dict[str, Any]]:
     if message.status == "erased":
         return []
     items: list[dict[str, Any]] = []
-    said = own_content(message.role, message.content, message.parts)
+    text = own_content(message.role, message.content, message.parts)
     calls, results = calls_in(message.parts), results_in(message.parts)
     # Media that a tool returned with its result are part of the result's item.
-    given = [_media_item(part) for part in message.parts if part.get("type") == "media"] if results else []
-    beside = [part for part in message.parts if part.get("type") != "media"] if results else message.parts
-    content = content_of(message.role, said, beside)
+    media = [_media_item(part) for part in message.parts if part.get("type") == "media"] if results else []
+    own_parts_of_message = [part for part in message.parts if part.get("type") != "media"] if results else message.parts
+    content = content_of(message.role, text, own_parts_of_message)
     if content:
         role = message.role if message.role != "tool" else "user"
         status = "incomplete" if message.status == "interrupted" else "completed"
@@ -152,16 +152,16 @@ def items_of(message: Message) -> list[dict[str, Any]]:
     ]
     items += [
         result_item(
-            result_item_id(message.id, number), str(part["tool_call_id"]), _output(part, () if index else given)
+            result_item_id(message.id, number), str(part["tool_call_id"]), _output(part, () if index else media)
         )
         for index, (number, part) in enumerate(results)
     ]
     return items
 
 
-def _output(part: Part, given: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    told = as_text(part.get("content", ""))
-    return [{"type": "input_text", "text": told}, *given] if given else told
+def _output(part: Part, media: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    text = as_text(part.get("content", ""))
+    return [{"type": "input_text", "text": text}, *media] if media else text
 
 
 def message_item(
@@ -203,14 +203,14 @@ def output_text(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def content_of(role: str, said: str, parts: Sequence[Part]) -> list[dict[str, Any]]:
+def content_of(role: str, own_text: str, parts: Sequence[Part]) -> list[dict[str, Any]]:
     """The contents of a stored message, its text first."""
-    words = [said] if said.strip() else []
-    words += [str(part.get("text", "")) for part in own_parts(said, parts) if part.get("type") == "text"]
+    words = [own_text] if own_text.strip() else []
+    words += [str(part.get("text", "")) for part in own_parts(own_text, parts) if part.get("type") == "text"]
     if role == "assistant":
         return [output_text(text) for text in words]
-    told: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in words]
-    return told + [_media_item(part) for part in parts if part.get("type") == "media"]
+    contents: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in words]
+    return contents + [_media_item(part) for part in parts if part.get("type") == "media"]
 
 
 def _media_item(part: Part) -> dict[str, Any]:

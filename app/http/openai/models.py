@@ -30,7 +30,7 @@ class Chosen:
     """The preset of a conversation that the request begins; ``None`` = the default."""
 
 
-def offered(services: Container) -> list[str]:
+def offered_models(services: Container) -> list[str]:
     """The names that a request may use, the default first."""
     presets = [f"{DEFAULT}/{name}" for name in PRESETS]
     return [DEFAULT, ALIAS, *presets, *sorted(services.settings.allowed_models)]
@@ -51,19 +51,19 @@ def chosen_model(services: Container, name: str | None) -> Chosen:
 @router.get("/models")
 async def list_models(services: Services) -> dict[str, Any]:
     """The values of `model`: `throughline` is the configured model, `throughline/<preset>` the same with a preset."""
-    return {"object": "list", "data": [model_object(name) for name in offered(services)]}
+    return {"object": "list", "data": [model_object(name) for name in offered_models(services)]}
 
 
 @router.get("/models/{model:path}")
 async def retrieve_model(model: str, services: Services) -> dict[str, Any]:
     """One of these models."""
-    if model not in offered(services):
+    if model not in offered_models(services):
         raise _unknown_model(services, model)
     return model_object(model)
 
 
 def _unknown_model(services: Container, name: str) -> ModelNotAllowedError:
-    told = f"the model {name[:200]!r} does not exist here: GET /v1/models lists those that do"
+    detail = f"the model {name[:200]!r} does not exist here: GET /v1/models lists those that do"
     return ModelNotAllowedError(
-        told, errors=[FieldError(field="model", message=told)], extra={"allowed": offered(services)}
+        detail, errors=[FieldError(field="model", message=detail)], extra={"allowed": offered_models(services)}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.core.model.model_io import FinishReason
 from app.core.text.parts import as_text
-from app.http.openai.answers import REASONS
+from app.http.openai.answers import INCOMPLETE_REASONS
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.items import call_item, content_of, message_item, reasoning_item
 from app.http.openai.resources import OWNER, Json, response_object, unix_seconds
@@ -12,23 +12,23 @@ from app.usecases.chat.reply import finish_of
 from app.usecases.openai.responses import StoredResponse
 
 
-def present_response(found: StoredResponse) -> Json:
+def present_response(response: StoredResponse) -> Json:
     """A response as it is stored now, whatever came after it."""
-    turn, reply = found.turn, found.reply
+    turn, reply = response.turn, response.reply
     failed = turn.status == "failed"
     error = {"code": turn.error_code or "server_error", "message": "the response failed"} if failed else None
-    finish: FinishReason = finish_of(reply, turn.warnings, found.open_calls) if reply else "other"
-    status = _status(found, finish)
+    finish: FinishReason = finish_of(reply, turn.warnings, response.open_calls) if reply else "other"
+    status = _status(response, finish)
     return response_object(
         response_id(turn.id),
         created_at=unix_seconds(turn.started_at) or 0,
         status=status,
         echo={"model": reply.model or OWNER} if turn.request is None and reply else turn.request or {},
-        output=_output_items(found, status),
+        output=_output_items(response, status),
         completed_at=unix_seconds(reply.created_at) if reply and status == "completed" else None,
         usage=reply.usage or {} if reply else None,
         error=error,
-        reason=REASONS.get(finish) if status == "incomplete" else None,
+        reason=INCOMPLETE_REASONS.get(finish) if status == "incomplete" else None,
         conversation=conversation_id(turn.conversation_id),
     )
 
@@ -42,7 +42,7 @@ def _status(found: StoredResponse, finish: FinishReason) -> str:
         case "interrupted":
             return "cancelled"
         case _:
-            return "incomplete" if finish in REASONS else "completed"
+            return "incomplete" if finish in INCOMPLETE_REASONS else "completed"
 
 
 def _output_items(found: StoredResponse, status: str) -> list[Json]:
@@ -52,7 +52,7 @@ def _output_items(found: StoredResponse, status: str) -> list[Json]:
         return []
     content = content_of("assistant", reply.content, ())
     state = "completed" if status == "completed" else "incomplete"
-    said = [message_item(message_id(reply.id), "assistant", content, state)] if content else []
+    messages = [message_item(message_id(reply.id), "assistant", content, state)] if content else []
     thoughts = [reasoning_item(reasoning_id(reply.id, 0), (reply.reasoning,), state)] if reply.reasoning else []
     waiting = {call.id for call in found.open_calls}
     calls = [
@@ -60,4 +60,4 @@ def _output_items(found: StoredResponse, status: str) -> list[Json]:
         for number, part in enumerate(reply.parts)
         if part.get("type") == "tool_call" and part["id"] in waiting
     ]
-    return [*thoughts, *said, *calls]
+    return [*thoughts, *messages, *calls]

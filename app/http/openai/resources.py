@@ -13,7 +13,7 @@ from app.http.openai.ids import conversation_id
 Json = dict[str, Any]
 
 OWNER: Final = "throughline"
-CREATED: Final = 1_795_132_800
+MODELS_CREATED_AT: Final = 1_795_132_800
 """The date shown for models, which have no date of their own: the day of the service's first version."""
 
 DEFAULT_ECHO: Final[Mapping[str, Any]] = {
@@ -149,7 +149,7 @@ def list_object(data: Sequence[Json], *, has_more: bool) -> Json:
 
 def model_object(name: str) -> Json:
     """A model."""
-    return {"id": name, "object": "model", "created": CREATED, "owned_by": OWNER}
+    return {"id": name, "object": "model", "created": MODELS_CREATED_AT, "owned_by": OWNER}
 
 
 def chat_completion(

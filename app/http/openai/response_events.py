@@ -34,7 +34,7 @@ class ResponseEvents:
     _number: int = 0
     _pieces: list[str] = field(default_factory=list)
     _is_open: bool = False
-    _said_before: bool = False
+    _needs_boundary: bool = False
     _calls: int = 0
     _thoughts: int = 0
     _thought: list[str] = field(default_factory=list)
@@ -67,15 +67,15 @@ class ResponseEvents:
             item = message_item(self.message, "assistant", (), "in_progress")
             yield self._event("response.output_item.added", output_index=self._output_index, item=item)
             yield self._part_event("response.content_part.added", part=output_text(""))
-        if self._said_before:
-            self._said_before = False
+        if self._needs_boundary:
+            self._needs_boundary = False
             piece = BOUNDARY + piece
         self._pieces.append(piece)
         yield self._part_event("response.output_text.delta", delta=piece, logprobs=[])
 
     def boundary(self) -> None:
         """Note that the model looks something up before it goes on."""
-        self._said_before = bool(self._pieces)
+        self._needs_boundary = bool(self._pieces)
 
     def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
         """A call that waits for the client."""
@@ -107,7 +107,7 @@ class ResponseEvents:
         return {**data, "type": f"throughline:{kind}", "sequence_number": self._next_number()}
 
     @property
-    def said(self) -> str:
+    def reply_text(self) -> str:
         """The text of the reply as it was sent."""
         return "".join(self._pieces)
 
@@ -135,7 +135,7 @@ class ResponseEvents:
         yield from self._close_thought(status)
         if not self._is_open:
             return
-        text, self._is_open = self.said, False
+        text, self._is_open = self.reply_text, False
         item = message_item(self.message, "assistant", (output_text(text),), status)
         yield self._part_event("response.output_text.done", text=text, logprobs=[])
         yield self._part_event("response.content_part.done", part=output_text(text))

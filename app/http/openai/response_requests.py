@@ -23,7 +23,7 @@ from app.http.openai.settings import (
     Share,
     Temperature,
     Tokens,
-    chosen,
+    chosen_tools,
     refuse_unsupported,
 )
 
@@ -34,7 +34,7 @@ OWN_EVENTS: Final = "throughline.events"
 """The word in ``include`` with which a client asks for this service's own events in a stream."""
 
 
-def checked(items: list[Any]) -> list[Any]:
+def checked_items(items: list[Any]) -> list[Any]:
     """The same items. Raises ``ValueError`` if one cannot be stored."""
     for item in items:
         if isinstance(item, MessageItem | CallItem | ResultItem):
@@ -50,8 +50,8 @@ def not_empty(text: str) -> str:
 
 
 Id = Annotated[str, Field(min_length=1, max_length=100)]
-Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked)]
-FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked)]
+Items = Annotated[list[InputItem], Field(max_length=MAX_ITEMS), AfterValidator(checked_items)]
+FewItems = Annotated[list[InputItem], Field(min_length=1, max_length=MAX_CREATED_ITEMS), AfterValidator(checked_items)]
 Text = Annotated[str, AfterValidator(not_empty)]
 Input = Annotated[Annotated[Text, Tag("text")] | Annotated[Items, Tag("list")], Discriminator(form_of)]
 
@@ -202,7 +202,7 @@ class ResponseRequest(Requested):
 
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """How the model is called, and the tools that it may call."""
-        choice, tools = chosen(self.tool_choice, self.tools or ())
+        choice, tools = chosen_tools(self.tool_choice, self.tools or ())
         settings = value_of(
             CallSettings,
             self,
@@ -219,7 +219,7 @@ class ResponseRequest(Requested):
         """The fields in which the response repeats this request, without those that have their default."""
         form = self.text.format if self.text and self.text.format else None
         choice = self.tool_choice
-        said = {
+        fields = {
             "model": model,
             "instructions": self.instructions,
             "tools": [tool.shown() for tool in self.tools or ()],
@@ -240,7 +240,7 @@ class ResponseRequest(Requested):
             "previous_response_id": self.previous_response_id,
             "user": self.user,
         }
-        return {name: value for name, value in said.items() if value is not None and value != DEFAULT_ECHO[name]}
+        return {name: value for name, value in fields.items() if value is not None and value != DEFAULT_ECHO[name]}
 
     def _structured_output(self) -> StructuredOutput | None:
         form = self.text.format if self.text else None
@@ -264,7 +264,7 @@ class CompactedInputRequest(WithHistory):
 class ConversationRequest(Given):
     """A new conversation."""
 
-    items: Annotated[list[InputItem], Field(max_length=MAX_CREATED_ITEMS), AfterValidator(checked)] | None = None
+    items: Annotated[list[InputItem], Field(max_length=MAX_CREATED_ITEMS), AfterValidator(checked_items)] | None = None
     metadata: Metadata | None = None
 
 

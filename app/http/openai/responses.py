@@ -15,7 +15,7 @@ from app.bootstrap import Container
 from app.core.model.conversation import Usage
 from app.core.model.errors import NotFoundError
 from app.http.dependencies import Services, Shutdown, Tenant
-from app.http.openai.answers import after, response_events, stored, whole_response
+from app.http.openai.answers import events_after, response_events, stored_answer, whole_response
 from app.http.openai.beginning import begin_response, prompt_of, response_of
 from app.http.openai.ids import compaction_item_id, message_id, uuid_of
 from app.http.openai.inputs import Attempts, conversation_of, drafts_of
@@ -132,9 +132,9 @@ async def retrieve_response(
         return present_response(found)
     echo = found.turn.request or {}
     begun = await services.openai.stored.of_turn(tenant, found.turn.id)
-    answering = stored(services, begun, str(echo.get("model", "")), echo)
+    answering = stored_answer(services, begun, str(echo.get("model", "")), echo)
     answering.on_disconnect = None  # a client that only follows does not end the turn
-    events = after(response_events(answering), starting_after)
+    events = events_after(response_events(answering), starting_after)
     return send_stream(services, answering, events, stopping, named=True)
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from app.bootstrap import Container
 from app.http.openai.answers import DONE, Answering, sse
 from app.http.openai.resources import Json
-from app.http.presence import ClientGoneError, while_present
+from app.http.presence import ClientGoneError, while_client_present
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps
 
@@ -26,12 +26,12 @@ STOPPING_GRACE: Final = 3.0
 async def send_whole(request: Request, answering: Answering, making: Coroutine[Any, Any, Json]) -> Response:
     """The answer as one object. Raises the error that it failed with, and ``ClientGoneError``."""
     try:
-        made = await while_present(making, request.receive)
+        made = await while_client_present(making, request.receive)
     except ClientGoneError:
         if answering.on_disconnect is not None:
             await answering.on_disconnect()
         raise
-    return JSONResponse(made, headers={HEADER: answering.told})
+    return JSONResponse(made, headers={HEADER: answering.outcome})
 
 
 def send_stream(
@@ -40,7 +40,7 @@ def send_stream(
     """The answer as server-sent events. With ``named`` the type is also sent in ``event:``."""
     steps = Steps(_frames(events, named=named), services.settings.timings.stream_heartbeat_seconds)
     stream = EventStream(steps, bytes, stopping=stopping, grace=STOPPING_GRACE, on_disconnect=answering.on_disconnect)
-    stream.headers[HEADER] = answering.told
+    stream.headers[HEADER] = answering.outcome
     return stream
 
 

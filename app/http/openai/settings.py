@@ -77,7 +77,7 @@ class AnswerSchema(Given):
         )
 
 
-def chosen(
+def chosen_tools(
     choice: Mode | NamedTool | AllowedTools | None, tools: Sequence[ClientFunction]
 ) -> tuple[ToolChoice | None, tuple[ToolSpec, ...]]:
     """The choice (``None`` if the model chooses), and the tools that may be called."""
@@ -92,16 +92,16 @@ def chosen(
             return None if mode == "auto" else mode, offered
 
 
-def refuse_unsupported(found: Iterable[tuple[str, bool, str]]) -> None:
+def refuse_unsupported(parameters: Iterable[tuple[str, bool, str]]) -> None:
     """Refuse parameters that would otherwise be ignored silently.
 
     Args:
-        found: for each parameter its name, whether it asks for something unsupported, and why.
+        parameters: for each parameter its name, whether it asks for something unsupported, and why.
 
     Raises:
         InvalidInputError: One of them does.
     """
-    wrong = [FieldError(field=name, message=why) for name, asks, why in found if asks]
+    wrong = [FieldError(field=name, message=why) for name, asks, why in parameters if asks]
     if wrong:
-        told = "; ".join(f"{one.field}: {one.message}" for one in wrong)
-        raise InvalidInputError(told, errors=wrong, code="unsupported_parameter")
+        detail = "; ".join(f"{one.field}: {one.message}" for one in wrong)
+        raise InvalidInputError(detail, errors=wrong, code="unsupported_parameter")

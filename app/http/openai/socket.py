@@ -35,29 +35,29 @@ from app.http.openai.errors import PREFIX, openai_error, openai_status
 from app.http.openai.inputs import attempt_of, drafts_of
 from app.http.openai.resources import Json
 from app.http.openai.response_requests import ResponseRequest
-from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected
+from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected_error
 from app.http.shutdown import Stopping
 from app.http.strict_json import parse
 from app.off_loop import act_for, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.shared.caller import Principal, RequestScope
 
-LIFE: Final = 3_600.0
+CONNECTION_SECONDS: Final = 3_600.0
 """The most seconds that a connection lasts. With a key it may last less, and it ends when its key does."""
-REMEMBERED: Final = 8
+REMEMBERED_RESPONSES: Final = 8
 """How many responses a connection remembers."""
 REMEMBERED_MESSAGES: Final = 2_000
 """How many messages of one response a connection remembers, the newest."""
 REMEMBERED_BYTES: Final = 16_000_000
 """The most bytes that a connection remembers. Older responses are dropped first, then the oldest messages of one."""
-LAST_WORDS: Final = 2.0
+GRACE_SECONDS: Final = 2.0
 """How many seconds the present work may go on after the client has left."""
-WAITING: Final = 1
+MOST_WAITING: Final = 1
 """How many requests may wait while one is answered; a client that sends more is not read meanwhile."""
-REFUSED: Final = 1008
-ENDED: Final = 1001
-CREATE: Final = "response.create"
-GONE: Final = (WebSocketDisconnect, RuntimeError)
+CLOSE_REFUSED: Final = 1008
+CLOSE_ENDED: Final = 1001
+CREATE_TYPE: Final = "response.create"
+CLIENT_GONE_ERRORS: Final = (WebSocketDisconnect, RuntimeError)
 """What receiving and sending raise after the client has left."""
 
 router = APIRouter(prefix=PREFIX)
@@ -65,45 +65,45 @@ log = structlog.get_logger("throughline.http")
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _RememberedResponse:
     """The messages up to the end of a response, and their sizes in bytes."""
 
     messages: tuple[MessageDraft, ...]
     sizes: tuple[int, ...]
 
 
-_NOTHING_KEPT: Final = _Kept((), ())
+_NOTHING_REMEMBERED: Final = _RememberedResponse((), ())
 
 
 @dataclass(slots=True)
 class Memory:
     """What a connection remembers of responses that are not stored."""
 
-    _kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
+    _responses: OrderedDict[str, _RememberedResponse] = field(default_factory=OrderedDict)
 
-    def before(self, id_: str | None) -> tuple[MessageDraft, ...]:
+    def messages_of(self, id_: str | None) -> tuple[MessageDraft, ...]:
         """The messages up to the end of that response; empty if it is not remembered."""
-        return self._kept.get(id_ or "", _NOTHING_KEPT).messages
+        return self._responses.get(id_ or "", _NOTHING_REMEMBERED).messages
 
-    def keep(self, id_: str, previous: str | None, messages: Sequence[MessageDraft]) -> None:
+    def remember(self, id_: str, previous: str | None, messages: Sequence[MessageDraft]) -> None:
         """Remember a response that continues the previous one with these messages."""
-        before = self._kept.get(previous or "", _NOTHING_KEPT)
-        sizes = (*before.sizes, *map(bytes_of, messages))[-REMEMBERED_MESSAGES:]
+        earlier = self._responses.get(previous or "", _NOTHING_REMEMBERED)
+        sizes = (*earlier.sizes, *map(bytes_of, messages))[-REMEMBERED_MESSAGES:]
         count = len(first_fitting(sizes[::-1], REMEMBERED_BYTES, int))
-        newest = (*before.messages, *messages)[len(before.messages) + len(messages) - count :]
-        self._kept[id_] = _Kept(newest, sizes[len(sizes) - count :])
-        while len(self._kept) > REMEMBERED or self._bytes > REMEMBERED_BYTES:
-            self._kept.popitem(last=False)
+        newest = (*earlier.messages, *messages)[len(earlier.messages) + len(messages) - count :]
+        self._responses[id_] = _RememberedResponse(newest, sizes[len(sizes) - count :])
+        while len(self._responses) > REMEMBERED_RESPONSES or self._bytes > REMEMBERED_BYTES:
+            self._responses.popitem(last=False)
 
     @property
     def _bytes(self) -> int:
         # Messages that two responses share count twice.
-        return sum(sum(kept.sizes) for kept in self._kept.values())
+        return sum(sum(kept.sizes) for kept in self._responses.values())
 
-    def let_go(self, id_: str | None) -> None:
+    def forget(self, id_: str | None) -> None:
         """Forget a response that a request could not continue."""
         if id_:
-            self._kept.pop(id_, None)
+            self._responses.pop(id_, None)
 
 
 @router.websocket("/responses")
@@ -111,7 +111,7 @@ async def respond_over_socket(socket: WebSocket) -> None:
     """Accept a connection with a valid key, and answer requests until it ends."""
     services: Container = socket.app.state.container
     if not _is_allowed_origin(socket, services):
-        await socket.close(REFUSED)
+        await socket.close(CLOSE_REFUSED)
         return
     request_scope: RequestScope | None = None
     try:
@@ -127,7 +127,7 @@ async def respond_over_socket(socket: WebSocket) -> None:
             await _answer_until_over(socket, services, principal)
             log.info("socket.closed", tenant_id=str(principal.tenant_id))
     except DomainError as error:
-        with suppress(*GONE):
+        with suppress(*CLIENT_GONE_ERRORS):
             await socket.send_denial_response(error_response(socket, error))
     finally:
         if request_scope is not None:
@@ -148,31 +148,31 @@ async def _principal(socket: WebSocket, services: Container) -> Principal:
 async def _answer_until_over(socket: WebSocket, services: Container, principal: Principal) -> None:
     """Answer until the client leaves, the process ends, or the connection or its key is too old."""
     stopping: Stopping = socket.app.state.stopping
-    requests: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
+    requests: asyncio.Queue[str | None] = asyncio.Queue(MOST_WAITING)
     reading = asyncio.create_task(_queue_frames(socket, requests))
     answering = asyncio.create_task(_answer_requests(socket, services, requests))
     ending = asyncio.create_task(stopping.wait(0))
     over = asyncio.create_task(services.limits.stream_over(principal))
     tasks = (reading, answering, ending, over)
     try:
-        await asyncio.wait(tasks, timeout=LIFE, return_when=asyncio.FIRST_COMPLETED)
-        left = reading.done()
-        if left:  # the present work may still end
-            await asyncio.wait({answering}, timeout=LAST_WORDS)
+        await asyncio.wait(tasks, timeout=CONNECTION_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        has_client_left = reading.done()
+        if has_client_left:  # the present work may still end
+            await asyncio.wait({answering}, timeout=GRACE_SECONDS)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    if not left:
-        with suppress(*GONE):
-            await socket.close(ENDED)
+    if not has_client_left:
+        with suppress(*CLIENT_GONE_ERRORS):
+            await socket.close(CLOSE_ENDED)
 
 
 async def _queue_frames(socket: WebSocket, requests: asyncio.Queue[str | None]) -> None:
     try:
         while True:
             await requests.put(await _next_frame(socket))
-    except GONE:
+    except CLIENT_GONE_ERRORS:
         # ``None`` means that the client has left.
         with suppress(asyncio.QueueFull):
             requests.put_nowait(None)
@@ -200,14 +200,14 @@ async def _answer_requests(socket: WebSocket, services: Container, requests: asy
             previous = body.previous_response_id
             await _respond(socket, services, principal.tenant_id, memory, body, text.encode())
         except DomainError as error:
-            memory.let_go(previous)
+            memory.forget(previous)
             await _send(socket, _error_event(error))
-        except GONE:
+        except CLIENT_GONE_ERRORS:
             return
         except Exception as error:  # noqa: BLE001 - the connection outlives a defect of ours
             log_failure(error)
-            memory.let_go(previous)
-            await _send(socket, _error_event(unexpected()))
+            memory.forget(previous)
+            await _send(socket, _error_event(unexpected_error()))
         finally:
             if request_scope is not None:
                 request_scope.end()
@@ -219,8 +219,8 @@ def _request(text: str, limit: int) -> ResponseRequest:
     if len(raw) > limit:
         raise BodyTooLargeError(f"A request may have at most {limit} bytes.")
     document = parse(raw)
-    if not isinstance(document, dict) or document.get("type") != CREATE:
-        raise UnreadableError(f"A JSON object of type {CREATE} is expected.")
+    if not isinstance(document, dict) or document.get("type") != CREATE_TYPE:
+        raise UnreadableError(f"A JSON object of type {CREATE_TYPE} is expected.")
     try:
         return ResponseRequest.model_validate(document)
     except ValidationError as error:
@@ -233,13 +233,13 @@ async def _respond(
 ) -> None:
     """Answer one request. Raises what refuses it."""
     before: tuple[MessageDraft, ...] = ()
-    asked = body
+    to_answer = body
     if not body.stores:
-        before = memory.before(body.previous_response_id) or await previous_messages(services, tenant_id, body)
+        before = memory.messages_of(body.previous_response_id) or await previous_messages(services, tenant_id, body)
     if before:
-        asked = body.model_copy(update={"previous_response_id": None})
+        to_answer = body.model_copy(update={"previous_response_id": None})
     answering = await begin_response(
-        services, tenant_id, asked, headers=socket.headers, attempt=attempt_of(socket.headers, raw), before=before
+        services, tenant_id, to_answer, headers=socket.headers, attempt=attempt_of(socket.headers, raw), before=before
     )
     answering.echo = {**answering.echo, "previous_response_id": body.previous_response_id}
     response: Json = {}
@@ -253,14 +253,14 @@ async def _respond(
             await answering.on_disconnect()
         raise
     if answering.error is not None:
-        memory.let_go(body.previous_response_id)
+        memory.forget(body.previous_response_id)
     elif not body.stores:
         given = await drafts_of(services, tenant_id, body.items)
         made = await off_loop(lambda: ResponseRequest.model_validate({"input": response["output"]}).items)
-        said = [*given, *await drafts_of(services, tenant_id, made)]
-        if not memory.before(body.previous_response_id):  # it continues a stored response
-            said = [*before, *said]
-        await off_loop(memory.keep, response["id"], body.previous_response_id, said)
+        messages = [*given, *await drafts_of(services, tenant_id, made)]
+        if not memory.messages_of(body.previous_response_id):  # it continues a stored response
+            messages = [*before, *messages]
+        await off_loop(memory.remember, response["id"], body.previous_response_id, messages)
 
 
 async def _send(socket: WebSocket, event: Json) -> None:

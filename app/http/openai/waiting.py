@@ -6,10 +6,10 @@ from typing import Final
 
 from app.bootstrap import Container
 
-SHARE: Final = 0.8
+PATIENCE_SHARE: Final = 0.8
 """The share of a request's time limit that it may wait."""
 
 
 def patience(services: Container) -> float:
     """The seconds that a request may wait."""
-    return services.settings.request_timeout_seconds * SHARE
+    return services.settings.request_timeout_seconds * PATIENCE_SHARE

@@ -82,12 +82,12 @@ def chunks_before(parts: Sequence[Json]) -> Iterator[Json]:
 
 def tool_returned(part: Json) -> Json:
     """The result of a call."""
-    told: Json = {"toolCallId": part["toolCallId"], "dynamic": True}
+    call: Json = {"toolCallId": part["toolCallId"], "dynamic": True}
     if part.get("providerExecuted"):
-        told["providerExecuted"] = True
+        call["providerExecuted"] = True
     if part["state"] == "output-error":
-        return {"type": "tool-output-error", "errorText": part["errorText"], **told}
-    return {"type": "tool-output-available", "output": part["output"], **told}
+        return {"type": "tool-output-error", "errorText": part["errorText"], **call}
+    return {"type": "tool-output-available", "output": part["output"], **call}
 
 
 def _tool_chunks(part: Json) -> Iterator[Json]:

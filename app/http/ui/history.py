@@ -7,8 +7,8 @@ from typing import Any
 from app.core.model.notifications import STARTED
 from app.http.notifications import Notifier
 from app.http.ui.chunks import Json
-from app.http.ui.parts import answer_parts, metadata_of, notice_parts, recalled_parts, said_parts
-from app.http.ui.stream import told_compaction
+from app.http.ui.parts import answer_parts, content_parts, metadata_of, notice_parts, recalled_parts
+from app.http.ui.stream import compaction_with_notification
 from app.usecases.compaction.claiming import numbers_of
 from app.usecases.compaction.ending import EVENTS
 from app.usecases.ui.entries import Entry
@@ -30,13 +30,13 @@ async def present_entry(entry: Entry, thread: Thread, notifier: Notifier) -> Jso
     after: list[Json] = []
     for row in entry.compactions:
         where = inside if entry.is_answer and row.ran_in == "turn" else after
-        where.append(await told_compaction(notifier, numbers_of(row), EVENTS.get(row.status, STARTED)))
+        where.append(await compaction_with_notification(notifier, numbers_of(row), EVENTS.get(row.status, STARTED)))
     last = entry.messages[-1]
-    said = answer_parts(entry.messages, thread.own_tools) if entry.is_answer else list(said_parts(last))
+    content = answer_parts(entry.messages, thread.own_tools) if entry.is_answer else list(content_parts(last))
     parts = [
         *inside,
         *(recalled_parts(entry.recalled, thread.passages) if entry.recalled else ()),
-        *said,
+        *content,
         *notice_parts(entry.warnings),
         *after,
     ]

@@ -17,7 +17,7 @@ from app.usecases.ui.threads import Passages
 
 TITLE: Final = 80
 """How many characters of a passage its title quotes."""
-COMPACTION: Final = (
+COMPACTION_FIELDS: Final = (
     *("trigger", "ran_in", "reason", "from_seq", "to_seq", "messages_covered"),
     *("tokens_before", "tokens_after", "duration_ms", "state_version"),
 )
@@ -46,7 +46,7 @@ def answer_parts(messages: Iterable[Message], own_tools: Collection[str]) -> lis
             _put_results(message, parts, calls, own_tools)
             continue
         parts.append({"type": "step-start"})
-        parts += said_parts(message)
+        parts += content_parts(message)
         for part in message.parts:
             if part.get("type") == "tool_call":
                 calls[str(part["id"])] = called = call_part(part, own_tools)
@@ -54,12 +54,15 @@ def answer_parts(messages: Iterable[Message], own_tools: Collection[str]) -> lis
     return parts
 
 
-def said_parts(message: Message) -> Iterator[Json]:
+def content_parts(message: Message) -> Iterator[Json]:
     """The reasoning, the text and the media of a message."""
     if message.reasoning:
         yield {"type": "reasoning", "text": message.reasoning}
-    said = own_content(message.role, message.content, message.parts)
-    texts = [said, *(part.get("text", "") for part in own_parts(said, message.parts) if part.get("type") == "text")]
+    own_text = own_content(message.role, message.content, message.parts)
+    texts = [
+        own_text,
+        *(part.get("text", "") for part in own_parts(own_text, message.parts) if part.get("type") == "text"),
+    ]
     yield from ({"type": "text", "text": text} for text in texts if text)
     yield from (_file_part(part) for part in message.parts if part.get("type") == "media")
 
@@ -113,7 +116,7 @@ def notice_parts(warnings: Iterable[str]) -> Iterator[Json]:
 def compaction_part(numbers: Mapping[str, Any], status: str, notification: Notification | None) -> Json:
     """A compaction as it is now. The part with its next status has the same id and replaces this one."""
     words = present_notification(notification)
-    value = {"status": status} | {name: numbers.get(name) for name in COMPACTION}
+    value = {"status": status} | {name: numbers.get(name) for name in COMPACTION_FIELDS}
     value["notification"] = words.model_dump(mode="json") if words else None
     return data("compaction", value, str(numbers["compaction_id"]))
 
@@ -127,7 +130,7 @@ def _put_results(message: Message, parts: list[Json], calls: dict[str, Json], ow
             calls[id_] = call_part({"id": id_, "name": part.get("name"), "arguments": None}, own_tools)
             parts.append(calls[id_])
         calls[id_].update(result_of(part))
-    parts += said_parts(message)
+    parts += content_parts(message)
 
 
 def _file_part(part: Part) -> Json:

@@ -133,8 +133,8 @@ class UiRequest(_Given):
             return _idem(conversation_id, message.id, [part.model_dump() for part in message.parts])
         results = _results_of_last_step(message)
         calls = hashlib.sha256("\n".join(sorted(one.tool_call_id for one in results)).encode()).hexdigest()
-        told = [(one.tool_call_id, one.content) for one in results]
-        return _idem(conversation_id, f"{message.id}:{calls}", told)
+        fields = [(one.tool_call_id, one.content) for one in results]
+        return _idem(conversation_id, f"{message.id}:{calls}", fields)
 
     def _new_message(self, message: UiMessage) -> ChatInput:
         media = [
@@ -147,12 +147,12 @@ class UiRequest(_Given):
             raise invalid_field("message.parts", "content cannot be empty")
         return self._chat_input(content=words, parts=tuple(media))
 
-    def _chat_input(self, **said: Any) -> ChatInput:
+    def _chat_input(self, **fields: Any) -> ChatInput:
         choice = self.tool_choice
         return value_of(
             ChatInput,
             self,
-            **said,
+            **fields,
             tools=tuple(tool.spec() for tool in self.tools),
             settings=CallSettings(tool_choice=ToolName(name=choice.name) if isinstance(choice, NamedTool) else choice),
             passages=tuple(one.passage() for one in self.passages),
@@ -190,5 +190,5 @@ def _media(part: UiPart, field: str) -> Part:
     return {"type": "media", "media_type": part.mediaType or "application/octet-stream", "url": source, **name}
 
 
-def _idem(conversation_id: UUID, name: str, told: Any) -> Idem:
-    return Idem(key=kept_key(f"ui:{conversation_id}:{name}"), fingerprint=hashlib.sha256(to_json(told)).hexdigest())
+def _idem(conversation_id: UUID, name: str, fields: Any) -> Idem:
+    return Idem(key=kept_key(f"ui:{conversation_id}:{name}"), fingerprint=hashlib.sha256(to_json(fields)).hexdigest())

@@ -44,7 +44,7 @@ async def answer_ui_message(
         named, given = body.submitted()
         turn = await turns.submit(tenant, conversation_id, named, given, key)
     stream = TurnStream(services=services, tenant=tenant, conversation=conversation_id, request=request)
-    return stream.response(turn, stopping, tells_before=regenerates)
+    return stream.response(turn, stopping, sends_earlier_parts=regenerates)
 
 
 @router.get("/stream", response_class=Response, responses={200: STREAM, 204: {"description": "No turn runs."}})
@@ -56,4 +56,4 @@ async def resume_ui_stream(
     if turn is None:
         return Response(status_code=204)
     stream = TurnStream(services=services, tenant=tenant, conversation=conversation_id, request=request)
-    return stream.response(turn, stopping, tells_before=True)
+    return stream.response(turn, stopping, sends_earlier_parts=True)

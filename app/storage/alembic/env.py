@@ -15,7 +15,7 @@ from alembic import context
 from app.settings import Settings
 from app.storage import migrations
 from app.storage.database import make_patient_engine, role_of
-from app.storage.row_security import DEFAULT_ROLE, provide_role
+from app.storage.row_security import DEFAULT_ROLE, role_sql
 from app.storage.tables import TenantScoped
 
 # Any fixed number. It makes two processes that migrate at once take turns.
@@ -47,7 +47,7 @@ def migrate(connection: Connection) -> None:
     role = role_of(database_url())
     if role is not None and _CHANGES in context.get_context().opts:
         # Done even if the schema is already new: the role may be possible today although it was not before.
-        connection.exec_driver_sql(provide_role(role))
+        connection.exec_driver_sql(role_sql(role))
         connection.commit()
 
 
@@ -88,7 +88,7 @@ def print_sql() -> None:
     )
     with context.begin_transaction():
         context.run_migrations()
-    context.execute(provide_role(DEFAULT_ROLE))
+    context.execute(role_sql(DEFAULT_ROLE))
 
 
 if context.is_offline_mode():

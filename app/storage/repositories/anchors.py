@@ -36,15 +36,15 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_PLACE, cut, paged
+from app.storage.repositories.cursor import BY_PLACE, cut_page, select_page
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row, record_maker, without
-from app.storage.repositories.speaker_names import SAID_BY
+from app.storage.repositories.speaker_names import SPEAKER_NAME
 from app.storage.repositories.utc_offsets import OWN_TIME
 from app.storage.tables import ACTIVE, AnchorRow, MessageRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _MESSAGE = (
-    select(OWN_TIME.label("said_at"), SAID_BY)
+    select(OWN_TIME.label("said_at"), SPEAKER_NAME)
     .where(col(MessageRow.id) == col(AnchorRow.message_id))
     .correlate(AnchorRow)
     .limit(literal_column("1"))
@@ -54,17 +54,17 @@ _MESSAGE = (
 
 It is looked up for each anchor: if there are few messages, a plain join would read all messages of the tenant.
 """
-_OF_MESSAGE = {
+_MESSAGE_FIELDS = {
     "said_at": _MESSAGE.c.said_at,
     "said_by": func.coalesce(_MESSAGE.c.said_by, literal_column("''")).label("said_by"),
 }
 """The fields of an anchor that are read from its message."""
-_UNREAD: dict[str, Any] = {"said_at": None, "said_by": ""}
+_UNREAD_MESSAGE_FIELDS: dict[str, Any] = {"said_at": None, "said_by": ""}
 """The values of these fields if they are not read."""
 
 
 def _column(name: str) -> Any:
-    return _OF_MESSAGE[name] if name in _OF_MESSAGE else col(getattr(AnchorRow, name))
+    return _MESSAGE_FIELDS[name] if name in _MESSAGE_FIELDS else col(getattr(AnchorRow, name))
 
 
 _FIELDS = tuple(item.name for item in fields(Anchor))
@@ -74,9 +74,9 @@ _SERVED = tuple(map(_column, _SERVED_FIELDS))
 _ANCHORS = select(*_COLUMNS).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _SERVABLES = select(*_SERVED).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _anchor, _served = record_maker(Anchor), record_maker(FoundAnchor)
-_PLACE_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
+_POSITION_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
 MOST_CHOSEN = 1_000
-_PLACE = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
+_POSITION = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 _NO_END = 2**62
 """A number larger than every ``seq``."""
 
@@ -85,12 +85,12 @@ def _newest_active(wanted: Any) -> Any:
     return (
         wanted.where(col(AnchorRow.conversation_id) == bindparam("conversation_id"))
         .where(col(AnchorRow.seq) <= bindparam("through_seq"), text(f"{AnchorRow.__tablename__}.{ACTIVE}"))
-        .order_by(*(column.desc() for column in _PLACE))
+        .order_by(*(column.desc() for column in _POSITION))
         .limit(bindparam("limit", type_=BigInteger))
     )
 
 
-def _of_all_the_best() -> Any:
+def _best_for_context() -> Any:
     """The statement for active anchors that ``ServableAnchors`` may show within ``room`` tokens, and how many it hides.
 
     ``is_free`` are the anchors among which every draft of a context chooses. Of several with the same words only one is
@@ -121,14 +121,14 @@ def _of_all_the_best() -> Any:
     of = newest.c
     order = (of.is_free, of.is_own.desc(), of.seq.desc(), of.offset.desc())
     before = func.lag(of.is_free).over(partition_by=of.words, order_by=order).label("before")
-    told = select(*of, before).subquery()
-    alone = and_(told.c.is_free, told.c.before.is_(None))
-    ranks = (told.c.rank, told.c.importance.desc(), told.c.seq, told.c.offset, told.c.type)
-    through = func.sum(case((alone, told.c.token_count), else_=0)).over(order_by=ranks, rows=(None, 0))
-    is_hidden = and_(alone, through - told.c.token_count > bindparam("room", type_=big)).label("is_hidden")
+    labelled = select(*of, before).subquery()
+    alone = and_(labelled.c.is_free, labelled.c.before.is_(None))
+    ranks = (labelled.c.rank, labelled.c.importance.desc(), labelled.c.seq, labelled.c.offset, labelled.c.type)
+    through = func.sum(case((alone, labelled.c.token_count), else_=0)).over(order_by=ranks, rows=(None, 0))
+    is_hidden = and_(alone, through - labelled.c.token_count > bindparam("room", type_=big)).label("is_hidden")
     ranked = (
-        select(told.c.id, is_hidden)
-        .where(or_(not_(told.c.is_free), told.c.before.is_distinct_from(True)))  # noqa: FBT003 - a value of SQL
+        select(labelled.c.id, is_hidden)
+        .where(or_(not_(labelled.c.is_free), labelled.c.before.is_distinct_from(True)))  # noqa: FBT003 - a value of SQL
         .cte("ranked")
     )
     shown = func.array(select(ranked.c.id).where(not_(ranked.c.is_hidden)).scalar_subquery())
@@ -138,29 +138,40 @@ def _of_all_the_best() -> Any:
 
 _ACTIVE = _newest_active(_ANCHORS)
 _SERVABLE = _newest_active(_SERVABLES)
-_SHOWABLE = _of_all_the_best()
+_SHOWABLE = _best_for_context()
 _CLAIMED = _ACTIVE.where(col(AnchorRow.claimed_status).is_not(None))
 _CHOSEN = _ACTIVE.where(col(AnchorRow.proposed_by) == "user")
-_SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
-_THESE = _ACTIVE.where(col(AnchorRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
-_NAMED = _newest_active(select(col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
-_TEXTS = select(func.json_agg(func.json_build_array(*_NAMED.c), type_=JSON))
-_PLACED = _newest_active(select(col(AnchorRow.seq))).subquery()
-_SEQS = select(func.json_agg(_PLACED.c.seq, type_=JSON))
+_ACTIVE_SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
+_AMONG_IDS = _ACTIVE.where(col(AnchorRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
+_IDS_AND_TEXTS = _newest_active(select(col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
+_TEXTS = select(func.json_agg(func.json_build_array(*_IDS_AND_TEXTS.c), type_=JSON))
+_ACTIVE_SEQS = _newest_active(select(col(AnchorRow.seq))).subquery()
+_SEQS = select(func.json_agg(_ACTIVE_SEQS.c.seq, type_=JSON))
 _SUPERSEDED = (
     select(col(AnchorRow.content))
     .where(col(AnchorRow.conversation_id) == bindparam("conversation_id"), col(AnchorRow.status) == "superseded")
-    .order_by(*(column.desc() for column in _PLACE))
+    .order_by(*(column.desc() for column in _POSITION))
     .limit(bindparam("limit", type_=BigInteger))
 )
-_INSERT = insert(AnchorRow).values(without(new_parameters(Anchor), *_OF_MESSAGE)).on_conflict_do_nothing()
+_INSERT = insert(AnchorRow).values(without(new_parameters(Anchor), *_MESSAGE_FIELDS)).on_conflict_do_nothing()
 _CHANGE = (
     update(AnchorRow)
     .where(col(AnchorRow.conversation_id) == bindparam("of"), col(AnchorRow.id) == bindparam("anchor_id"))
     .values(new_parameters(also=("status", "superseded_by")) | {"claimed_status": None, "claimed_seq": None})
 )
-built_once(
-    _ACTIVE, _SERVABLE, _SHOWABLE, _CLAIMED, _CHOSEN, _SINCE, _THESE, _TEXTS, _SEQS, _SUPERSEDED, _INSERT, _CHANGE
+keep_compiled(
+    _ACTIVE,
+    _SERVABLE,
+    _SHOWABLE,
+    _CLAIMED,
+    _CHOSEN,
+    _ACTIVE_SINCE,
+    _AMONG_IDS,
+    _TEXTS,
+    _SEQS,
+    _SUPERSEDED,
+    _INSERT,
+    _CHANGE,
 )
 
 
@@ -170,7 +181,7 @@ class AnchorRepository(Repository):
     async def add(self, anchors: Sequence[Anchor]) -> None:
         """Insert anchors. An anchor that exists at the same place with the same type stays as it is."""
         if anchors:
-            rows = await in_slices(lambda anchor: new_values(without(columns(anchor), *_OF_MESSAGE)), anchors)
+            rows = await in_slices(lambda anchor: new_values(without(columns(anchor), *_MESSAGE_FIELDS)), anchors)
             await self._session.write(_INSERT, rows)
 
     async def get(self, conversation_id: UUID, anchor_id: UUID) -> Anchor:
@@ -178,7 +189,7 @@ class AnchorRepository(Repository):
         row = await self._session.first(_anchors_of(conversation_id).where(col(AnchorRow.id) == anchor_id))
         if row is None:
             raise NotFoundError("No such anchor.")
-        return record_from_row(Anchor, row, **_UNREAD)
+        return record_from_row(Anchor, row, **_UNREAD_MESSAGE_FIELDS)
 
     async def active(
         self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
@@ -194,18 +205,22 @@ class AnchorRepository(Repository):
         if not ids:
             return []
         these = [UUID(str(id_)) for id_ in ids]
-        return await in_slices(_anchor, await self._newest_in_order(_THESE, conversation_id, None, len(ids), ids=these))
+        return await in_slices(
+            _anchor, await self._newest_in_order(_AMONG_IDS, conversation_id, None, len(ids), ids=these)
+        )
 
     async def active_since(self, conversation_id: UUID, from_seq: int, *, limit: int) -> list[Anchor]:
         """The newest ``limit`` active anchors from that ``seq`` on, in order of position."""
         return await in_slices(
-            _anchor, await self._newest_in_order(_SINCE, conversation_id, None, limit, from_seq=from_seq)
+            _anchor, await self._newest_in_order(_ACTIVE_SINCE, conversation_id, None, limit, from_seq=from_seq)
         )
 
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Anchor]:
         """The anchors of these messages, whatever their status, in order of position."""
-        statement = _anchors_of(conversation_id).where(col(AnchorRow.seq).between(from_seq, to_seq)).order_by(*_PLACE)
-        return [record_from_row(Anchor, row, **_UNREAD) for row in await self._session.all(statement)]
+        statement = (
+            _anchors_of(conversation_id).where(col(AnchorRow.seq).between(from_seq, to_seq)).order_by(*_POSITION)
+        )
+        return [record_from_row(Anchor, row, **_UNREAD_MESSAGE_FIELDS) for row in await self._session.all(statement)]
 
     async def active_texts(self, conversation_id: UUID, *, limit: int) -> list[tuple[str, int, str]]:
         """Id, ``seq`` and content of the newest ``limit`` active anchors, in order of position.
@@ -255,8 +270,8 @@ class AnchorRepository(Repository):
             statement = statement.where(col(AnchorRow.type) == type_)
         if status is not None:
             statement = statement.where(col(AnchorRow.status) == status)
-        found = list(map(_anchor, await self._session.rows(paged(statement, page, _PLACE, BY_PLACE))))
-        return cut(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
+        found = list(map(_anchor, await self._session.rows(select_page(statement, page, _POSITION, BY_PLACE))))
+        return cut_page(found, page.limit, lambda anchor: (anchor.seq, anchor.offset, anchor.id))
 
     async def claimed(self, conversation_id: UUID, *, through_seq: int, limit: int) -> list[Anchor]:
         """The newest ``limit`` active anchors up to that ``seq`` with an unsettled claim, in order of position."""
@@ -298,8 +313,8 @@ class AnchorRepository(Repository):
         insertion = insert(AnchorRow)
         theirs = {"status": "active", "proposed_by": "user", "passed_over": False, "superseded_by": None}
         await self._session.execute(
-            insertion.on_conflict_do_update(index_elements=_PLACE_AND_TYPE, set_=theirs),
-            [without(columns(anchor), *_OF_MESSAGE) for anchor in anchors],
+            insertion.on_conflict_do_update(index_elements=_POSITION_AND_TYPE, set_=theirs),
+            [without(columns(anchor), *_MESSAGE_FIELDS) for anchor in anchors],
         )
 
     async def change(self, conversation_id: UUID, transitions: Sequence[Transition]) -> None:

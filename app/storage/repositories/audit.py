@@ -9,7 +9,7 @@ from sqlmodel import col
 
 from app.core.model.records import AuditEntry, Page
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_ID, cut, paged
+from app.storage.repositories.cursor import BY_ID, cut_page, select_page
 from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import AuditRow
@@ -27,8 +27,8 @@ class AuditRepository(Repository):
 
     async def page(self, page: Page) -> tuple[list[AuditEntry], str | None]:
         """A page of entries in the order in which they were made; and the next cursor."""
-        rows = await self._session.all(paged(select(AuditRow), page, (_id,), BY_ID))
-        return cut([record_from_row(AuditEntry, row) for row in rows], page.limit, lambda entry: (entry.id,))
+        rows = await self._session.all(select_page(select(AuditRow), page, (_id,), BY_ID))
+        return cut_page([record_from_row(AuditEntry, row) for row in rows], page.limit, lambda entry: (entry.id,))
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Delete older rows, at most ``limit``, and return how many."""

@@ -53,7 +53,7 @@ class CacheRepository(Repository):
         changed = update(_row).where(col(_row.id) == cache_id).values(**values).returning(col(_row.id))
         return await self._session.first(changed) is not None
 
-    async def lost(self, cache_id: UUID, name: str) -> bool:
+    async def note_lost(self, cache_id: UUID, name: str) -> bool:
         """Record that the provider no longer keeps the cache with that name; ``False`` if this was already known."""
         gone = {"name": None, "made_at": None, "expires_at": None, "uses": 0, "due_at": None}
         which = (col(_row.id) == cache_id) & (col(_row.name) == name)
@@ -145,7 +145,7 @@ class CacheRepository(Repository):
         statement = select(_row).where(col(_row.id).in_(mine)).order_by(col(_row.last_used_at).desc())
         return [_cache(row) for row in await self._session.all(statement)]
 
-    async def living(self, *, limit: int) -> list[ProviderCache]:
+    async def kept_by_provider(self, *, limit: int) -> list[ProviderCache]:
         """The tenant's caches that a provider keeps now, the last used first."""
         statement = select(_row).where(col(_row.expires_at) > began()).order_by(col(_row.last_used_at).desc())
         return [_cache(row) for row in await self._session.all(statement.limit(limit))]

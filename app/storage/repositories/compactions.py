@@ -21,7 +21,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import MAX_CLAIMS, Attempt, Compaction, EntryCounts, FoldRequest, Page, RanIn
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.conditions import not_deleted
-from app.storage.repositories.cursor import BY_ID, cut, paged
+from app.storage.repositories.cursor import BY_ID, cut_page, select_page
 from app.storage.repositories.leases import lease_end, now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
@@ -96,8 +96,8 @@ class CompactionRepository(LeasedRepository):
             statement = statement.where(col(CompactionRow.status) == status)
         if scored:
             statement = statement.where(col(CompactionRow.continuity).is_not(None))
-        found = await self._all(paged(statement, page, (_id,), BY_ID))
-        return cut(found, page.limit, lambda compaction: (compaction.id,))
+        found = await self._all(select_page(statement, page, (_id,), BY_ID))
+        return cut_page(found, page.limit, lambda compaction: (compaction.id,))
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Compaction]:
         """The compactions between two ids, in order; ``None`` = without a limit on that side."""

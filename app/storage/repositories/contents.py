@@ -19,7 +19,7 @@ from sqlmodel import col
 from app.core.model.conversation import Message
 from app.core.model.errors import ConflictError
 from app.core.text.contents import Content, data_bytes, detached_contents, references, with_contents
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.tables import ContentRow, MessageRow
 
@@ -41,7 +41,7 @@ class Inline:
 class ContentRepository(Repository):
     """Contents by their hashes."""
 
-    async def count_up(self, contents: Mapping[str, Content], uses: Sequence[Sequence[str]]) -> None:
+    async def store_and_count_uses(self, contents: Mapping[str, Content], uses: Sequence[Sequence[str]]) -> None:
         """Add messages that refer to contents: new contents are stored, existing ones counted up.
 
         ``contents`` are those that may be new, by hash; ``uses`` are the hashes that each message refers to, each once.
@@ -53,7 +53,7 @@ class ContentRepository(Repository):
         await self._store([contents[sha256] for sha256 in sorted(counts) if sha256 in contents], counts)
         await self._add_uses({sha256: count for sha256, count in counts.items() if sha256 not in contents})
 
-    async def filled(self, messages: Sequence[Message]) -> list[Message]:
+    async def with_data(self, messages: Sequence[Message]) -> list[Message]:
         """The messages with their data as it was given.
 
         If they have none, they are returned unchanged, without a query.
@@ -66,12 +66,12 @@ class ContentRepository(Repository):
         def fill() -> list[Message]:
             return [replace(message, parts=with_contents(message.parts, found)) for message in messages]
 
-        size = sum(AN_ITEM + data_bytes(part) for message in messages for part in message.parts)
+        size = sum(BYTES_PER_ITEM + data_bytes(part) for message in messages for part in message.parts)
         return await off_loop(fill, size=size)
 
-    async def filled_one(self, message: Message) -> Message:
+    async def one_with_data(self, message: Message) -> Message:
         """One message with its data put back."""
-        return (await self.filled([message]))[0]
+        return (await self.with_data([message]))[0]
 
     async def read(self, sha256s: Iterable[str]) -> dict[str, bytes]:
         """The contents with these hashes, as far as they exist."""
@@ -79,7 +79,7 @@ class ContentRepository(Repository):
         found = select(col(_row.sha256), col(_row.data)).where(wanted)
         return {sha256: data for sha256, data in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
 
-    async def inline(self, after: Place | None, *, limit: int) -> tuple[list[Inline], Place | None]:
+    async def with_inline_data(self, after: Place | None, *, limit: int) -> tuple[list[Inline], Place | None]:
         """Messages, of the next ``limit``, that may still hold their data inline, as older versions stored it.
 
         Returns:
@@ -98,7 +98,7 @@ class ContentRepository(Repository):
         rows = await self._session.rows(found.where(begin, key <= last, holds).order_by(*key))
         return [Inline(*row) for row in rows], last if len(read) == limit else None
 
-    async def move(self, conversation_id: UUID, message_id: UUID) -> bool:
+    async def move_inline_data(self, conversation_id: UUID, message_id: UUID) -> bool:
         """Move the data within a message to rows of its own, in a *locked* conversation; ``False`` if it has none."""
         of = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
         parts = await self._session.first(select(col(_message.parts)).where(*of))
@@ -107,7 +107,7 @@ class ContentRepository(Repository):
             return False
         hashes, stored = list(references(apart)), [dict(part) for part in apart]
         await self._session.execute(update(_message).where(*of).values(parts=stored, contents=hashes))
-        await self.count_up(contents, [hashes])
+        await self.store_and_count_uses(contents, [hashes])
         return True
 
     async def _store(self, contents: Sequence[Content], counts: Mapping[str, int]) -> None:

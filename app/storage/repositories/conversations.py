@@ -15,12 +15,12 @@ from app.core.model.conversation import Conversation, LiveContext, Quiet
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_TIME_AND_ID, paged
+from app.storage.repositories.cursor import BY_TIME_AND_ID, select_page
 from app.storage.repositories.leases import is_over, now
 from app.storage.repositories.mapping import (
-    GONE_FROM_POLICIES,
     LAYOUT,
     PACE,
+    REMOVED_POLICY_FIELDS,
     as_dict,
     columns,
     new_parameters,
@@ -34,7 +34,7 @@ from app.storage.repositories.sizes import cut_to_fit
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,
-    DUE,
+    IS_DUE,
     RUNNING,
     STALE_SUMS,
     CompactionRow,
@@ -42,16 +42,16 @@ from app.storage.tables import (
     CrashRow,
     TurnRow,
 )
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _NOT_LISTED = ("compressed_state", "scratchpad")
 _JSON = ("policy", "compressed_state", "scratchpad")
 _NOT_DELETED = col(ConversationRow.deleted_at).is_(None)
-_THIS = and_(col(ConversationRow.id) == bindparam("conversation_id"), _NOT_DELETED)
-_GET = select(ConversationRow).where(_THIS)
-_EPOCH = select(col(ConversationRow.content_epoch)).where(_THIS)
+_IS_CONVERSATION = and_(col(ConversationRow.id) == bindparam("conversation_id"), _NOT_DELETED)
+_GET = select(ConversationRow).where(_IS_CONVERSATION)
+_EPOCH = select(col(ConversationRow.content_epoch)).where(_IS_CONVERSATION)
 _LOCK = _GET.with_for_update(key_share=True)
-_UPDATE = update(ConversationRow).where(_THIS)
+_UPDATE = update(ConversationRow).where(_IS_CONVERSATION)
 
 
 @lru_cache(maxsize=128)
@@ -59,7 +59,7 @@ def _update_of(names: frozenset[str], returned: Any = ConversationRow) -> Any:
     if unknown := names.difference(ConversationRow.model_fields):
         raise ValueError(f"no columns: {', '.join(sorted(unknown))}")
     statement = _UPDATE.values({"updated_at": now()} | new_parameters(also=sorted(names))).returning(returned)
-    built_once(statement)
+    keep_compiled(statement)
     return statement
 
 
@@ -70,7 +70,7 @@ _LISTED_BYTES = (
 _LISTED = select(
     *(getattr(ConversationRow, name) for name in ConversationRow.model_fields if name not in _NOT_LISTED)
 ).where(col(ConversationRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))), _NOT_DELETED)
-built_once(_GET, _EPOCH, _LOCK, _LISTED)
+keep_compiled(_GET, _EPOCH, _LOCK, _LISTED)
 
 
 class ConversationRepository(Repository):
@@ -135,7 +135,7 @@ class ConversationRepository(Repository):
 
         ``updated_at`` stays, since nothing that clients see has changed.
         """
-        statement = update(ConversationRow).where(_THIS).values(anchors_due_from=first_seq)
+        statement = update(ConversationRow).where(_IS_CONVERSATION).values(anchors_due_from=first_seq)
         await self._session.execute(statement, conversation_id=conversation_id)
 
     async def page(self, page: Page, *, user_id: str | None) -> tuple[list[Conversation], str | None]:
@@ -146,7 +146,9 @@ class ConversationRepository(Repository):
         heads = select(col(ConversationRow.id), _LISTED_AT.label("at"), _LISTED_BYTES).where(_NOT_DELETED)
         if user_id is not None:
             heads = heads.where(col(ConversationRow.user_id) == user_id)
-        listed = await self._session.rows(paged(heads, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID))
+        listed = await self._session.rows(
+            select_page(heads, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID)
+        )
         shown, cursor = cut_to_fit(listed, page, lambda head: (head.at, head.id))
         found = {row.id: row for row in await self._session.rows(_LISTED, ids=[head.id for head in shown])}
         rows = (found[head.id] for head in shown if head.id in found)
@@ -160,7 +162,7 @@ class ConversationRepository(Repository):
 
     async def delete(self, conversation_id: UUID) -> None:
         """Delete a short conversation with everything derived (foreign keys cascade). Raises ``NotFoundError``."""
-        statement = delete(ConversationRow).where(_THIS).returning(col(ConversationRow.id))
+        statement = delete(ConversationRow).where(_IS_CONVERSATION).returning(col(ConversationRow.id))
         if await self._session.first(statement, conversation_id=conversation_id) is None:
             raise _not_found()
 
@@ -171,7 +173,9 @@ class ConversationRepository(Repository):
         """
         # Sweepers and workers, which look at all tenants, must not find it any more.
         idle = {"deleted_at": now(), "trigger_tokens": None, "trigger_messages": None, "live": None}
-        statement = update(ConversationRow).where(_THIS).values(**_columns(idle)).returning(col(ConversationRow.id))
+        statement = (
+            update(ConversationRow).where(_IS_CONVERSATION).values(**_columns(idle)).returning(col(ConversationRow.id))
+        )
         if await self._session.first(statement, conversation_id=conversation_id) is None:
             raise _not_found()
 
@@ -213,7 +217,7 @@ class ConversationRepository(Repository):
         row = ConversationRow
         statement = (
             select(col(row.tenant_id), col(row.id))
-            .where(text(f"({DUE})"), _NOT_DELETED)
+            .where(text(f"({IS_DUE})"), _NOT_DELETED)
             .where(col(row.last_seq) > col(row.quiet_until_seq))
             .where(col(row.context_tokens) >= col(row.quiet_until_tokens))
             .where(is_over(col(row.quiet_until)))
@@ -280,7 +284,7 @@ def _conversation(row: ConversationRow | None, **left_out: Any) -> Conversation:
     return record_from_row(
         Conversation,
         row,
-        policy=without(row.policy, *GONE_FROM_POLICIES),
+        policy=without(row.policy, *REMOVED_POLICY_FIELDS),
         total=sums_from_row("total", row),
         covered=sums_from_row("covered", row),
         quiet=quiet,

@@ -14,7 +14,7 @@ from app.core.model.records import ProviderCopy
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import record_from_row
-from app.storage.tables import WANTED, ProviderCopyRow, ProviderFileRow
+from app.storage.tables import DELETION_WANTED, ProviderCopyRow, ProviderFileRow
 
 Copy = TypeVar("Copy", ProviderCopy, ProviderFile)
 
@@ -29,7 +29,7 @@ class CopyRepository(Repository, Generic[Copy]):
     async def due(self, *, limit: int) -> list[Copy]:
         """Copies of all tenants that have to be deleted now, the longest due first. Read by the partial index."""
         after = col(self.row.delete_after)
-        statement = select(self.row).where(text(f"{self.row.__tablename__}.{WANTED}"), after <= now())
+        statement = select(self.row).where(text(f"{self.row.__tablename__}.{DELETION_WANTED}"), after <= now())
         found = await self._session.all(statement.order_by(after).limit(limit))
         return [record_from_row(self.record, one) for one in found]
 

@@ -50,8 +50,8 @@ def _check_times_in_utc(key: tuple[Any, ...]) -> None:
             value.astimezone(UTC)
 
 
-def paged(statement: Select[Any], page: Page, columns: Sequence[Any], kind: TypeAdapter[Any]) -> Select[Any]:
-    """The statement in the page's order, after its cursor, with one row more than requested; see :func:`cut`."""
+def select_page(statement: Select[Any], page: Page, columns: Sequence[Any], kind: TypeAdapter[Any]) -> Select[Any]:
+    """The statement in the page's order, after its cursor, with one row more than requested; see :func:`cut_page`."""
     ascending = page.order == "asc"
     if page.after is not None:
         key, after = tuple_(*columns), decode(page.after, kind)
@@ -60,7 +60,7 @@ def paged(statement: Select[Any], page: Page, columns: Sequence[Any], kind: Type
     return statement.order_by(*order).limit(page.limit + 1)
 
 
-def cut(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[Any, ...]]) -> tuple[list[Row], str | None]:
+def cut_page(rows: Sequence[Row], limit: int, key: Callable[[Row], tuple[Any, ...]]) -> tuple[list[Row], str | None]:
     """A page from up to ``limit + 1`` rows; the additional row shows that there is more."""
     kept = list(rows[:limit])
     return kept, encode(key(kept[-1])) if len(rows) > limit and kept else None

@@ -15,11 +15,11 @@ from sqlmodel import col
 from app.core.model.records import Attempt, DetailCall
 from app.storage.repositories.base import Repository
 from app.storage.repositories.mapping import columns
-from app.storage.tables import UNENDED, DetailCallRow
+from app.storage.tables import NOT_ENDED, DetailCallRow
 
 _ATTEMPT: TypeAdapter[Attempt | None] = TypeAdapter(Attempt | None)
 # Literal SQL, not a parameter: only then does the planner use the partial index.
-IS_UNENDED = text(UNENDED)
+IS_UNENDED = text(NOT_ENDED)
 """The condition that a call has not ended."""
 FOR_L1S = col(DetailCallRow.purpose) == "detail"
 """The condition that a call is for an L1 text, not for a vector."""
@@ -35,8 +35,10 @@ class DetailCallRepository(Repository):
 
     async def end(self, call_id: UUID, attempt: Attempt) -> None:
         """Record how a call ended."""
-        told = _ATTEMPT.dump_python(attempt, mode="json")
-        await self._session.execute(update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=told))
+        stored = _ATTEMPT.dump_python(attempt, mode="json")
+        await self._session.execute(
+            update(DetailCallRow).where(col(DetailCallRow.id) == call_id).values(attempt=stored)
+        )
 
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
         """How many calls for L1 texts that began within ``span`` still run, in a conversation or in the whole scope."""

@@ -30,7 +30,7 @@ _IS_DUE = or_(col(_conversation.embed_after).is_(None), col(_conversation.embed_
 class EmbeddingRepository(Repository):
     """Vectors of one tenant's messages."""
 
-    async def wanting(self, model: str, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
+    async def due(self, model: str, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
         """Tenant and id of conversations with covered messages that lack a vector of this model and are due.
 
         It looks at all tenants, by two partial indexes: one for new messages, one for vectors of another model.

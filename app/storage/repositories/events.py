@@ -18,7 +18,7 @@ from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _NUMBERS = (
     update(ConversationRow)
@@ -33,7 +33,7 @@ _AFTER = (
     .limit(bindparam("limit", type_=Integer))
 )
 _INSERT = insert(EventRow).values(new_parameters(Event, also=("tenant_id",)))
-built_once(_NUMBERS, _AFTER, _INSERT)
+keep_compiled(_NUMBERS, _AFTER, _INSERT)
 
 
 class EventRepository(Repository):

@@ -13,10 +13,10 @@ from app.core.model.segments import Expansion
 from app.storage.repositories.base import Repository
 from app.storage.repositories.mapping import columns, new_parameters, new_values
 from app.storage.tables import ExpansionRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _INSERT = insert(ExpansionRow).values(new_parameters(Expansion))
-built_once(_INSERT)
+keep_compiled(_INSERT)
 
 
 class ExpansionRepository(Repository):

@@ -16,7 +16,7 @@ from app.core.model.files import ConversationFile, ProviderFile
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.copies import CopyRepository
-from app.storage.repositories.cursor import BY_ID, cut, paged
+from app.storage.repositories.cursor import BY_ID, cut_page, select_page
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import IN_USE, ContentRow, FileRow, ProviderFileRow
@@ -41,7 +41,7 @@ class FileRepository(Repository):
             raise NotFoundError("No such file.")
         return record_from_row(ConversationFile, row)
 
-    async def of(self, conversation_id: UUID) -> list[ConversationFile]:
+    async def of_conversation(self, conversation_id: UUID) -> list[ConversationFile]:
         """All files of a conversation, in the order in which they were attached."""
         statement = select(_file).where(col(_file.conversation_id) == conversation_id).order_by(col(_file.id))
         return [record_from_row(ConversationFile, row) for row in await self._session.all(statement)]
@@ -49,8 +49,8 @@ class FileRepository(Repository):
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[ConversationFile], str | None]:
         """A page of a conversation's files, in the order in which they were attached, and the next cursor."""
         statement = select(_file).where(col(_file.conversation_id) == conversation_id)
-        rows = await self._session.all(paged(statement, page, (col(_file.id),), BY_ID))
-        return cut([record_from_row(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))
+        rows = await self._session.all(select_page(statement, page, (col(_file.id),), BY_ID))
+        return cut_page([record_from_row(ConversationFile, row) for row in rows], page.limit, lambda one: (one.id,))
 
     async def sums(self, conversation_id: UUID) -> tuple[int, int, int]:
         """The number of files, their bytes and their tokens."""

@@ -18,7 +18,7 @@ from app.storage.repositories.leases import began
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import IdempotencyRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _key = col(IdempotencyRow.key)
 _OF_KEY = _key == bindparam("of_key")
@@ -32,7 +32,7 @@ _GET = select(IdempotencyRow).where(_OF_KEY)
 _LOCK = _GET.with_for_update()
 _SET: dict[str, Any] = {"ref": bindparam("new_ref"), "status": bindparam("new_status")}
 _UPDATE = update(IdempotencyRow).where(_OF_KEY).values(_SET).returning(_key)
-built_once(_CLAIM, _GET, _LOCK, _UPDATE)
+keep_compiled(_CLAIM, _GET, _LOCK, _UPDATE)
 
 
 class IdempotencyRepository(Repository):

@@ -18,7 +18,7 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row, without
 from app.storage.tables import ApiKeyRow, TenantRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _USABLE = col(ApiKeyRow.revoked_at).is_(None)
 _VERSION = cast(literal_column("api_keys.xmin"), Text)
@@ -26,14 +26,14 @@ _VERSION = cast(literal_column("api_keys.xmin"), Text)
 _BY_HASH = select(*(getattr(ApiKeyRow, name) for name in ApiKeyRow.model_fields), _VERSION.label("version")).where(
     col(ApiKeyRow.secret_hash) == bindparam("secret_hash"), _USABLE
 )
-_SAME = select(col(ApiKeyRow.id)).where(
+_SAME_VERSION = select(col(ApiKeyRow.id)).where(
     col(ApiKeyRow.tenant_id) == bindparam("of_tenant"),
     col(ApiKeyRow.id) == bindparam("key_id"),
     bindparam("version") == _VERSION,
     _USABLE,
 )
-built_once(_BY_HASH, _SAME)
-USER = "user:"
+keep_compiled(_BY_HASH, _SAME_VERSION)
+USER_SCOPE_PREFIX = "user:"
 """The prefix of the scope by which a stored key names the only end user whose conversations it sees."""
 
 
@@ -103,7 +103,7 @@ class KeyRepository(Repository):
         """
         self._check_tenant(read.key.tenant_id)
         of = {"of_tenant": read.key.tenant_id, "key_id": read.key.id, "version": read.version}
-        return bool(await self._session.run_alone(_SAME, **of))
+        return bool(await self._session.run_alone(_SAME_VERSION, **of))
 
     async def get(self, key_id: UUID) -> ApiKey:
         """A key, even if it is revoked or expired. Raises ``NotFoundError``."""
@@ -143,7 +143,7 @@ class KeyRepository(Repository):
 
     async def remove_of_user(self, user_id: str) -> int:
         """Delete the keys of one end user, and return how many."""
-        of = literal(USER + user_id) == any_(col(ApiKeyRow.scopes))
+        of = literal(USER_SCOPE_PREFIX + user_id) == any_(col(ApiKeyRow.scopes))
         return len(await self._session.all(delete(ApiKeyRow).where(of).returning(col(ApiKeyRow.id))))
 
     async def any(self) -> bool:
@@ -152,11 +152,11 @@ class KeyRepository(Repository):
 
 
 def _stored_scopes(key: ApiKey) -> list[str]:
-    own = [] if key.user_id is None else [USER + key.user_id]
+    own = [] if key.user_id is None else [USER_SCOPE_PREFIX + key.user_id]
     return sorted([*key.scopes, *own])
 
 
 def _key(row: Any) -> ApiKey:
-    users = [word.removeprefix(USER) for word in row.scopes if word.startswith(USER)]
+    users = [word.removeprefix(USER_SCOPE_PREFIX) for word in row.scopes if word.startswith(USER_SCOPE_PREFIX)]
     scopes = frozenset(scope for scope in get_args(Scope) if scope in row.scopes)
     return record_from_row(ApiKey, row, scopes=scopes, user_id=users[0] if users else None)

@@ -16,10 +16,10 @@ from app.core.model.pace import Pace
 
 Record = TypeVar("Record")
 
-_NEW: Final = "new_"
+_PARAMETER_PREFIX: Final = "new_"
 LAYOUT = TypeAdapter(Layout | None)
 PACE = TypeAdapter(Pace | None)
-GONE_FROM_POLICIES: Final = ("continuity_probes",)
+REMOVED_POLICY_FIELDS: Final = ("continuity_probes",)
 """Fields that policies no longer have, but stored overrides may still have."""
 
 
@@ -75,12 +75,12 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 def new_parameters(*kinds: type[Any], also: Collection[str] = ()) -> dict[str, BindParameter[Any]]:
     """Parameters of a statement that is built once: one for each field of these kinds and each name in ``also``."""
     names = [name for kind in kinds for name in _field_names(cast("Any", kind))]
-    return {name: bindparam(f"{_NEW}{name}") for name in (*names, *also)}
+    return {name: bindparam(f"{_PARAMETER_PREFIX}{name}") for name in (*names, *also)}
 
 
 def new_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values for the parameters that ``new_parameters`` made."""
-    return {f"{_NEW}{name}": item for name, item in values.items()}
+    return {f"{_PARAMETER_PREFIX}{name}": item for name, item in values.items()}
 
 
 def without(values: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from app.storage.tables import MessageRow
 _COLUMNS: Final = ("tenant_id", "conversation_id", "seq", "term_keys", "call_ids", "result_ids")
 # Made only once, since each alias is adapted when it is first used.
 _VIEW: Final = table("message_keys", *map(column, _COLUMNS))
-HOLDER: Final[Any] = aliased(MessageRow, _VIEW, adapt_on_names=True)
+KEY_HOLDER: Final[Any] = aliased(MessageRow, _VIEW, adapt_on_names=True)
 """A message that is found by its keys."""
 
 

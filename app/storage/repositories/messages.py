@@ -42,28 +42,37 @@ from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.contents import Content, data_bytes, detached_contents, references
 from app.core.text.token_counts import UNITS, Estimator, tokens_of
-from app.off_loop import AN_ITEM, in_slices, off_loop
+from app.off_loop import BYTES_PER_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.contents import ContentRepository
-from app.storage.repositories.cursor import BY_NUMBER, paged
+from app.storage.repositories.cursor import BY_NUMBER, select_page
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row, without
-from app.storage.repositories.message_keys import HOLDER
+from app.storage.repositories.message_keys import KEY_HOLDER
 from app.storage.repositories.narrowing import Narrowed, Narrowing
-from app.storage.repositories.sizes import cut_to_fit, fitting, shown_bytes, told_bytes
+from app.storage.repositories.sizes import count_fitting, cut_to_fit, shown_bytes, text_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.repositories.utc_offsets import with_offset
-from app.storage.tables import ACTIVE, CALLS_OF, COMMAND, IN_A_CALL, QUOTING, AnchorRow, ConversationRow, MessageRow
-from app.storage.tenancy import built_once
+from app.storage.tables import (
+    ACTIVE,
+    BELONGS_TO_CALL,
+    CALL_KEYS,
+    COMMAND,
+    QUOTES_MESSAGES,
+    AnchorRow,
+    ConversationRow,
+    MessageRow,
+)
+from app.storage.tenancy import keep_compiled
 
 SUMMED_AT_ONCE = 2_000  # messages; rewriting their running sums takes a tenth of a second
 PARTS_AT_ONCE = 2_000  # parts of messages to store; writing them as JSON takes some milliseconds
-KEYED = 10  # taking words apart is so many times as fast as our slowest pattern
+KEYING_SPEED = 10  # taking words apart is so many times as fast as our slowest pattern
 _seq = col(MessageRow.seq)
 _QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
 # Literals, not parameters, in statements of the ORM too: see ``compiled``.
-_SPOKEN = and_(~col(MessageRow.is_command), col(MessageRow.status) != literal_column("'superseded'"))
-_WHOLE = col(MessageRow.status) != literal_column("'erased'")
+_IN_TALK = and_(~col(MessageRow.is_command), col(MessageRow.status) != literal_column("'superseded'"))
+_NOT_ERASED = col(MessageRow.status) != literal_column("'erased'")
 _REWRITTEN = (
     *("content", "parts", "status", "event_type", "token_count", "byte_length"),
     *("protected_reason", "is_pinned", "model", "usage", "reasoning"),
@@ -71,24 +80,24 @@ _REWRITTEN = (
 _NOTHING_STALE = {"stale_sums_from": None, "stale_sums_to": None}
 _SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
 
-_HERE = col(MessageRow.conversation_id) == bindparam("conversation_id")
+_IN_CONVERSATION = col(MessageRow.conversation_id) == bindparam("conversation_id")
 _ROWS: Any = select(MessageRow).options(
     *(defer(column, raiseload=True) for column in (col(MessageRow.term_keys), col(MessageRow.reasoning)))  # type: ignore[arg-type]
 )
 """The rows without two columns that few readers want and that may be large."""
-_AT_SEQ = _ROWS.where(_HERE, _seq == bindparam("seq"))
+_AT_SEQ = _ROWS.where(_IN_CONVERSATION, _seq == bindparam("seq"))
 _BETWEEN = (
-    _ROWS.where(_HERE, ~col(MessageRow.is_command))
+    _ROWS.where(_IN_CONVERSATION, ~col(MessageRow.is_command))
     .where(_seq.between(bindparam("from_seq"), bindparam("to_seq")))
     .order_by(_seq)
 )
-_SPOKEN_BETWEEN = _BETWEEN.where(_SPOKEN)
+_IN_TALK_BETWEEN = _BETWEEN.where(_IN_TALK)
 _THROUGH = _seq <= bindparam("through_seq")
-_HELD = _ROWS.where(_HERE, col(MessageRow.is_protected), _SPOKEN, _THROUGH).order_by(_seq)
+_HELD = _ROWS.where(_IN_CONVERSATION, col(MessageRow.is_protected), _IN_TALK, _THROUGH).order_by(_seq)
 _HELD_WEIGHTS = select(
     func.coalesce(func.sum(col(MessageRow.token_count)), 0), func.coalesce(func.sum(col(MessageRow.byte_length)), 0)
-).where(_HERE, col(MessageRow.is_protected), _SPOKEN, _WHOLE, _THROUGH)
-_SUMS_AT = select(*_SUMS).where(_HERE, _seq == bindparam("seq"))
+).where(_IN_CONVERSATION, col(MessageRow.is_protected), _IN_TALK, _NOT_ERASED, _THROUGH)
+_SUMS_AT = select(*_SUMS).where(_IN_CONVERSATION, _seq == bindparam("seq"))
 _STALE = select(
     col(ConversationRow.stale_sums_from),
     col(ConversationRow.stale_sums_to),
@@ -116,25 +125,37 @@ _OUTLINE = (
         col(MessageRow.token_count),
         col(MessageRow.byte_length),
         col(MessageRow.is_protected),
-        not_(and_(_SPOKEN, _WHOLE)).label("is_command"),
+        not_(and_(_IN_TALK, _NOT_ERASED)).label("is_command"),
         _ANCHOR_TOKENS.label("anchor_tokens"),
         col(MessageRow.call_ids).label("calls"),
         col(MessageRow.result_ids).label("results"),
     )
-    .where(_HERE, bindparam("after_seq") < _seq)
+    .where(_IN_CONVERSATION, bindparam("after_seq") < _seq)
     .order_by(_seq)
     .limit(bindparam("limit", type_=BigInteger))
 )
 
 
 def _newest_within(weight: Any, running_sum: Any) -> Any:
-    last = select(running_sum.label("sum"), _seq).where(_HERE, _SPOKEN).order_by(_seq.desc()).limit(1).cte("newest")
+    last = (
+        select(running_sum.label("sum"), _seq)
+        .where(_IN_CONVERSATION, _IN_TALK)
+        .order_by(_seq.desc())
+        .limit(1)
+        .cte("newest")
+    )
     floor = select(last.c.sum - bindparam("most")).scalar_subquery()
     is_last = _seq == select(last.c.seq).scalar_subquery()
     # Read from the end back to the first message that does not fit; older messages are not looked at.
-    too_old = select(_seq).where(_HERE, _SPOKEN, running_sum < floor).order_by(_seq.desc()).limit(1).scalar_subquery()
+    too_old = (
+        select(_seq)
+        .where(_IN_CONVERSATION, _IN_TALK, running_sum < floor)
+        .order_by(_seq.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
     after = func.greatest(bindparam("after_seq", type_=BigInteger), too_old)
-    within = _ROWS.where(_HERE, _SPOKEN, after < _seq, running_sum >= floor)
+    within = _ROWS.where(_IN_CONVERSATION, _IN_TALK, after < _seq, running_sum >= floor)
     return within.where(or_(running_sum - weight >= floor, is_last)).order_by(_seq)
 
 
@@ -148,8 +169,8 @@ _DERIVED = (
 )
 """Columns of a message's row that are not fields of ``Message``."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
-built_once(
-    _AT_SEQ, _BETWEEN, _SPOKEN_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, *_NEWEST.values(), _INSERT
+keep_compiled(
+    _AT_SEQ, _BETWEEN, _IN_TALK_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, *_NEWEST.values(), _INSERT
 )
 
 
@@ -167,8 +188,8 @@ class MessageRepository(Repository):
     """Rows of ``messages``: appended, never changed.
 
     Messages are read with references in place of the data of their media, and without their reasoning.
-    ``ContentRepository.filled`` puts the data in where a message is sent or shown, and ``reasoned`` the reasoning where
-    it is shown.
+    ``ContentRepository.with_data`` puts the data in where a message is sent or shown, and ``with_reasoning`` the
+    reasoning where it is shown.
     """
 
     async def append(self, messages: Sequence[Message], sums: Sequence[Sums]) -> None:
@@ -186,13 +207,13 @@ class MessageRepository(Repository):
         if rows:
             for some in _slices_by_parts(rows):
                 await self._session.write(_INSERT, some)
-            await ContentRepository(self._session).count_up(contents, [row["new_contents"] for row in rows])
+            await ContentRepository(self._session).store_and_count_uses(contents, [row["new_contents"] for row in rows])
 
     async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
         """One message. Raises ``NotFoundError``."""
         return _message(await self._session.first(_rows_of(conversation_id).where(col(MessageRow.id) == message_id)))
 
-    async def reasoned(self, messages: Sequence[Message]) -> list[Message]:
+    async def with_reasoning(self, messages: Sequence[Message]) -> list[Message]:
         """The messages with the reasoning that their models showed; no query is made if no model wrote any of them."""
         row, made = MessageRow, [message.id for message in messages if message.role == "assistant"]
         if not made:
@@ -214,7 +235,7 @@ class MessageRepository(Repository):
 
     async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
         """The newest message that is neither a command nor superseded (of that role, if given)."""
-        statement = _rows_of(conversation_id).where(_SPOKEN).order_by(_seq.desc()).limit(1)
+        statement = _rows_of(conversation_id).where(_IN_TALK).order_by(_seq.desc()).limit(1)
         if role is not None:
             statement = statement.where(col(MessageRow.role) == role)
         row = await self._session.first(statement)
@@ -224,7 +245,7 @@ class MessageRepository(Repository):
         """A page of messages by ``seq``: as many as asked for, or fewer if they are large together; one at least."""
         row = MessageRow
         heads = select(_seq, shown_bytes().label("bytes")).where(col(row.conversation_id) == conversation_id)
-        listed = await self._session.rows(paged(heads, page, (_seq,), BY_NUMBER))
+        listed = await self._session.rows(select_page(heads, page, (_seq,), BY_NUMBER))
         shown, cursor = cut_to_fit(listed, page, lambda head: (head.seq,))
         if not shown:
             return [], None
@@ -242,7 +263,7 @@ class MessageRepository(Repository):
         row = MessageRow
         counted = [col(row.usage).op("->")(name) for name in ("input_tokens", "cached_tokens")]
         what = (col(row.role), col(row.token_count), col(row.byte_length), col(row.created_at))
-        statement = select(*what, not_(and_(_SPOKEN, _WHOLE)), *counted).where(
+        statement = select(*what, not_(and_(_IN_TALK, _NOT_ERASED)), *counted).where(
             col(row.conversation_id) == conversation_id
         )
         return [
@@ -265,8 +286,8 @@ class MessageRepository(Repository):
         They are fewer if together they have more than ``max_bytes``, but one at least.
         """
         row, here = MessageRow, (col(MessageRow.conversation_id) == conversation_id, after_seq < _seq)
-        listed = await self._session.rows(select(_seq, told_bytes()).where(*here).order_by(_seq).limit(limit))
-        count = max(fitting([size for _, size in listed], max_bytes), 1)
+        listed = await self._session.rows(select(_seq, text_bytes()).where(*here).order_by(_seq).limit(limit))
+        count = max(count_fitting([size for _, size in listed], max_bytes), 1)
         names = ("seq", "role", "status", "is_command", "content", "parts")
         statement = select(*(col(getattr(row, name)) for name in names), col(row.meta)).where(*here)
         rows = await self._session.rows(statement.order_by(_seq).limit(count))
@@ -285,14 +306,14 @@ class MessageRepository(Repository):
 
         With ``max_bytes`` only the newest of them, as many as have no more bytes together.
         """
-        wanted = ~col(MessageRow.is_command) if superseded else _SPOKEN
+        wanted = ~col(MessageRow.is_command) if superseded else _IN_TALK
         if max_bytes is not None:
-            heads = select(_seq, told_bytes()).where(col(MessageRow.conversation_id) == conversation_id, wanted)
+            heads = select(_seq, text_bytes()).where(col(MessageRow.conversation_id) == conversation_id, wanted)
             listed = await self._session.rows(heads.where(_seq.between(from_seq, to_seq)).order_by(_seq.desc()))
-            count = fitting([size for _, size in listed], max_bytes)
+            count = count_fitting([size for _, size in listed], max_bytes)
             from_seq = listed[count - 1][0] if count else to_seq + 1
         return await self._messages(
-            _BETWEEN if superseded else _SPOKEN_BETWEEN,
+            _BETWEEN if superseded else _IN_TALK_BETWEEN,
             conversation_id=conversation_id,
             from_seq=from_seq,
             to_seq=to_seq,
@@ -303,16 +324,16 @@ class MessageRepository(Repository):
 
         Together they have at most ``max_bytes``, or there is only one.
         """
-        heads = select(_seq, told_bytes()).where(
+        heads = select(_seq, text_bytes()).where(
             col(MessageRow.conversation_id) == conversation_id, ~col(MessageRow.is_command), from_seq <= _seq
         )
         listed = await self._session.rows(heads.order_by(_seq).limit(limit))
         if not listed:
             return []
-        count = max(fitting([size for _, size in listed], max_bytes), 1)
+        count = max(count_fitting([size for _, size in listed], max_bytes), 1)
         return await self.between(conversation_id, from_seq, listed[count - 1][0], superseded=True)
 
-    async def within(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
+    async def in_ranges(self, conversation_id: UUID, ranges: Sequence[tuple[int, int]]) -> list[Message]:
         """Messages of these ranges, each inclusive, in order, without commands and superseded replies."""
         if not ranges:
             return []
@@ -320,7 +341,7 @@ class MessageRepository(Repository):
         wanted = func.unnest(firsts, lasts).table_valued("first", "last", name="wanted").render_derived()
         inside = select(wanted.c.first).where(_seq.between(wanted.c.first, wanted.c.last)).exists()
         between = _seq.between(min(first for first, _ in ranges), max(last for _, last in ranges))
-        return await self._messages(_rows_of(conversation_id).where(_SPOKEN, between, inside).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(_IN_TALK, between, inside).order_by(_seq))
 
     async def span(
         self, conversation_id: UUID, from_seq: int, to_seq: int, *, max_bytes: int | None = None, newest: bool = False
@@ -333,7 +354,7 @@ class MessageRepository(Repository):
         here = (col(MessageRow.conversation_id) == conversation_id, _seq.between(from_seq, to_seq))
         if max_bytes is None:
             return await self._messages(_rows_of(conversation_id).where(*here).order_by(_seq))
-        heads = select(_seq, told_bytes()).where(*here).order_by(_seq.desc() if newest else _seq)
+        heads = select(_seq, text_bytes()).where(*here).order_by(_seq.desc() if newest else _seq)
         return await self._first_within(conversation_id, await self._session.rows(heads), max_bytes)
 
     async def newest(
@@ -371,7 +392,7 @@ class MessageRepository(Repository):
                 func.sum(counted).over(order_by=_seq.desc()).label("through"),
                 func.row_number().over(order_by=_seq.desc()).label("place"),
             )
-            .where(col(MessageRow.conversation_id) == conversation_id, _SPOKEN, after_seq < _seq)
+            .where(col(MessageRow.conversation_id) == conversation_id, _IN_TALK, after_seq < _seq)
             .subquery()
         )
         near = select(sums.c.seq).where(or_(sums.c.through <= max_tokens * UNITS[estimator], sums.c.place == 1))
@@ -390,10 +411,10 @@ class MessageRepository(Repository):
             return Sums()
         stale = await self._stale_sums(conversation_id)
         if stale is not None and stale.first <= seq <= stale.last:
-            said = stale.through.minus(await self._summed_weights(conversation_id, seq + 1, stale.last))
+            sums = stale.through.minus(await self._summed_weights(conversation_id, seq + 1, stale.last))
         else:
-            said = await self._stored_sums(conversation_id, seq)
-        return said.plus(await self.held_at(conversation_id, seq))
+            sums = await self._stored_sums(conversation_id, seq)
+        return sums.plus(await self.held_at(conversation_id, seq))
 
     async def held_at(self, conversation_id: UUID, seq: int) -> Sums:
         """The sums of the held messages up to that one, without the other sums."""
@@ -426,12 +447,12 @@ class MessageRepository(Repository):
         row = MessageRow
         sums = [func.coalesce(func.sum(weight), 0) for weight in (1, col(row.token_count), col(row.byte_length))]
         statement = select(*sums).where(
-            col(row.conversation_id) == conversation_id, _seq.between(first, last), _SPOKEN, _WHOLE
+            col(row.conversation_id) == conversation_id, _seq.between(first, last), _IN_TALK, _NOT_ERASED
         )
         ((messages, tokens, bytes_),) = await self._session.rows(statement)
         return Sums(messages=int(messages), tokens=int(tokens), bytes=int(bytes_))
 
-    async def calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
+    async def known_calls(self, conversation_id: UUID, ids: Sequence[str]) -> frozenset[str]:
         """Which of these tool call ids were made in this conversation."""
         statement = select(col(MessageRow.call_ids)).where(
             col(MessageRow.conversation_id) == conversation_id, _belongs_to_calls(conversation_id, ids)
@@ -481,12 +502,12 @@ class MessageRepository(Repository):
             return False
         first = max(stale.first, stale.last - SUMMED_AT_ONCE + 1)
         await self._renew_running_sums(conversation_id, first, stale.last, stale.through)
-        left = stale.first < first
-        stands = {"stale_sums_from": stale.first, "stale_sums_to": first - 1} if left else _NOTHING_STALE
+        has_more = stale.first < first
+        stale_range = {"stale_sums_from": stale.first, "stale_sums_to": first - 1} if has_more else _NOTHING_STALE
         await self._session.execute(
-            update(ConversationRow).where(col(ConversationRow.id) == conversation_id).values(**stands)
+            update(ConversationRow).where(col(ConversationRow.id) == conversation_id).values(**stale_range)
         )
-        return left
+        return has_more
 
     async def _total_sums(self, conversation_id: UUID) -> Sums:
         newest = select(func.max(_seq)).where(col(MessageRow.conversation_id) == conversation_id)
@@ -513,7 +534,7 @@ class MessageRepository(Repository):
             col(row.event_type).in_(event_types),
             _seq == any_(literal([1, *seqs], ARRAY(BigInteger))),
         )
-        return await self._messages(_rows_of(conversation_id).where(_SPOKEN, _WHOLE, may_be_held).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(_IN_TALK, _NOT_ERASED, may_be_held).order_by(_seq))
 
     async def texts_by_role(
         self, conversation_id: UUID, *, role: str, after_seq: int, limit: int
@@ -522,7 +543,7 @@ class MessageRepository(Repository):
         statement = (
             select(_seq, col(MessageRow.content))
             .where(col(MessageRow.conversation_id) == conversation_id, after_seq < _seq)
-            .where(_SPOKEN, _WHOLE, col(MessageRow.role) == role)
+            .where(_IN_TALK, _NOT_ERASED, col(MessageRow.role) == role)
             .order_by(_seq)
             .limit(limit)
         )
@@ -579,7 +600,7 @@ class MessageRepository(Repository):
                 .values(**{name: values[name] for name in names})
             )
 
-    async def halves(
+    async def other_halves(
         self, conversation_id: UUID, calls: Collection[str], *, of: Sequence[Message], most: int | None = None
     ) -> list[Message]:
         """The other halves of the tool pairs whose one half is among these messages, for the given call ids.
@@ -607,7 +628,9 @@ class MessageRepository(Repository):
         quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
         is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
         # The condition is written as in the index: few messages can quote, and only these are looked into.
-        return await self._messages(_rows_of(conversation_id).where(*is_there, text(QUOTING), quotes).order_by(_seq))
+        return await self._messages(
+            _rows_of(conversation_id).where(*is_there, text(QUOTES_MESSAGES), quotes).order_by(_seq)
+        )
 
     async def command_answers(self, conversation_id: UUID, *, after_seq: int, max_bytes: int) -> list[Message]:
         """The service's oldest answers to typed commands after that ``seq``, in order.
@@ -616,7 +639,7 @@ class MessageRepository(Repository):
         """
         # The condition is written as in the index, so that it is used.
         answers = (text(f"messages.{COMMAND}"), col(MessageRow.role) == "assistant", after_seq < _seq)
-        heads = select(_seq, told_bytes()).where(col(MessageRow.conversation_id) == conversation_id, *answers)
+        heads = select(_seq, text_bytes()).where(col(MessageRow.conversation_id) == conversation_id, *answers)
         return await self._first_within(conversation_id, await self._session.rows(heads.order_by(_seq)), max_bytes)
 
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
@@ -627,7 +650,7 @@ class MessageRepository(Repository):
         ).where(
             col(row.conversation_id) == conversation_id,
             col(row.is_protected),
-            _SPOKEN,
+            _IN_TALK,
             col(row.protected_reason) != "system",
         )
         ((tokens, bytes_),) = await self._session.rows(statement)
@@ -636,19 +659,23 @@ class MessageRepository(Repository):
     async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
         """The messages at these positions, in order of ``seq``, without commands and erased messages."""
         wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
-        return await self._messages(_rows_of(conversation_id).where(_SPOKEN, _WHOLE, wanted).order_by(_seq))
+        return await self._messages(_rows_of(conversation_id).where(_IN_TALK, _NOT_ERASED, wanted).order_by(_seq))
 
-    async def demands(self, conversation_id: UUID, seqs: Sequence[int]) -> list[int]:
+    async def goals_and_constraints(self, conversation_id: UUID, seqs: Sequence[int]) -> list[int]:
         """Which of these messages set a constraint or a goal: a user's message, by the client's mark or by a rule."""
         if not seqs:
             return []
-        is_told = or_(
+        sets_goal = or_(
             col(MessageRow.event_type).in_(DEMANDS),
             col(MessageRow.protected_reason) == "goal_statement",
         )
         wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
         rows = select(_seq).where(
-            col(MessageRow.conversation_id) == conversation_id, _WHOLE, col(MessageRow.role) == "user", is_told, wanted
+            col(MessageRow.conversation_id) == conversation_id,
+            _NOT_ERASED,
+            col(MessageRow.role) == "user",
+            sets_goal,
+            wanted,
         )
         return [seq for (seq,) in await self._session.rows(rows.order_by(_seq))]
 
@@ -694,7 +721,7 @@ class MessageRepository(Repository):
         """
         if not listed:
             return []
-        count = max(fitting([size for _, size in listed], max_bytes), 1)
+        count = max(count_fitting([size for _, size in listed], max_bytes), 1)
         these = _seq == any_(literal([seq for seq, _ in listed[:count]], ARRAY(BigInteger)))
         return await self._messages(_rows_of(conversation_id).where(these).order_by(_seq))
 
@@ -710,9 +737,9 @@ class MessageRepository(Repository):
         row = MessageRow
         here = and_(col(row.conversation_id) == conversation_id, _seq.between(first, last))
         weights = {
-            "message_sum": through.messages - _weight_said_after(1),
-            "token_sum": through.tokens - _weight_said_after(col(row.token_count)),
-            "byte_sum": through.bytes - _weight_said_after(col(row.byte_length)),
+            "message_sum": through.messages - _weight_of_later_messages(1),
+            "token_sum": through.tokens - _weight_of_later_messages(col(row.token_count)),
+            "byte_sum": through.bytes - _weight_of_later_messages(col(row.byte_length)),
         }
         place: ColumnElement[Any] = literal_column("messages.ctid")
         fresh = (
@@ -745,17 +772,17 @@ def _newest_of_weight(messages: Sequence[Message], most: int, estimator: Estimat
     return list(messages[first:])
 
 
-def _weight_said_after(weight: Any) -> Any:
-    counted = case((and_(_SPOKEN, _WHOLE), weight), else_=0)
+def _weight_of_later_messages(weight: Any) -> Any:
+    counted = case((and_(_IN_TALK, _NOT_ERASED), weight), else_=0)
     return cast(func.sum(counted).over(order_by=_seq.desc()) - counted, BigInteger)
 
 
 def _belongs_to_calls(conversation_id: UUID, ids: Sequence[str]) -> Any:
-    calls: ColumnElement[Any] = literal_column(f"({CALLS_OF})")
+    calls: ColumnElement[Any] = literal_column(f"({CALL_KEYS})")
     # The index holds the conversation's id as an entry among the call ids.
     own, wanted = (literal(words, ARRAY(Text)) for words in ([str(conversation_id)], list(ids)))
-    held = (text(f"({IN_A_CALL})"), calls.op("&&")(wanted), calls.op("@>")(own))
-    found = select(col(HOLDER.seq)).where(col(HOLDER.conversation_id) == conversation_id, *held)
+    held = (text(f"({BELONGS_TO_CALL})"), calls.op("&&")(wanted), calls.op("@>")(own))
+    found = select(col(KEY_HOLDER.seq)).where(col(KEY_HOLDER.conversation_id) == conversation_id, *held)
     # A subquery as an array is read once. In a join the keys of all the conversation's messages would be read for each
     # of its messages, since Postgres expects few rows in a new conversation.
     return _seq == any_(func.array(found.scalar_subquery(), type_=ARRAY(BigInteger)))
@@ -773,12 +800,14 @@ async def _without_inline_data(messages: Sequence[Message]) -> tuple[list[Messag
             stored.append(replace(message, parts=parts) if found else message)
         return stored
 
-    size = sum(AN_ITEM + data_bytes(part) for message in messages for part in message.parts)
+    size = sum(BYTES_PER_ITEM + data_bytes(part) for message in messages for part in message.parts)
     return await off_loop(take, size=size), contents
 
 
 async def _index_keys(messages: Sequence[Message]) -> list[list[int]]:
-    return await off_loop(keys_of, messages, size=sum(AN_ITEM + one.byte_length for one in messages) // KEYED)
+    return await off_loop(
+        keys_of, messages, size=sum(BYTES_PER_ITEM + one.byte_length for one in messages) // KEYING_SPEED
+    )
 
 
 def _not_found() -> NotFoundError:
@@ -821,5 +850,5 @@ def _outline(row: Any) -> Outline:
 def _message(row: MessageRow | None) -> Message:
     if row is None:
         raise _not_found()
-    said_at = with_offset(row.created_at, row.utc_offset)
-    return record_from_row(Message, row, parts=tuple(row.parts), metadata=row.meta, reasoning="", created_at=said_at)
+    created_at = with_offset(row.created_at, row.utc_offset)
+    return record_from_row(Message, row, parts=tuple(row.parts), metadata=row.meta, reasoning="", created_at=created_at)

@@ -38,14 +38,14 @@ from app.core.text.memo import Latest
 from app.core.text.stemming import guessed_language, language_of, stemming_language, stems_in
 from app.core.text.token_counts import weigh
 from app.off_loop import in_slices
-from app.storage.repositories.message_keys import HOLDER, holder_of
-from app.storage.repositories.sizes import READ_BYTES, told_bytes, within
-from app.storage.repositories.speaker_names import SAID_BY
+from app.storage.repositories.message_keys import KEY_HOLDER, holder_of
+from app.storage.repositories.sizes import READ_BYTES, fitting_seqs, text_bytes
+from app.storage.repositories.speaker_names import SPEAKER_NAME
 from app.storage.repositories.term_keys import TermKeys
 from app.storage.repositories.utc_offsets import with_offset
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, MessageRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +86,19 @@ FEWEST_CENTRES: Final = 150
 """… and at least so many messages."""
 NEIGHBOURS: Final = 2  # places; recall spreads a fifth of a score to the third place, but finds nothing more by it
 MOST_STEMS: Final = 48  # stems of a question; a longer one is a text, and its first words say what it is about
-SAMPLED: Final = 12  # newest messages from which the language of a conversation is determined
-SAMPLE: Final = 160  # characters of each of them
-_A_KEY: Final = 600  # bytes that a kept pair takes besides its numbers
+LANGUAGE_MESSAGES: Final = 12  # newest messages from which the language of a conversation is determined
+LANGUAGE_CHARACTERS: Final = 160  # characters of each of them
+_PAIR_BYTES: Final = 600  # bytes that a kept pair takes besides its numbers
 _GOLDEN: Final = 0.618_033_988_75  # its multiples are spread evenly, at distances that fit no pattern of the talk
-_A_SHARE: Final = 120  # bytes that the share of an abundant stem takes with its key
+_SHARE_BYTES: Final = 120  # bytes that the share of an abundant stem takes with its key
 _LENGTH_BITS: Final = 3  # highest bits of a conversation's length, which decide which messages are sampled
-_PAIRED: Final = 5  # common stems that are looked up two by two: ten pairs
+_MOST_PAIRED_STEMS: Final = 5  # common stems that are looked up two by two: ten pairs
 _PAIRS_AT_ONCE: Final = 2  # pairs; two mostly lead to enough messages, and each takes milliseconds in a long history
-SOUGHT: Final = 200  # characters of a text; the time of a search in Postgres grows with its length and the message's
-SCANNED: Final = 20_000  # messages that are read for a text without a word: a tenth of a second
-STEP: Final = 2_000  # messages that one statement reads, at most
+MOST_SEARCHED_CHARACTERS: Final = (
+    200  # characters of a text; the time of a search in Postgres grows with its length and the message's
+)
+MOST_SCANNED_MESSAGES: Final = 20_000  # messages that are read for a text without a word: a tenth of a second
+STEP_MESSAGES: Final = 2_000  # messages that one statement reads, at most
 STEP_BYTES: Final = 8_000_000  # bytes of text that one statement reads, at most
 MOST_BYTES: Final = 64_000_000  # bytes of text that one query reads, at most
 
@@ -116,20 +118,22 @@ _COLUMNS = (
     col(MessageRow.content),
     col(MessageRow.created_at),
     col(MessageRow.token_count),
-    SAID_BY,
+    SPEAKER_NAME,
     col(MessageRow.utc_offset),
     _PARTS,
 )
 """The columns of a source, as far as they need no parts; then the offset of its time, and the parts."""
 _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"), *_SHOWN).order_by(_seq)
-_OF = col(MessageRow.conversation_id) == bindparam("of")
-_LISTED = _seq == any_(bindparam("seqs", type_=_BIGINTS))
-_SINCE = _ALL.where(_seq >= bindparam("first"))
-_BYTES = select(_seq, told_bytes()).where(_OF, _LISTED)
-_KEYS = select(col(MessageRow.term_keys)).where(_OF, _LISTED)
-_SUM = select(cast(func.sum(told_bytes()), BigInteger)).where(_OF, _LISTED).correlate(None).scalar_subquery()
-_THESE = _ALL.where(_LISTED)
-_THESE_IF_FEW = _THESE.where(bindparam("most", type_=BigInteger) >= _SUM)
+_IN_CONVERSATION = col(MessageRow.conversation_id) == bindparam("of")
+_AT_SEQS = _seq == any_(bindparam("seqs", type_=_BIGINTS))
+_ALL_SINCE = _ALL.where(_seq >= bindparam("first"))
+_BYTES = select(_seq, text_bytes()).where(_IN_CONVERSATION, _AT_SEQS)
+_KEYS = select(col(MessageRow.term_keys)).where(_IN_CONVERSATION, _AT_SEQS)
+_SUM_OF_BYTES = (
+    select(cast(func.sum(text_bytes()), BigInteger)).where(_IN_CONVERSATION, _AT_SEQS).correlate(None).scalar_subquery()
+)
+_ALL_AT_SEQS = _ALL.where(_AT_SEQS)
+_ALL_AT_SEQS_IF_SMALL = _ALL_AT_SEQS.where(bindparam("most", type_=BigInteger) >= _SUM_OF_BYTES)
 _EPOCH = select(col(ConversationRow.content_epoch)).where(col(ConversationRow.id) == bindparam("of")).scalar_subquery()
 _SIZE = (
     select(
@@ -137,26 +141,26 @@ _SIZE = (
         col(MessageRow.byte_sum),
         _seq,
         _EPOCH.label("epoch"),
-        func.left(col(MessageRow.content), SAMPLE),
+        func.left(col(MessageRow.content), LANGUAGE_CHARACTERS),
     )
-    .where(_OF)
+    .where(_IN_CONVERSATION)
     .order_by(_seq.desc())
     .limit(bindparam("limit", type_=BigInteger))
 )
-_PAIRS = (
+_KEY_PAIRS = (
     func.unnest(bindparam("firsts", type_=_BIGINTS), bindparam("seconds", type_=_BIGINTS))
     .table_valued("first", "second", name="wanted", with_ordinality="place")
     .render_derived()
 )
-_BOTH = holder_of(array([_PAIRS.c.first, _PAIRS.c.second]), _PAIRS)
-_HOLDING = (
-    select(col(_BOTH.seq))
-    .where(col(_BOTH.conversation_id) == bindparam("of"))
+_PAIR_HOLDER = holder_of(array([_KEY_PAIRS.c.first, _KEY_PAIRS.c.second]), _KEY_PAIRS)
+_HOLDERS_OF_PAIR = (
+    select(col(_PAIR_HOLDER.seq))
+    .where(col(_PAIR_HOLDER.conversation_id) == bindparam("of"))
     .limit(bindparam("limit", type_=BigInteger))
-    .correlate(_PAIRS)
+    .correlate(_KEY_PAIRS)
 )
-_LISTS = select(_PAIRS.c.place, func.array(_HOLDING.scalar_subquery(), type_=_BIGINTS))
-built_once(_ALL, _THESE, _THESE_IF_FEW, _SINCE, _BYTES, _KEYS, _SIZE, _LISTS)
+_HOLDERS_BY_PAIR = select(_KEY_PAIRS.c.place, func.array(_HOLDERS_OF_PAIR.scalar_subquery(), type_=_BIGINTS))
+keep_compiled(_ALL, _ALL_AT_SEQS, _ALL_AT_SEQS_IF_SMALL, _ALL_SINCE, _BYTES, _KEYS, _SIZE, _HOLDERS_BY_PAIR)
 
 
 _Pair = tuple[int, int]
@@ -166,7 +170,7 @@ _FIRST_HOLDERS: Final = Latest[tuple[UUID | None, UUID, _Pair], tuple[int, "numb
 
 They stay the same until something is erased. A shorter list is not kept, since the next message may add to it.
 """
-_ABUNDANT: Final = Latest[tuple[UUID | None, UUID], tuple[int, int, Mapping[int, float]]]()
+_ABUNDANT_SHARES: Final = Latest[tuple[UUID | None, UUID], tuple[int, int, Mapping[int, float]]]()
 """The content epoch, the last ``seq`` of the sampled range, and the shares of stems, by tenant and conversation."""
 
 
@@ -178,11 +182,11 @@ class _Posting:
     """
 
     seqs: frozenset[int]
-    about: int
+    estimate: int
 
     @property
     def is_abundant(self) -> bool:
-        return self.about > 0 and not self.seqs
+        return self.estimate > 0 and not self.seqs
 
     @property
     def is_common(self) -> bool:
@@ -203,7 +207,7 @@ class Narrowing:
         self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool, known: Narrowed | None
     ) -> Narrowed:
         """``MessageRepository.sources``."""
-        total, bytes_, last_seq, epoch, newest = await self._size_of_conversation(SAMPLED if text else 1)
+        total, bytes_, last_seq, epoch, newest = await self._size_of_conversation(LANGUAGE_MESSAGES if text else 1)
         language = language_of(newest) if text else None
         if neighbours and total <= WHOLE_UP_TO and bytes_ <= READ_BYTES:
             found = await self._read_whole(known.sources if known and known.content_epoch == epoch else ())
@@ -213,20 +217,22 @@ class Narrowing:
         )
         self._epoch = epoch
         postings = await self._postings(wanted, last_seq)
-        weights = {stem: math.log1p(total / max(posting.about, 1)) for stem, posting in postings.items()}
-        worth: defaultdict[int, float] = defaultdict(float)
+        weights = {stem: math.log1p(total / max(posting.estimate, 1)) for stem, posting in postings.items()}
+        scores: defaultdict[int, float] = defaultdict(float)
         for stem, posting in postings.items():
             for seq in posting.seqs:
-                worth[seq] += weights[stem]
-        await self._add_pairs(worth, postings, weights, limit)
-        if len(worth) < limit:
-            await self._add_abundant(worth, postings, weights)
-        best = sorted(sorted(worth, reverse=True), key=worth.__getitem__, reverse=True)[:limit]  # newest first in ties
+                scores[seq] += weights[stem]
+        await self._add_pairs(scores, postings, weights, limit)
+        if len(scores) < limit:
+            await self._add_abundant(scores, postings, weights)
+        best = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)[
+            :limit
+        ]  # newest first in ties
         around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, FEWEST_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
         return Narrowed(
             sources=await self._read_within_bytes(chosen),
-            documents={stem: posting.about for stem, posting in postings.items()},
+            documents={stem: posting.estimate for stem, posting in postings.items()},
             total=total,
             language=language,
         )
@@ -236,38 +242,53 @@ class Narrowing:
         keys = [self._keys.of_stem(stem) for stem in stems]
         sought = literal(keys, _BIGINTS)
         if keys:
-            held = col(HOLDER.term_keys).op("@>")(sought)
-            listed = select(col(HOLDER.seq)).where(col(HOLDER.conversation_id) == self._id, held).limit(SCANNED)
+            held = col(KEY_HOLDER.term_keys).op("@>")(sought)
+            listed = (
+                select(col(KEY_HOLDER.seq))
+                .where(col(KEY_HOLDER.conversation_id) == self._id, held)
+                .limit(MOST_SCANNED_MESSAGES)
+            )
             seqs = sorted(await self._session.all(listed), reverse=True)
-            if len(seqs) < SCANNED:
-                steps = [seqs[place : place + STEP] for place in range(0, len(seqs), STEP)]
-                return await self._saying(texts, [_has_seq_in(step) for step in steps], limit)
+            if len(seqs) < MOST_SCANNED_MESSAGES:
+                steps = [seqs[place : place + STEP_MESSAGES] for place in range(0, len(seqs), STEP_MESSAGES)]
+                return await self._messages_with_texts(texts, [_has_seq_in(step) for step in steps], limit)
         _, _, last_seq, _, _ = await self._size_of_conversation()
-        firsts = range(last_seq, max(last_seq - SCANNED, 0), -STEP)
-        newest = [_seq.between(max(first - STEP, last_seq - SCANNED) + 1, first) for first in firsts]
+        firsts = range(last_seq, max(last_seq - MOST_SCANNED_MESSAGES, 0), -STEP_MESSAGES)
+        newest = [
+            _seq.between(max(first - STEP_MESSAGES, last_seq - MOST_SCANNED_MESSAGES) + 1, first) for first in firsts
+        ]
         holders = col(MessageRow.term_keys).op("@>")(sought)
-        return await self._saying(texts, [and_(step, holders) for step in newest] if keys else newest, limit)
+        return await self._messages_with_texts(
+            texts, [and_(step, holders) for step in newest] if keys else newest, limit
+        )
 
-    async def _saying(self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int) -> list[Source]:
+    async def _messages_with_texts(
+        self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int
+    ) -> list[Source]:
         """The first ``limit`` messages that have all the texts, read step by step; very large messages end it early."""
         found: list[Source] = []
-        left = MOST_BYTES
+        left_bytes = MOST_BYTES
         for step in steps:
             sizes = select(_seq, col(MessageRow.byte_length)).where(self._of, step).order_by(_seq.desc())
             for seqs, weight in _batches(await self._session.rows(sizes)):
-                here = self._select_shown().where(_has_seq_in(seqs), _say_all(texts)).order_by(_seq.desc()).limit(limit)
-                lines = await self._session.rows(here)
+                matching = (
+                    self._select_shown()
+                    .where(_has_seq_in(seqs), _has_all_texts(texts))
+                    .order_by(_seq.desc())
+                    .limit(limit)
+                )
+                lines = await self._session.rows(matching)
                 found += await _sources_of_lines(lines)
-                left -= weight
-                if len(found) >= limit or left <= 0:
+                left_bytes -= weight
+                if len(found) >= limit or left_bytes <= 0:
                     return found[:limit]
         return found
 
     async def _read_within_bytes(self, seqs: Sequence[int]) -> list[Source]:
-        if lines := await self._session.records(_THESE_IF_FEW, of=self._id, seqs=sorted(seqs), most=READ_BYTES):
+        if lines := await self._session.records(_ALL_AT_SEQS_IF_SMALL, of=self._id, seqs=sorted(seqs), most=READ_BYTES):
             return await _sources_of_lines(lines)
         sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
-        return await self._read_sources(within([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
+        return await self._read_sources(fitting_seqs([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
 
     async def _size_of_conversation(self, sampled: int = 1) -> tuple[int, int, int, int, list[str]]:
         found = await self._session.rows(_SIZE, of=self._id, limit=sampled)
@@ -299,44 +320,44 @@ class Narrowing:
         step = 1 << (last_seq.bit_length() - _LENGTH_BITS)
         through = last_seq // step * step
         conversation = self._session.tenant_id, self._id
-        known = _ABUNDANT.get(conversation)
+        known = _ABUNDANT_SHARES.get(conversation)
         if known is not None and known[:2] == (self._epoch, through):
             return known[2]
         seqs = sorted({1 + int(part * _GOLDEN % 1 * through) for part in range(SAMPLED_MESSAGES)})
         holding = Counter(chain.from_iterable(await self._session.all(_KEYS, of=self._id, seqs=seqs)))
         fewest = ABUNDANT_FROM * len(seqs) / through
         shares = {key: count / len(seqs) for key, count in holding.items() if count >= fewest}
-        _ABUNDANT.keep(conversation, (self._epoch, through, shares), _A_KEY + _A_SHARE * len(shares))
+        _ABUNDANT_SHARES.keep(conversation, (self._epoch, through, shares), _PAIR_BYTES + _SHARE_BYTES * len(shares))
         return shares
 
     async def _add_abundant(
-        self, worth: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float]
+        self, scores: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float]
     ) -> None:
         """Add the first messages that hold an abundant stem. Called if all else leads to too few messages."""
         stems = [stem for stem, posting in postings.items() if posting.is_abundant]
         for stem, seqs in zip(stems, await self._messages_holding(map(self._keys.of_stem, stems)), strict=True):
-            worth |= {seq: max(worth.get(seq, 0.0), weights[stem]) for seq in seqs}
+            scores |= {seq: max(scores.get(seq, 0.0), weights[stem]) for seq in seqs}
 
     async def _add_pairs(
-        self, worth: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float], limit: int
+        self, scores: dict[int, float], postings: Mapping[str, _Posting], weights: Mapping[str, float], limit: int
     ) -> None:
-        """Add the worth of messages that hold two common stems: one common stem alone leads to too many messages.
+        """Add the scores of messages that hold two common stems: one common stem alone leads to too many messages.
 
-        The pairs that are worth most come first. The others are not looked up once ``limit`` messages are worth more.
+        The pairs with the highest scores come first. The others are not looked up once ``limit`` messages score higher.
         """
         common = [stem for stem, posting in postings.items() if posting.is_common]
-        rarest = sorted(common, key=lambda stem: -weights[stem])[:_PAIRED]
+        rarest = sorted(common, key=lambda stem: -weights[stem])[:_MOST_PAIRED_STEMS]
         pairs = [(weights[one] + weights[other], one, other) for one, other in combinations(rarest, 2)]
         pairs.sort(key=itemgetter(0), reverse=True)
         for place in range(0, len(pairs), _PAIRS_AT_ONCE):
             some = pairs[place : place + _PAIRS_AT_ONCE]
-            if len(worth) >= limit and sorted(worth.values(), reverse=True)[limit - 1] >= some[0][0]:
+            if len(scores) >= limit and sorted(scores.values(), reverse=True)[limit - 1] >= some[0][0]:
                 return
             lists = await self._messages_holding_both(
                 [(self._keys.of_stem(one), self._keys.of_stem(other)) for _, one, other in some]
             )
             for (value, _, _), seqs in zip(some, lists, strict=True):
-                worth |= {seq: max(worth.get(seq, 0.0), value) for seq in seqs}
+                scores |= {seq: max(scores.get(seq, 0.0), value) for seq in seqs}
 
     async def _messages_holding(self, keys: Iterable[int]) -> list[frozenset[int]]:
         return await self._messages_holding_both([(key, key) for key in keys])
@@ -346,7 +367,9 @@ class Narrowing:
         sought = [pair for pair in pairs if pair not in holding]
         if sought:
             firsts, seconds = map(list, zip(*sought, strict=True))
-            found = await self._session.rows(_LISTS, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON_FROM)
+            found = await self._session.rows(
+                _HOLDERS_BY_PAIR, of=self._id, firsts=firsts, seconds=seconds, limit=COMMON_FROM
+            )
             for place, seqs in found:
                 self._keep_if_common(sought[place - 1], seqs)
                 holding[sought[place - 1]] = frozenset(seqs)
@@ -360,20 +383,20 @@ class Narrowing:
         if len(seqs) >= COMMON_FROM:
             kept = numbers("q", seqs)
             key = self._session.tenant_id, self._id, pair
-            _FIRST_HOLDERS.keep(key, (self._epoch, kept), _A_KEY + kept.itemsize * len(kept))
+            _FIRST_HOLDERS.keep(key, (self._epoch, kept), _PAIR_BYTES + kept.itemsize * len(kept))
 
     async def _read_whole(self, known: Sequence[Source]) -> list[Source]:
         if not known:
             return await self._read_sources()
         # The last known message is read again, to see that it is the same conversation.
-        newer = await _sources_of_lines(await self._session.records(_SINCE, of=self._id, first=known[-1].seq))
+        newer = await _sources_of_lines(await self._session.records(_ALL_SINCE, of=self._id, first=known[-1].seq))
         return [*known[:-1], *newer] if newer[:1] == [known[-1]] else await self._read_sources()
 
     async def _read_sources(self, seqs: Iterable[int] | None = None) -> list[Source]:
         if seqs is None:
             lines = await self._session.records(_ALL, of=self._id)
         else:
-            lines = await self._session.records(_THESE, of=self._id, seqs=sorted(seqs))
+            lines = await self._session.records(_ALL_AT_SEQS, of=self._id, seqs=sorted(seqs))
         return await _sources_of_lines(lines)
 
     def _select_shown(self) -> Any:
@@ -417,31 +440,31 @@ def _batches(sizes: Sequence[Any]) -> Iterator[tuple[list[int], int]]:
         yield seqs, weight
 
 
-def _say_all(texts: Sequence[str]) -> ColumnElement[bool]:
+def _has_all_texts(texts: Sequence[str]) -> ColumnElement[bool]:
     """Whether a message has each of these texts literally, in its content or in a text of its parts.
 
     The message's text is computed once for all of them.
     """
-    wanted = [text[:SOUGHT].lower() for text in texts]
+    wanted = [text[:MOST_SEARCHED_CHARACTERS].lower() for text in texts]
     parts = cast(col(MessageRow.parts), JSONB)
-    told = func.jsonb_path_query(parts, cast(_EVERY_TEXT, JSONPATH)).column_valued("told")
-    in_parts = select(func.string_agg(told.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)
-    said: ColumnElement[Any] = case(
+    strings = func.jsonb_path_query(parts, cast(_EVERY_TEXT, JSONPATH)).column_valued("told")
+    in_parts = select(func.string_agg(strings.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)
+    full_text: ColumnElement[Any] = case(
         (cast(col(MessageRow.parts), Text) == "[]", col(MessageRow.content)),
         else_=col(MessageRow.content) + " " + func.coalesce(in_parts.scalar_subquery(), ""),
     )
     if any(" " in text for text in wanted):
-        said = func.regexp_replace(said, r"\s+", " ", "g")
+        full_text = func.regexp_replace(full_text, r"\s+", " ", "g")
     # OFFSET 0 keeps the planner from repeating the expression at each use.
-    line = select(func.lower(said).label("said")).correlate(MessageRow).offset(0).lateral("line")
+    line = select(func.lower(full_text).label("said")).correlate(MessageRow).offset(0).lateral("line")
     each = func.unnest(literal(wanted, ARRAY(Text))).table_valued("text", name="each").render_derived()
-    says = func.bool_and(func.strpos(line.c.said, each.c.text) > 0)
-    return select(says).select_from(line.join(each, true())).correlate(MessageRow).scalar_subquery()
+    has_all = func.bool_and(func.strpos(line.c.said, each.c.text) > 0)
+    return select(has_all).select_from(line.join(each, true())).correlate(MessageRow).scalar_subquery()
 
 
 async def _sources_of_lines(lines: Sequence[Sequence[Any]]) -> list[Source]:
-    told = iter(await in_slices(_source_with_parts, [line for line in lines if line[-1] is not None]))
-    found = (_source(line) if line[-1] is None else next(told) for line in lines)
+    with_parts = iter(await in_slices(_source_with_parts, [line for line in lines if line[-1] is not None]))
+    found = (_source(line) if line[-1] is None else next(with_parts) for line in lines)
     return [source for source in found if source is not None]
 
 

@@ -33,7 +33,7 @@ from app.storage.tables import (
     VerificationRow,
 )
 
-LARGE: Final[dict[Any, tuple[str, ...]]] = {
+LARGE_TABLES: Final[dict[Any, tuple[str, ...]]] = {
     EmbeddingRow: ("conversation_id", "seq"),
     MessageRow: ("conversation_id", "seq"),
     EventRow: ("conversation_id", "number"),
@@ -66,7 +66,7 @@ class RemovalRepository(Repository):
         if await self._session.first(locked.with_for_update(key_share=True, skip_locked=True)) is None:
             return 0
         removed = 0
-        for table, names in LARGE.items():
+        for table, names in LARGE_TABLES.items():
             own = table.conversation_id == conversation_id
             order = tuple(getattr(table, name) for name in names)
             removed += await self._delete_at_most(limit - removed, table, own, order=order)

@@ -33,25 +33,27 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentLevel, ServableSegment
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_NUMBER, cut, paged
+from app.storage.repositories.cursor import BY_NUMBER, cut_page, select_page
 from app.storage.repositories.leases import is_over
 from app.storage.repositories.mapping import columns, record_from_row, record_maker, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _SERVED: Final[tuple[Level, ...]] = ("L2", "L3")
-_FIXED: Final = frozenset({"id", "conversation_id", "from_seq", "to_seq", "is_current", "created_at", "levels"})
+_UNCHANGED_BY_ERASURE: Final = frozenset(
+    {"id", "conversation_id", "from_seq", "to_seq", "is_current", "created_at", "levels"}
+)
 """The columns that erasure does not change."""
-_NUMBERED: Final = "_[0-9]+$"
+_NUMBER_SUFFIX: Final = "_[0-9]+$"
 _BIGINTS: Final = ARRAY(BigInteger)
 _TEXTS: Final = ARRAY(Text)
-_LEVEL: Final = tuple(item.name for item in fields(SegmentLevel))
+_LEVEL_FIELDS: Final = tuple(item.name for item in fields(SegmentLevel))
 _LEVEL_COLUMNS: Final[tuple[Any, ...]] = tuple(
-    col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL
+    col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL_FIELDS
 )
-_NAME: Final = _LEVEL.index("level")
+_LEVEL_INDEX: Final = _LEVEL_FIELDS.index("level")
 _level, _servable = record_maker(SegmentLevel), record_maker(ServableSegment)
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)
@@ -88,20 +90,24 @@ def _with_levels(picked: Any, levels: Collection[Level]) -> Any:
     return statement.order_by(rows.c.from_seq, rows.c.to_seq, col(level.level))
 
 
-_HERE = select(SegmentRow).where(col(SegmentRow.conversation_id) == bindparam("conversation_id"))
-_ONE = _with_levels(_HERE.where(_id == bindparam("segment_id")), LEVELS)
+_IN_CONVERSATION = select(SegmentRow).where(col(SegmentRow.conversation_id) == bindparam("conversation_id"))
+_BY_ID = _with_levels(_IN_CONVERSATION.where(_id == bindparam("segment_id")), LEVELS)
 _RANGES = select(*(func.unnest(bindparam(name, type_=_BIGINTS)) for name in ("firsts", "lasts")))
-_OF_RANGES = _with_levels(_HERE.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
-_NEWEST = _HERE.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
+_BY_RANGES = _with_levels(_IN_CONVERSATION.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
+_NEWEST = _IN_CONVERSATION.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
 _SERVED_NEWEST = _servables(_NEWEST, _SERVED)
 _WHOLE_NEWEST = _servables(_NEWEST, LEVELS)
-_AMONG_NEWEST = _HERE.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(_id.in_(_NEWEST.with_only_columns(_id)))
+_AMONG_NEWEST = _IN_CONVERSATION.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(
+    _id.in_(_NEWEST.with_only_columns(_id))
+)
 _SERVED_AMONG_NEWEST = _servables(_AMONG_NEWEST.order_by(_from.desc()), _SERVED)
-_COUNT = _HERE.where(_CURRENT).with_only_columns(func.count())
-_WANTED = func.unnest(bindparam("seqs", type_=_BIGINTS)).table_valued("seq", name="wanted").render_derived()
-_BEGUN = _NEWEST.where(_from <= _WANTED.c.seq).limit(1).with_only_columns(_id, _to).lateral()
-_COVERING = select(_WANTED.c.seq, _BEGUN.c.id).join_from(_WANTED, _BEGUN, _BEGUN.c.to_seq >= _WANTED.c.seq)
-built_once(_ONE, _OF_RANGES, _SERVED_NEWEST, _WHOLE_NEWEST, _SERVED_AMONG_NEWEST, _COUNT, _COVERING)
+_COUNT = _IN_CONVERSATION.where(_CURRENT).with_only_columns(func.count())
+_WANTED_SEQS = func.unnest(bindparam("seqs", type_=_BIGINTS)).table_valued("seq", name="wanted").render_derived()
+_SEGMENT_BEGUN = _NEWEST.where(_from <= _WANTED_SEQS.c.seq).limit(1).with_only_columns(_id, _to).lateral()
+_COVERING = select(_WANTED_SEQS.c.seq, _SEGMENT_BEGUN.c.id).join_from(
+    _WANTED_SEQS, _SEGMENT_BEGUN, _SEGMENT_BEGUN.c.to_seq >= _WANTED_SEQS.c.seq
+)
+keep_compiled(_BY_ID, _BY_RANGES, _SERVED_NEWEST, _WHOLE_NEWEST, _SERVED_AMONG_NEWEST, _COUNT, _COVERING)
 
 
 class SegmentRepository(Repository):
@@ -126,7 +132,7 @@ class SegmentRepository(Repository):
 
     async def get(self, conversation_id: UUID, segment_id: str) -> Segment:
         """A segment, current or not, with its levels. Raises ``NotFoundError``."""
-        found = await self._read_segments(_ONE, conversation_id=conversation_id, segment_id=segment_id)
+        found = await self._read_segments(_BY_ID, conversation_id=conversation_id, segment_id=segment_id)
         if not found:
             raise NotFoundError("No such segment.")
         return found[0]
@@ -136,20 +142,20 @@ class SegmentRepository(Repository):
         if not ranges:
             return []
         firsts, lasts = (list(seqs) for seqs in zip(*ranges, strict=True))
-        return await self._read_segments(_OF_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
+        return await self._read_segments(_BY_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
 
     async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
         """Those of these ids that are in use, also with a number after them (``auth``, ``auth_2``)."""
         wanted = any_(literal(list(stems), _TEXTS))
-        alike = or_(_id == wanted, func.regexp_replace(_id, _NUMBERED, "") == wanted)
-        return frozenset(await self._session.all(select(_id).where(_of(conversation_id), alike)))
+        alike = or_(_id == wanted, func.regexp_replace(_id, _NUMBER_SUFFIX, "") == wanted)
+        return frozenset(await self._session.all(select(_id).where(_of_conversation(conversation_id), alike)))
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Segment], str | None]:
         """A page of the current version's segments, by ``from_seq``, with levels."""
-        statement = select(SegmentRow).where(_of(conversation_id), _CURRENT)
-        found = await self._with_all_levels(paged(statement, page, (_from,), BY_NUMBER))
+        statement = select(SegmentRow).where(_of_conversation(conversation_id), _CURRENT)
+        found = await self._with_all_levels(select_page(statement, page, (_from,), BY_NUMBER))
         in_order = found if page.order == "asc" else found[::-1]
-        return cut(in_order, page.limit, lambda segment: (segment.from_seq,))
+        return cut_page(in_order, page.limit, lambda segment: (segment.from_seq,))
 
     async def newest(self, conversation_id: UUID, *, limit: int, whole: bool = False) -> list[ServableSegment]:
         """The newest current segments, by ``from_seq``, with what a layout serves or as a ``whole``; one query."""
@@ -174,41 +180,45 @@ class SegmentRepository(Repository):
         """Every segment ever made that contains any of these messages, with levels."""
         if not seqs:
             return []
-        near = select(SegmentRow).where(_of(conversation_id), _from <= max(seqs), _to >= min(seqs))
+        near = select(SegmentRow).where(_of_conversation(conversation_id), _from <= max(seqs), _to >= min(seqs))
         ordered = sorted(seqs)
         return [segment for segment in await self._with_all_levels(near) if _contains_any(segment, ordered)]
 
     async def named(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
         """The segments with these ids, current or not, with levels, by ``from_seq``."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
-        return await self._with_all_levels(select(SegmentRow).where(_of(conversation_id), these)) if segment_ids else []
+        return (
+            await self._with_all_levels(select(SegmentRow).where(_of_conversation(conversation_id), these))
+            if segment_ids
+            else []
+        )
 
     async def described_by_model(self, conversation_id: UUID, segment_ids: Sequence[str]) -> list[Segment]:
         """Those of these segments with a level written by a model, current or not, with levels, by ``from_seq``."""
         level = SegmentLevelRow
-        told = select(col(level.segment_id)).where(
+        described = select(col(level.segment_id)).where(
             col(level.conversation_id) == conversation_id, col(level.made_by) != EXTRACTIVE
         )
         these = _id == any_(literal(list(segment_ids), _TEXTS))
-        picked = select(SegmentRow).where(_of(conversation_id), these, _id.in_(told))
+        picked = select(SegmentRow).where(_of_conversation(conversation_id), these, _id.in_(described))
         return await self._with_all_levels(picked) if segment_ids else []
 
     async def put_levels(self, conversation_id: UUID, segment_id: str, levels: Sequence[SegmentLevel]) -> None:
         """Insert or replace these levels. Raises ``NotFoundError`` without the segment."""
         if not levels:
             return
-        here = {"conversation_id": conversation_id, "segment_id": segment_id}
+        key = {"conversation_id": conversation_id, "segment_id": segment_id}
         statement = insert(SegmentLevelRow)
-        told = {name: statement.excluded[name] for name in _LEVEL if name != "level"}
-        statement = statement.on_conflict_do_update(constraint="pk_segment_levels", set_=told)
-        await self._session.execute(statement, [here | columns(level) for level in levels])
+        replaced = {name: statement.excluded[name] for name in _LEVEL_FIELDS if name != "level"}
+        statement = statement.on_conflict_do_update(constraint="pk_segment_levels", set_=replaced)
+        await self._session.execute(statement, [key | columns(level) for level in levels])
 
     async def rewrite(self, segment: Segment) -> None:
         """Store a segment's topic, counts, identifiers and levels again; other levels are deleted.
 
         For erasures, and for texts of a model that a message contradicts.
         """
-        values = {name: item for name, item in columns(segment).items() if name not in _FIXED}
+        values = {name: item for name, item in columns(segment).items() if name not in _UNCHANGED_BY_ERASURE}
         await self._update_segment(segment.conversation_id, segment.id, values)
         await self._session.execute(delete(SegmentLevelRow).where(*_levels_of(segment.conversation_id, segment.id)))
         await self.put_levels(segment.conversation_id, segment.id, list(segment.levels.values()))
@@ -246,7 +256,7 @@ class SegmentRepository(Repository):
         counts = _id == any_(literal(sorted({*ids}), _TEXTS))
         await self._session.execute(
             update(SegmentRow)
-            .where(_of(conversation_id), col(SegmentRow.is_current) != counts)
+            .where(_of_conversation(conversation_id), col(SegmentRow.is_current) != counts)
             .values(is_current=~col(SegmentRow.is_current))
         )
 
@@ -254,7 +264,9 @@ class SegmentRepository(Repository):
         """Make these segments current in addition to the others."""
         these = _id == any_(literal(list(segment_ids), _TEXTS))
         await self._session.execute(
-            update(SegmentRow).where(_of(conversation_id), these, ~col(SegmentRow.is_current)).values(is_current=True)
+            update(SegmentRow)
+            .where(_of_conversation(conversation_id), these, ~col(SegmentRow.is_current))
+            .values(is_current=True)
         )
 
     async def wanting_detail(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID, str]]:
@@ -265,13 +277,13 @@ class SegmentRepository(Repository):
         row, after = SegmentRow, col(SegmentRow.detail_after)
         statement = select(col(row.tenant_id), col(row.conversation_id), _id)
         if conversation_id is not None:
-            statement = statement.where(_of(conversation_id))
+            statement = statement.where(_of_conversation(conversation_id))
         due = statement.where(_WANTING, is_over(after))
         lines = await self._session.rows(due.order_by(after.nulls_first(), col(row.created_at), _from).limit(limit))
         return [(line.tenant_id, line.conversation_id, line.id) for line in lines]
 
     async def _update_segment(self, conversation_id: UUID, segment_id: str, values: dict[str, Any]) -> None:
-        here = (_of(conversation_id), _id == segment_id)
+        here = (_of_conversation(conversation_id), _id == segment_id)
         await self._session.execute(update(SegmentRow).where(*here).values(**values))
 
     async def _with_all_levels(self, picked: Any) -> list[Segment]:
@@ -285,7 +297,7 @@ class SegmentRepository(Repository):
 
     async def _read_segments(self, statement: Any, /, **given: Any) -> list[Segment]:
         lines = await self._session.rows(statement, **given)
-        return await off_loop(_segments_of_lines, lines, size=AN_ITEM * len(lines))
+        return await off_loop(_segments_of_lines, lines, size=BYTES_PER_ITEM * len(lines))
 
 
 def _segments_of_lines(lines: Iterable[Any]) -> list[Segment]:
@@ -294,9 +306,9 @@ def _segments_of_lines(lines: Iterable[Any]) -> list[Segment]:
     for line in lines:
         key = (line.tenant_id, line.id)
         firsts.setdefault(key, line)
-        told = line[-len(_LEVEL) :]
-        if told[_NAME] is not None:
-            levels[key][told[_NAME]] = _level(told)
+        level = line[-len(_LEVEL_FIELDS) :]
+        if level[_LEVEL_INDEX] is not None:
+            levels[key][level[_LEVEL_INDEX]] = _level(level)
     return [_segment(line, levels[key]) for key, line in firsts.items()]
 
 
@@ -316,7 +328,7 @@ def _ids_of_chain(conversation_id: UUID, version: int) -> Any:
     return select(func.unnest(chain.union_all(before).c.segment_ids))
 
 
-def _of(conversation_id: UUID) -> Any:
+def _of_conversation(conversation_id: UUID) -> Any:
     return col(SegmentRow.conversation_id) == conversation_id
 
 

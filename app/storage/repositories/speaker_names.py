@@ -18,5 +18,5 @@ _IS_TEXT: Final = func.jsonb_typeof(col(MessageRow.meta).op("->", return_type=JS
     "'string'"
 )
 _NAME: Final = func.left(col(MessageRow.meta).op("->>", return_type=Text())(_KEY), _READ)
-SAID_BY: Final = case((_IS_TEXT, _NAME), else_=literal_column("''")).label("said_by")
+SPEAKER_NAME: Final = case((_IS_TEXT, _NAME), else_=literal_column("''")).label("said_by")
 """The name as it was given; empty if there is none or it is not a text."""

@@ -33,14 +33,14 @@ from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
 from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _row = ChatSpendingRow
 _PRESENT: Final = func.transaction_timestamp()
 """The transaction's time, not the clock's: a time that changes within a statement cannot be searched for by an index.
 """
-KEPT: Final = timedelta(hours=3)
-_LATEST: Final = _PRESENT + HOUR
+KEPT_FOR: Final = timedelta(hours=3)
+_LATEST_VALID: Final = _PRESENT + HOUR
 """Rows later than this were written by a process whose clock was wrong. They would count for years, so they are
 ignored.
 """
@@ -67,7 +67,7 @@ class SpendingRepository(Repository):
             new.on_conflict_do_update(index_elements=["tenant_id", "minute", "key_id"], set_=added)
         )
 
-    async def of(self, purpose: Purpose, *, key_id: UUID | None = None) -> list[Spent]:
+    async def by_minute(self, purpose: Purpose, *, key_id: UUID | None = None) -> list[Spent]:
         """What was spent for this purpose in the last hour, by minute; for chats only by one key, if it is given."""
         if purpose == "chat":
             return await self._spent_on_chats(key_id)
@@ -89,7 +89,7 @@ class SpendingRepository(Repository):
 
     async def forget_old(self, *, limit: int) -> int:
         """Delete old rows, at most ``limit``, and return how many."""
-        return await self._delete_at_most(limit, _row, col(_row.minute) < now() - KEPT)
+        return await self._delete_at_most(limit, _row, col(_row.minute) < now() - KEPT_FOR)
 
     async def _spent_on_chats(self, key_id: UUID | None) -> list[Spent]:
         minute = col(_row.minute)
@@ -152,7 +152,7 @@ def _aside_by_minute(purpose: AsidePurpose) -> Any:
 
 
 def _between(moment: Any, since: Any) -> Any:
-    return and_(moment > since, moment <= _LATEST)
+    return and_(moment > since, moment <= _LATEST_VALID)
 
 
 def _count_of_metered(attempts: Any) -> Any:
@@ -171,4 +171,4 @@ def _tokens_and_dollars(attempt: Any) -> tuple[Any, Any]:
 
 
 _METERED_CALLS: Final = _metered_calls()
-built_once(_METERED_CALLS)
+keep_compiled(_METERED_CALLS)

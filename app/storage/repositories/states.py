@@ -35,7 +35,7 @@ from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.off_loop import in_slices
 from app.storage.repositories.base import Repository
-from app.storage.repositories.cursor import BY_NUMBER, paged
+from app.storage.repositories.cursor import BY_NUMBER, select_page
 from app.storage.repositories.mapping import (
     LAYOUT,
     as_dict,
@@ -61,8 +61,8 @@ READ_AT_ONCE: Final = 50
 """How many versions are read at once."""
 _LARGE = ("state", "entries", "layout", "repairs")
 _BYTES = func.octet_length(func.concat(*(cast(col(getattr(StateVersionRow, name)), Text) for name in _LARGE)))
-_KEPT = ~col(StateVersionRow.is_forgotten)
-_WAITS = col(StateVersionRow.verified) == "pending"
+_IS_KEPT = ~col(StateVersionRow.is_forgotten)
+_IS_PENDING = col(StateVersionRow.verified) == "pending"
 FORGOTTEN_AT_ONCE = 100
 _REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification")
 
@@ -106,7 +106,7 @@ class StateRepository(Repository):
         """One version. Raises ``NotFoundError``."""
         row = await self._session.first(
             select(StateVersionRow).where(
-                col(StateVersionRow.conversation_id) == conversation_id, _number == version, _KEPT
+                col(StateVersionRow.conversation_id) == conversation_id, _number == version, _IS_KEPT
             )
         )
         if row is None:
@@ -115,8 +115,8 @@ class StateRepository(Repository):
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
         """A page of versions; fewer than asked for if they are large."""
-        of_this = and_(col(StateVersionRow.conversation_id) == conversation_id, _KEPT)
-        heads = paged(select(_number, _BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
+        of_this = and_(col(StateVersionRow.conversation_id) == conversation_id, _IS_KEPT)
+        heads = select_page(select(_number, _BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
         shown, cursor = cut_to_fit(await self._session.rows(heads), page, lambda head: (head.version,))
         these = _number == any_(literal([head.version for head in shown], ARRAY(BigInteger)))
         order = _number.asc() if page.order == "asc" else _number.desc()
@@ -134,7 +134,7 @@ class StateRepository(Repository):
             known: The versions that were read before; rows that were not written since are not read again.
         """
         since = and_(col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq)
-        heads = select(_number, _WRITTEN_BY.label("written_by")).where(since, _KEPT).order_by(_number)
+        heads = select(_number, _WRITTEN_BY.label("written_by")).where(since, _IS_KEPT).order_by(_number)
         keys = [(head.version, head.written_by) for head in await self._session.rows(heads)]
         unknown = [key for key in keys if key not in known.versions]
         for first in range(0, len(unknown), READ_AT_ONCE):
@@ -158,7 +158,7 @@ class StateRepository(Repository):
         empty: dict[str, Any] = {"state": {}, "entries": [], "repairs": [], "layout": None, "is_forgotten": True}
         statement = (
             update(StateVersionRow)
-            .where(col(StateVersionRow.conversation_id) == conversation_id, some, _KEPT)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, some, _IS_KEPT)
             .values(**empty)
             .returning(_number)
         )
@@ -178,7 +178,9 @@ class StateRepository(Repository):
             )
         )
 
-    async def mark(self, conversation_id: UUID, version: int, counts: VerificationCounts | None = None) -> None:
+    async def mark_verified(
+        self, conversation_id: UUID, version: int, counts: VerificationCounts | None = None
+    ) -> None:
         """Record that a model verified a version, and what it found."""
         await self._session.execute(
             update(StateVersionRow)
@@ -186,12 +188,12 @@ class StateRepository(Repository):
             .values(verified="model", verification=_COUNTS.dump_python(counts, mode="json"))
         )
 
-    async def unmark(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:
+    async def end_waiting(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:
         """Record that the versions between these wait no longer for a model's verdict: only code has judged them."""
         between = (_number > after, _number < before)
         await self._session.execute(
             update(StateVersionRow)
-            .where(col(StateVersionRow.conversation_id) == conversation_id, *between, _WAITS)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, *between, _IS_PENDING)
             .values(verified="exact")
         )
 
@@ -210,7 +212,7 @@ class StateRepository(Repository):
                 func.coalesce(col(parent.covered_tokens), 0),
             )
             .outerjoin(parent, is_parent)
-            .where(col(StateVersionRow.conversation_id) == conversation_id, _WAITS)
+            .where(col(StateVersionRow.conversation_id) == conversation_id, _IS_PENDING)
             .order_by(_number)
             .limit(1)
         )

@@ -51,7 +51,7 @@ from app.core.model.statistics import (
 )
 from app.storage.repositories.base import Repository
 from app.storage.repositories.compactions import as_compaction
-from app.storage.repositories.mapping import GONE_FROM_POLICIES, record_from_row, without
+from app.storage.repositories.mapping import REMOVED_POLICY_FIELDS, record_from_row, without
 from app.storage.repositories.turns import as_turn
 from app.storage.repositories.verifications import as_verification
 from app.storage.tables import (
@@ -100,24 +100,24 @@ class Ended:
 
 
 _ENTRIES: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
-_ASIDE: Final[tuple[AsidePurpose, ...]] = ("detail", "embedding")
+_ASIDE_PURPOSES: Final[tuple[AsidePurpose, ...]] = ("detail", "embedding")
 _TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
 _ATTEMPT: Final = TypeAdapter(Attempt)
 _row = CompactionRow
-_ALIKE: Final = (col(_row.trigger), col(_row.status), col(_row.ran_in), col(_row.reason))
+_TALLY_COLUMNS: Final = (col(_row.trigger), col(_row.status), col(_row.ran_in), col(_row.reason))
 _IS_APPLIED: Final = col(_row.status) == APPLIED
-_ITS_SEGMENT: Final = and_(
+_SEGMENT_OF_LEVEL: Final = and_(
     col(SegmentRow.tenant_id) == col(SegmentLevelRow.tenant_id),
     col(SegmentRow.conversation_id) == col(SegmentLevelRow.conversation_id),
     col(SegmentRow.id) == col(SegmentLevelRow.segment_id),
 )
-_KNOWN: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
+_HAS_SIZES: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
 
 
-ANSWERED: Final = ("before", "after", "contradicted")
+CONTINUITY_COUNTS: Final = ("before", "after", "contradicted")
 """The counts of a continuity score."""
 _CONTINUITY: Final = TypeAdapter(Continuity)
-MOST: Final = 200_000
+MOST_ROWS: Final = 200_000
 """The most rows of a kind that are summed, the newest; this takes some seconds at most. Ids are ordered by time."""
 _FIRST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 
@@ -127,15 +127,15 @@ class StatisticsRepository(Repository):
 
     async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
         """All figures of a conversation or of the whole tenant, of rows that ended at or after ``since``."""
-        of = partial(_scope, conversation_id=conversation_id, since=since)
-        compactions = of(CompactionRow, "finished_at")
-        expansions = of(ExpansionRow, "created_at")
-        details = of(DetailCallRow, "called_at")
-        verifications = of(VerificationRow, "finished_at")
-        turns = of(TurnRow, "finished_at")
-        caches = of(CacheEntryRow, "at")
+        scope = partial(_scope, conversation_id=conversation_id, since=since)
+        compactions = scope(CompactionRow, "finished_at")
+        expansions = scope(ExpansionRow, "created_at")
+        details = scope(DetailCallRow, "called_at")
+        verifications = scope(VerificationRow, "finished_at")
+        turns = scope(TurnRow, "finished_at")
+        caches = scope(CacheEntryRow, "at")
         await asyncio.sleep(0)  # building the statements for the first time takes a while
-        took = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
+        duration = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
         newest = select(col(_row.id)).where(_IS_APPLIED, *compactions.conditions).order_by(col(_row.id).desc()).limit(1)
         return Measured(
             compactions=tuple(await self._compactions(compactions)),
@@ -143,7 +143,7 @@ class StatisticsRepository(Repository):
             expansions=tuple(await self._expansions(expansions)),
             in_turns=await self._latency(col(_row.duration_ms), compactions.having(col(_row.ran_in) == "turn")),
             expanding=await self._latency(col(ExpansionRow.duration_ms), expansions),
-            turns=await self._latency(took, turns.having(col(TurnRow.finished_at).is_not(None))),
+            turns=await self._latency(duration, turns.having(col(TurnRow.finished_at).is_not(None))),
             fidelity=await self._fidelity(compactions),
             continuity=await self._continuity(compactions),
             repairs=tuple(await self._repairs(compactions)),
@@ -201,7 +201,7 @@ class StatisticsRepository(Repository):
                     turn=as_turn(turn),
                     usage=usage,
                     preset=preset,
-                    policy=without(policy, *GONE_FROM_POLICIES),
+                    policy=without(policy, *REMOVED_POLICY_FIELDS),
                     context_tokens=tokens,
                 )
                 for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
@@ -226,14 +226,17 @@ class StatisticsRepository(Repository):
 
     async def _compactions(self, scope: _Scope) -> list[CompactionTally]:
         statement = select(
-            *_ALIKE,
+            *_TALLY_COLUMNS,
             func.count(),
             func.sum(col(_row.messages_covered)),
-            func.sum(col(_row.tokens_before)).filter(_KNOWN),
-            func.sum(col(_row.tokens_after)).filter(_KNOWN),
+            func.sum(col(_row.tokens_before)).filter(_HAS_SIZES),
+            func.sum(col(_row.tokens_after)).filter(_HAS_SIZES),
             *(func.sum(_number_in_json(col(_row.entries), name, BigInteger)) for name in _ENTRIES),
         ).where(*scope.conditions)
-        return [_compaction_tally(*row) for row in await self._session.rows(statement.group_by(*_ALIKE), **scope.given)]
+        return [
+            _compaction_tally(*row)
+            for row in await self._session.rows(statement.group_by(*_TALLY_COLUMNS), **scope.given)
+        ]
 
     async def _repairs(self, scope: _Scope) -> list[RepairTally]:
         """Repairs by reason and by the prompt of the compaction's last call."""
@@ -278,7 +281,7 @@ class StatisticsRepository(Repository):
             ("compaction", _sums_over_attempts(CompactionRow).where(*compactions.conditions)),
             *(
                 (name, select(*_sums_by_outcome(one)).where(one.is_not(None), aside == name, *details.conditions))
-                for name in _ASIDE
+                for name in _ASIDE_PURPOSES
             ),
             ("verification", _sums_over_attempts(VerificationRow).where(*verifications.conditions)),
         ]
@@ -367,7 +370,7 @@ class StatisticsRepository(Repository):
         score = col(_row.continuity)
         scored = [_IS_APPLIED, score.is_not(None), *scope.conditions]
         each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
-        counts = (func.sum(_number_in_json(cast(each.c.value, JSONB), name, BigInteger)) for name in ANSWERED)
+        counts = (func.sum(_number_in_json(cast(each.c.value, JSONB), name, BigInteger)) for name in CONTINUITY_COUNTS)
         (answered,) = await self._session.rows(select(*counts).select_from(CompactionRow).where(*scored), **scope.given)
         tone = func.avg(_number_in_json(score, "tone", Numeric))
         ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored), **scope.given)
@@ -376,7 +379,9 @@ class StatisticsRepository(Repository):
         )
         return ContinuityMeasure(
             last=None if last is None else _CONTINUITY.validate_python(last).recall,
-            answered=Answered(**{name: int(number or 0) for name, number in zip(ANSWERED, answered, strict=True)}),
+            answered=Answered(
+                **{name: int(number or 0) for name, number in zip(CONTINUITY_COUNTS, answered, strict=True)}
+            ),
             tone=None if mean is None else round(float(mean), 4),
             scored=int(count),
         )
@@ -385,7 +390,7 @@ class StatisticsRepository(Repository):
         level = col(SegmentLevelRow.level)
         statement = (
             select(level, func.count(), func.sum(col(SegmentLevelRow.tokens)), func.sum(col(SegmentRow.tokens)))
-            .join(SegmentRow, _ITS_SEGMENT)
+            .join(SegmentRow, _SEGMENT_OF_LEVEL)
             .where(col(SegmentLevelRow.conversation_id).in_(conversation_ids), which)
             .group_by(level)
             .order_by(level)
@@ -417,7 +422,7 @@ class StatisticsRepository(Repository):
                 func.sum(col(SegmentLevelRow.tokens)),
                 func.sum(col(SegmentRow.tokens)),
             )
-            .join(SegmentRow, _ITS_SEGMENT)
+            .join(SegmentRow, _SEGMENT_OF_LEVEL)
             .join(
                 made,
                 and_(
@@ -455,17 +460,17 @@ def _scope(table: Any, ended: str, *, conversation_id: UUID | None, since: datet
 
 
 @cache
-def _conditions_of(table: Any, ended: str, of_one: bool, late: bool) -> tuple[Any, ...]:  # noqa: FBT001 - a cache's key
+def _conditions_of(table: Any, ended: str, is_one_conversation: bool, has_since: bool) -> tuple[Any, ...]:  # noqa: FBT001 - a cache's key
     # Cached, since building the conditions takes longer than everything else that is done at once.
     older = aliased(table)
-    of = [table.conversation_id == bindparam("of_conversation", type_=Uuid)] if of_one else []
-    whose = [older.conversation_id == bindparam("of_conversation", type_=Uuid)] if of_one else []
-    newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MOST - 1).limit(1).scalar_subquery()
-    of = [*of, table.id >= func.coalesce(newest, _FIRST_ID)]
+    conditions = [table.conversation_id == bindparam("of_conversation", type_=Uuid)] if is_one_conversation else []
+    whose = [older.conversation_id == bindparam("of_conversation", type_=Uuid)] if is_one_conversation else []
+    newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MOST_ROWS - 1).limit(1).scalar_subquery()
+    conditions = [*conditions, table.id >= func.coalesce(newest, _FIRST_ID)]
     at = getattr(table, ended)
-    if late:
-        of.append(or_(at.is_(None), at >= bindparam("since", type_=DateTime(timezone=True))))
-    return tuple(of)
+    if has_since:
+        conditions.append(or_(at.is_(None), at >= bindparam("since", type_=DateTime(timezone=True))))
+    return tuple(conditions)
 
 
 def _is_same_row(id_: Any, table: Any) -> Any:

@@ -23,7 +23,7 @@ from app.core.text.words import stem, words
 from app.off_loop import off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.contents import Place
-from app.storage.repositories.sizes import READ_BYTES, fitting, told_bytes
+from app.storage.repositories.sizes import READ_BYTES, count_fitting, text_bytes
 from app.storage.tables import MessageRow
 
 _BYTES: Final = 8  # a bigint in Postgres
@@ -88,11 +88,11 @@ class TermKeyRepository(Repository):
         """
         place = tuple_(*_PLACE)
         begin = true() if after is None else place > after
-        heads = select(*_PLACE, told_bytes().label("bytes")).where(begin).order_by(*_PLACE).limit(limit)
+        heads = select(*_PLACE, text_bytes().label("bytes")).where(begin).order_by(*_PLACE).limit(limit)
         listed = await self._session.rows(heads)
         if not listed:
             return [], None
-        count = max(fitting([head.bytes for head in listed], READ_BYTES), 1)
+        count = max(count_fitting([head.bytes for head in listed], READ_BYTES), 1)
         last: Place = (listed[count - 1].tenant_id, listed[count - 1].id)
         rows = await self._session.rows(select(*_READ).where(begin, place <= last).order_by(*_PLACE))
         made = await off_loop(keys_of, [_message(row) for row in rows])

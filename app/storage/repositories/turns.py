@@ -23,7 +23,7 @@ from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row
 from app.storage.tables import RUNNING, TurnRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 LEASE_EXPIRED = TurnLostError.code
 """The ``error_code`` of a turn whose process has died."""
@@ -33,8 +33,8 @@ _LISTS = ("warnings", "recalled")
 # Literal SQL, not a parameter: only then can the planner be sure that the partial indexes apply.
 _RUNNING = text(RUNNING)
 
-_HERE = col(TurnRow.conversation_id) == bindparam("of")
-_THIS = _id == bindparam("turn_id")
+_IN_CONVERSATION = col(TurnRow.conversation_id) == bindparam("of")
+_IS_TURN = _id == bindparam("turn_id")
 _LEASE: dict[str, Any] = {"lease_until": now() + bindparam("lease", type_=Interval())}
 _EXPIRED = and_(_RUNNING, col(TurnRow.lease_until) < now())
 _FAILED: dict[str, Any] = {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
@@ -45,30 +45,30 @@ _START = (
     .on_conflict_do_nothing(index_elements=["tenant_id", "conversation_id"], index_where=text(RUNNING))
     .returning(TurnRow)
 )
-_NEWEST = select(TurnRow).where(_HERE).order_by(_id.desc()).limit(1)
-_LIVING = select(TurnRow).where(_HERE, _RUNNING, col(TurnRow.lease_until) >= now())
-_OTHER = aliased(TurnRow)
+_NEWEST = select(TurnRow).where(_IN_CONVERSATION).order_by(_id.desc()).limit(1)
+_RUNNING_WITH_LEASE = select(TurnRow).where(_IN_CONVERSATION, _RUNNING, col(TurnRow.lease_until) >= now())
+_OTHER_TURN = aliased(TurnRow)
 _ANSWERED = exists().where(
-    col(_OTHER.conversation_id) == bindparam("of"),
-    col(_OTHER.message_id) == col(TurnRow.message_id),
-    col(_OTHER.reply_id).is_not(None),
+    col(_OTHER_TURN.conversation_id) == bindparam("of"),
+    col(_OTHER_TURN.message_id) == col(TurnRow.message_id),
+    col(_OTHER_TURN.reply_id).is_not(None),
 )
 _MOST_UNANSWERED = 100
 _UNANSWERED = (
     select(col(TurnRow.input_from_seq), col(TurnRow.begun_at_seq))
-    .where(_HERE, col(TurnRow.status) == "failed", col(TurnRow.input_from_seq).is_not(None), ~_ANSWERED)
+    .where(_IN_CONVERSATION, col(TurnRow.status) == "failed", col(TurnRow.input_from_seq).is_not(None), ~_ANSWERED)
     .order_by(_id.desc())
     .limit(_MOST_UNANSWERED)
 )
-_BEAT = update(TurnRow).where(_THIS, _RUNNING).values(_LEASE).returning(TurnRow)
-_FAIL_EXPIRED = update(TurnRow).where(_HERE, _EXPIRED).values(_FAILED).returning(TurnRow)
-built_once(_START, _NEWEST, _UNANSWERED, _LIVING, _BEAT, _FAIL_EXPIRED)
+_HEARTBEAT = update(TurnRow).where(_IS_TURN, _RUNNING).values(_LEASE).returning(TurnRow)
+_FAIL_EXPIRED = update(TurnRow).where(_IN_CONVERSATION, _EXPIRED).values(_FAILED).returning(TurnRow)
+keep_compiled(_START, _NEWEST, _UNANSWERED, _RUNNING_WITH_LEASE, _HEARTBEAT, _FAIL_EXPIRED)
 
 
 @lru_cache(maxsize=64)
 def _update_of_running(names: tuple[str, ...]) -> Any:
-    statement = update(TurnRow).where(_THIS, _RUNNING).values(new_parameters(also=names)).returning(TurnRow)
-    built_once(statement)
+    statement = update(TurnRow).where(_IS_TURN, _RUNNING).values(new_parameters(also=names)).returning(TurnRow)
+    keep_compiled(statement)
     return statement
 
 
@@ -102,7 +102,7 @@ class TurnRepository(LeasedRepository):
 
     async def running(self, conversation_id: UUID) -> Turn | None:
         """The running turn with a live lease."""
-        return await self._one_or_none(_LIVING, of=conversation_id)
+        return await self._one_or_none(_RUNNING_WITH_LEASE, of=conversation_id)
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
         """The turns that began after one id and before another, in order; ``None`` = without a limit on that side.
@@ -136,7 +136,7 @@ class TurnRepository(LeasedRepository):
 
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
         """Prolong the lease and read the row; ``None`` when it is no longer running."""
-        return await self._one_or_none(_BEAT, turn_id=turn_id, lease=self._lease)
+        return await self._one_or_none(_HEARTBEAT, turn_id=turn_id, lease=self._lease)
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` if it has already ended."""

@@ -42,7 +42,7 @@ class VerificationRepository(Repository):
         row = await self._session.first(select(_row).where(col(_row.conversation_id) == conversation_id, _OPEN))
         return None if row is None else as_verification(row)
 
-    async def hasten(self, conversation_id: UUID | None, reason: str) -> None:
+    async def make_due(self, conversation_id: UUID | None, reason: str) -> None:
         """Make verifications that wait for that reason due at once: those of one conversation, or all."""
         statement = update(_row).where(_OPEN, col(_row.status) == "queued", col(_row.reason) == reason)
         if conversation_id is not None:
@@ -53,13 +53,13 @@ class VerificationRepository(Repository):
         """Set fields."""
         await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**_columns(changes)))
 
-    async def keep(self, verification_id: UUID, tries: int, *, seconds: float) -> bool:
+    async def prolong_claim(self, verification_id: UUID, tries: int, *, seconds: float) -> bool:
         """Prolong the claim of that try while it runs, even one that is over; false if another try has begun."""
         until = case((text(RUNNING), lease_end(seconds)), else_=col(_row.after))
         mine = update(_row).where(col(_row.id) == verification_id, col(_row.tries) == tries)
         return await self._session.first(mine.values(after=until).returning(col(_row.id))) is not None
 
-    async def wanting(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
+    async def due(self, *, limit: int, conversation_id: UUID | None = None) -> list[tuple[UUID, UUID]]:
         """Tenant and id of conversations whose verification is due, or whose verifying process died.
 
         It looks at all tenants, by index.

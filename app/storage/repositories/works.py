@@ -16,13 +16,13 @@ from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import lease_end, now
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.tables import CrashRow, WorkRow
-from app.storage.tenancy import built_once
+from app.storage.tenancy import keep_compiled
 
 _row = WorkRow
 _crash = CrashRow
 
 
-def _of(conversation_id: Any) -> Any:
+def _of_conversation(conversation_id: Any) -> Any:
     return col(_crash.conversation_id) == conversation_id
 
 
@@ -31,9 +31,9 @@ _BEGUN = (
     .values(lease_until=now() + bindparam("lease", type_=Interval()), **new_parameters(Work))
     .cte("begun")
 )
-_BEGIN = select(CrashRow).where(_of(bindparam("of"))).add_cte(_BEGUN)
+_BEGIN = select(CrashRow).where(_of_conversation(bindparam("of"))).add_cte(_BEGUN)
 _END = delete(WorkRow).where(col(_row.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
-built_once(_BEGIN, _END)
+keep_compiled(_BEGIN, _END)
 
 
 class WorkRepository(Repository):
@@ -77,7 +77,7 @@ class WorkRepository(Repository):
 
     async def crashes(self, conversation_id: UUID) -> Crashes | None:
         """The crashes of a conversation; ``None`` if no process ended during work on it."""
-        return _crashes(await self._session.first(select(CrashRow).where(_of(conversation_id))))
+        return _crashes(await self._session.first(select(CrashRow).where(_of_conversation(conversation_id))))
 
     async def count_crash(self, work: Work, *, most: int) -> Crashes:
         """Count one more crash; at ``most`` crashes the conversation is set aside.
@@ -109,7 +109,7 @@ class WorkRepository(Repository):
 
     async def forget_crashes(self, conversation_id: UUID, *, kind: str | None = None) -> Crashes | None:
         """Reset the count; with ``kind`` only if the last crash was of it and the conversation is not set aside."""
-        statement = delete(CrashRow).where(_of(conversation_id))
+        statement = delete(CrashRow).where(_of_conversation(conversation_id))
         if kind is not None:
             statement = statement.where(col(_crash.kind) == kind, col(_crash.set_aside_at).is_(None))
         return _crashes(await self._session.first(statement.returning(CrashRow)))

@@ -207,7 +207,7 @@ class LimitService:
             for bound in self._bounds(principal):
                 is_out = bound.whose == "key" and f"{purpose}_usd_per_hour" in TENANT_ONLY
                 if not is_out and has_hourly(bound.limits, purpose):
-                    spent = await uow.spending.of(purpose, key_id=bound.id if bound.whose == "key" else None)
+                    spent = await uow.spending.by_minute(purpose, key_id=bound.id if bound.whose == "key" else None)
                     found += hourly(purpose, spent, bound.limits, bound.whose, now)
         return found
 

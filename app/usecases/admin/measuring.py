@@ -21,7 +21,7 @@ from app.core.model.errors import DomainError
 from app.core.model.records import IN_FLIGHT, Attempt, Compaction, Verification
 from app.core.model.segments import Expansion
 from app.core.model.statistics import APPLIED, LevelMeasure
-from app.storage.repositories.statistics import ANSWERED, Ended, EndedTurn
+from app.storage.repositories.statistics import CONTINUITY_COUNTS, Ended, EndedTurn
 from app.usecases.ports import Meter
 from app.usecases.shared.shell import Shell
 
@@ -204,7 +204,7 @@ def _count_continuity(meter: Meter, score: Continuity) -> None:
     if score.recall is not None:
         meter.observe(measures.CONTINUITY, score.recall)
     for kind, answered in score.kinds.items():
-        for name in ANSWERED:
+        for name in CONTINUITY_COUNTS:
             meter.count(measures.PROBES, getattr(answered, name), kind=kind, answered=name)
 
 

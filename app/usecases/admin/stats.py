@@ -13,7 +13,7 @@ from app.core.model.model_io import CacheTerms, Cost
 from app.core.model.records import Compaction, Page
 from app.core.model.statistics import CostPerQuery, LevelMeasure, Measured
 from app.core.text.token_counts import tokens_of
-from app.off_loop import A_POLICY, off_loop
+from app.off_loop import BYTES_PER_POLICY, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Service
@@ -115,8 +115,10 @@ class StatsService(Service):
             measured = await uow.statistics.measured(since=since)
             active, _ = await uow.conversations.page(Page(limit=MOST_CONVERSATIONS), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])
-            caches = self._caching_view(None, living=await uow.caches.living(limit=SHOWN))
-        resolved = await off_loop(lambda: [self._shell.resolver(row) for row in active], size=A_POLICY * len(active))
+            caches = self._caching_view(None, living=await uow.caches.kept_by_provider(limit=SHOWN))
+        resolved = await off_loop(
+            lambda: [self._shell.resolver(row) for row in active], size=BYTES_PER_POLICY * len(active)
+        )
         return ServiceMeasures(measured=measured, caches=caches, active=resolved, levels=levels, since=since)
 
     async def _cache_view(self, uow: UnitOfWork, resolved: Resolved) -> CacheView:

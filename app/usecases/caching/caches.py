@@ -87,7 +87,7 @@ class CacheService:
         """One step of a sweep: end caches of prefixes that no request begins with now, and send lost hints again."""
         async with self._shell.uow(None) as uow:
             orphans = await uow.caches.orphans(limit=AT_ONCE)
-            unwanted = [] if self._shell.caches else await uow.caches.living(limit=AT_ONCE)
+            unwanted = [] if self._shell.caches else await uow.caches.kept_by_provider(limit=AT_ONCE)
             due = await uow.caches.due(limit=HINTS) if self._shell.caches else []
         ended = {one.id: one for one in (*orphans, *unwanted)}
         for cache in ended.values():
@@ -188,7 +188,7 @@ class _Work:
         caching = self._shell.resolver(conversation, model=self._row.model).caching
         files: Sequence[ConversationFile] = ()
         if caching is not None and conversation.file_tokens:
-            files = await uow.files.of(conversation_id)
+            files = await uow.files.of_conversation(conversation_id)
             caching = caching.with_files(files, conversation.locale)
         if caching is None or await fingerprint_of(caching, self._row.model, terms) != self._row.fingerprint:
             return None

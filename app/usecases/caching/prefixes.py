@@ -171,7 +171,7 @@ async def note_lost(shell: Shell, cache: ProviderCache, conversation_id: UUID, r
     """Record that the provider lost the cache, and have it deleted there in case it still exists."""
     now = shell.clock.now()
     async with shell.uow(cache.tenant_id) as uow:
-        if cache.name is not None and await uow.caches.lost(cache.id, cache.name):
+        if cache.name is not None and await uow.caches.note_lost(cache.id, cache.name):
             await uow.copies.note(copy_of(cache, conversation_id, now))
             await uow.caches.add_entry(entry_of(shell, cache, conversation_id, now, action="lost", reason=reason))
         await uow.commit()

@@ -16,7 +16,7 @@ from app.core.model.live_context import Sent, live_after, sent_of
 from app.core.model.model_io import Continuation
 from app.core.model.records import ProviderCopy, Turn
 from app.core.retrieval.serving import Passage
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
 from app.usecases.context.media import with_media
@@ -164,7 +164,7 @@ def _only_after_live_context(conversation: Conversation, live: LiveContext) -> C
 async def _resumed(
     live: LiveContext, last: Message, material: ContextInputs, passages: tuple[Passage, ...]
 ) -> Resumed | None:
-    size = sum(AN_ITEM + one.byte_length for one in material.tail)
+    size = sum(BYTES_PER_ITEM + one.byte_length for one in material.tail)
     context = await off_loop(live_context_addition, material, passages, size=size)
     calls = calls_in(last)
     if context is None or (len(context.messages) == 1 and not calls):  # only the system prompt

@@ -18,10 +18,10 @@ async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> Chat
     if turn.reply_id is None:
         return None
     rows = [await uow.compactions.get(turn.compaction_id)] if turn.compaction_id else []
-    (reply,) = await uow.messages.reasoned([await uow.messages.get(turn.conversation_id, turn.reply_id)])
+    (reply,) = await uow.messages.with_reasoning([await uow.messages.get(turn.conversation_id, turn.reply_id)])
     open_calls = client_calls_of(reply, resolver.own_tools)
     return ChatResult(
-        message=await uow.contents.filled_one(await uow.messages.get(turn.conversation_id, turn.message_id)),
+        message=await uow.contents.one_with_data(await uow.messages.get(turn.conversation_id, turn.message_id)),
         reply=reply,
         gauge=resolver(await uow.conversations.get(turn.conversation_id)).gauge,
         compaction=next(iter(await views_of(uow, rows)), None),

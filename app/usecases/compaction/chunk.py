@@ -38,7 +38,7 @@ from app.core.state.schema_change import (
 from app.core.summarizer.segment_prompts import digest_output_tokens
 from app.core.summarizer.system_context import system_context
 from app.core.text.budget import first_fitting
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, TOO_LONG
 from app.usecases.compaction.segmenting import cut_span
@@ -255,7 +255,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
 
 async def _seqs_of_demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
     sources = {seq for entry in served(version.entries) for seq in entry.from_seqs}
-    return frozenset(await uow.messages.demands(conversation_id, sorted(sources)))
+    return frozenset(await uow.messages.goals_and_constraints(conversation_id, sorted(sources)))
 
 
 async def _messages_for_probes(
@@ -291,7 +291,7 @@ def system_excerpt_of(resolved: Resolved) -> SystemExcerpt:
 
 
 async def _redacted(span: Sequence[Message]) -> tuple[Message, ...]:
-    return await off_loop(redact_messages, span, size=sum(AN_ITEM + one.byte_length for one in span))
+    return await off_loop(redact_messages, span, size=sum(BYTES_PER_ITEM + one.byte_length for one in span))
 
 
 async def read_tail(uow: UnitOfWork, resolved: Resolved) -> Tail:

@@ -60,7 +60,7 @@ class SpendGuard:
     async def _time_to_wait_for(self, uow: UnitOfWork, purpose: Purpose, part: int) -> timedelta | None:
         if not has_hourly(self._limits, purpose):
             return None
-        spent, now = await uow.spending.of(purpose), datetime.now(UTC)
+        spent, now = await uow.spending.by_minute(purpose), datetime.now(UTC)
         seconds = max(one.wait for one in hourly(purpose, spent, self._limits, "tenant", now, part=part))
         return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 

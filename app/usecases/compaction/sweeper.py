@@ -240,7 +240,7 @@ class Sweeper:
         await self._hasten_verifications()
         async with self._uow(None) as uow:
             # Only a few: each one that is done asks for the next.
-            wanting = await uow.verifications.wanting(limit=DETAILS)
+            wanting = await uow.verifications.due(limit=DETAILS)
         for _, conversation_id in wanting:
             if not self._was_taken(taken=await self._queue.send_later("verification", conversation_id)):
                 return
@@ -253,7 +253,7 @@ class Sweeper:
         if self._has_hastened:
             return
         async with self._uow(None) as uow:
-            await uow.verifications.hasten(None, SPEND_LIMIT)
+            await uow.verifications.make_due(None, SPEND_LIMIT)
             await uow.commit()
         self._has_hastened = True
 
@@ -263,7 +263,7 @@ class Sweeper:
             return
         async with self._uow(None) as uow:
             # Only a few: a conversation that has begun goes on by itself.
-            wanting = await uow.embeddings.wanting(model, limit=DETAILS)
+            wanting = await uow.embeddings.due(model, limit=DETAILS)
         for _, conversation_id in wanting:
             if not self._was_taken(taken=await self._queue.send_later("embedding", conversation_id)):
                 return

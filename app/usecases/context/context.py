@@ -33,7 +33,7 @@ from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.budget import first_fitting
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.token_counts import estimate_text, tokens_of
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.context.media import with_media
 from app.usecases.context.recalling import (
@@ -270,7 +270,7 @@ class ContextService:
         if not places:
             return material
         async with self._shell.uow(tenant_id) as uow:
-            return material.with_originals(await uow.messages.within(material.conversation.id, places))
+            return material.with_originals(await uow.messages.in_ranges(material.conversation.id, places))
 
     async def _put_together(
         self, tenant_id: UUID, material: ContextInputs, budget: int | None, *, fits: bool = False
@@ -312,8 +312,8 @@ def _approximate_bytes(material: ContextInputs, *, fits: bool) -> int:
             for one in messages
         )
     else:
-        texts = sum(AN_ITEM + one.byte_length for one in messages)
-    return texts + AN_ITEM * (len(material.segments) + len(material.anchors))
+        texts = sum(BYTES_PER_ITEM + one.byte_length for one in messages)
+    return texts + BYTES_PER_ITEM * (len(material.segments) + len(material.anchors))
 
 
 def _with_status_of_conversation(resolved: Resolved, context: AssembledContext) -> AssembledContext:
@@ -377,7 +377,7 @@ async def load(
         unloaded_tokens=_unloaded_tokens(resolved, tail, held),
         tools=resolved.tools,
         schema_tokens=resolved.schema_tokens,
-        files=tuple(await uow.files.of(conversation.id)) if conversation.file_bytes else (),
+        files=tuple(await uow.files.of_conversation(conversation.id)) if conversation.file_bytes else (),
     )
     is_cut = await off_loop(partial(exceeds_budget, material, budget=budget), size=_bytes_of_block(conversation.layout))
     if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:

@@ -108,7 +108,7 @@ class EmbeddingService:
             return "not_wanted"
         try:
             async with self._shell.uow(None) as uow:
-                found = await uow.embeddings.wanting(embedder.name, limit=2, conversation_id=conversation_id)
+                found = await uow.embeddings.due(embedder.name, limit=2, conversation_id=conversation_id)
             if not found:
                 return "not_wanted"
             outcome = await self._run(*found[0], embedder)

@@ -23,7 +23,7 @@ from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-ON_LOOP: Final = 10_000
+MOST_BYTES_ON_LOOP: Final = 10_000
 """The number of bytes above which a file is examined off the event loop."""
 
 
@@ -80,7 +80,7 @@ class FileService:
             resolved = shell.resolver(_with_more_files(conversation, file.tokens, file.bytes))
             _refuse_without_room(shell.resolver(conversation), resolved, file)
             content = Content(sha256=sha256, data=given.data, media_type=given.media_type)
-            await uow.contents.count_up({sha256: content}, [[sha256]])
+            await uow.contents.store_and_count_uses({sha256: content}, [[sha256]])
             await uow.files.add(file)
             await uow.caches.leave(conversation_id)
             job = await self._store_sizes_and_claim(uow, resolved)
@@ -164,10 +164,10 @@ class FileService:
 
 async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source: UUID) -> Conversation:
     """The fork with the files of its source; both share the stored bytes. Raises ``ConflictError``."""
-    files = await uow.files.of(source)
+    files = await uow.files.of_conversation(source)
     if not files:
         return fork
-    await uow.contents.count_up({}, [[file.sha256] for file in files])
+    await uow.contents.store_and_count_uses({}, [[file.sha256] for file in files])
     for file in files:
         await uow.files.add(replace(file, id=shell.new_id(), conversation_id=fork.id))
     forked = _with_more_files(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))
@@ -184,7 +184,7 @@ def _with_more_files(conversation: Conversation, tokens: int, size: int) -> Conv
 
 
 async def _hash_and_weight(given: NewFile) -> tuple[str, int]:
-    if len(given.data) <= ON_LOOP:
+    if len(given.data) <= MOST_BYTES_ON_LOOP:
         return _checked_hash_and_weight(given)
     return await off_loop(_checked_hash_and_weight, given)
 

@@ -14,7 +14,7 @@ from app.core.anchors.statements import Statement, statements_of
 from app.core.anchors.transitions import MOST_POSITIONS_BACK, SUPERSEDING_TYPES, subject_stems, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.history.drafts import COUNTED_STATUSES, MessageDraft
 from app.usecases.ports import NewId
@@ -104,7 +104,7 @@ async def store_anchors(uow: UnitOfWork, conversation: Conversation, update: Anc
 async def _update_from_texts(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, spoken: Sequence[Message]
 ) -> AnchorUpdate:
-    now, size = shell.clock.now(), sum(AN_ITEM + len(message.content) for message in spoken)
+    now, size = shell.clock.now(), sum(BYTES_PER_ITEM + len(message.content) for message in spoken)
     parsed = await off_loop(lambda: message_statements(spoken, new_id=shell.new_id, now=now), size=size)
     before = await _within_reach(uow, conversation, parsed) if parsed.may_change_others else []
     return AnchorUpdate(
@@ -125,7 +125,7 @@ async def _within_reach(uow: UnitOfWork, conversation: Conversation, parsed: Mes
         return await uow.anchors.active_since(conversation.id, from_seq, limit=MOST_ACTIVE)
     active_texts = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
     texts = [content for _, _, content in active_texts]
-    places = set(await off_loop(places_with_stems, texts, words, size=AN_ITEM * len(texts)))
+    places = set(await off_loop(places_with_stems, texts, words, size=BYTES_PER_ITEM * len(texts)))
     wanted = [id_ for place, (id_, seq, _) in enumerate(active_texts) if place in places or seq >= from_seq]
     return await uow.anchors.still_active(conversation.id, wanted)
 

@@ -234,7 +234,7 @@ async def _refuse_unknown_calls(uow: UnitOfWork, conversation: Conversation, dra
                 asked.setdefault(str(part["tool_call_id"]), index)
     if not asked:
         return
-    known = await uow.messages.calls(conversation.id, list(asked))
+    known = await uow.messages.known_calls(conversation.id, list(asked))
     unknown = {call: index for call, index in asked.items() if call not in known}
     if unknown:
         errors = [

@@ -26,7 +26,7 @@ from app.core.model.policies.presets import Preset
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.records import Event, Page
 from app.core.text import memo
-from app.off_loop import A_POLICY, ON_LOOP, off_loop
+from app.off_loop import BYTES_PER_POLICY, MOST_BYTES_ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
@@ -154,7 +154,7 @@ class ConversationService(Service):
         """A page of conversations, by default those that were active last come first."""
         async with self._shell.uow(tenant_id) as uow:
             rows, cursor = await uow.conversations.page(page, user_id=user_id)
-        return await off_loop(lambda: [self.view(row) for row in rows], size=A_POLICY * len(rows)), cursor
+        return await off_loop(lambda: [self.view(row) for row in rows], size=BYTES_PER_POLICY * len(rows)), cursor
 
     async def usage(self, tenant_id: UUID, conversation_id: UUID) -> Gauge:
         """How full the context is."""
@@ -213,7 +213,7 @@ class ConversationService(Service):
                 after = await self._with_decisions_renewed(uow, before, after, goals, results)
             if POLICY & values.keys():
                 values |= {"quiet": Quiet(), "failure_count": 0}
-                await uow.verifications.hasten(conversation_id, SPEND_LIMIT)
+                await uow.verifications.make_due(conversation_id, SPEND_LIMIT)
             if before.prefix != after.prefix or after.policy.cache == "off":
                 await uow.caches.leave(conversation_id)
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
@@ -236,7 +236,7 @@ class ConversationService(Service):
 
         They are read before the conversation is locked. The tokens of a large system prompt are counted here as well.
         """
-        if not POLICY & changes.keys() and len(changes.get("system_prompt") or "") <= ON_LOOP:
+        if not POLICY & changes.keys() and len(changes.get("system_prompt") or "") <= MOST_BYTES_ON_LOOP:
             return NO_GOALS
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)

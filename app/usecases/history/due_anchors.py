@@ -19,7 +19,7 @@ import structlog
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import TooLargeError
-from app.off_loop import AN_ITEM, ON_LOOP, off_loop
+from app.off_loop import BYTES_PER_ITEM, MOST_BYTES_ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.anchoring import (
@@ -143,8 +143,8 @@ class DueMessages:
     @property
     def size(self) -> int:
         """The approximate size in bytes."""
-        texts = sum(AN_ITEM + len(message.content) for message in self.messages)
-        return texts + AN_ITEM * (len(self.before) + len(self.present))
+        texts = sum(BYTES_PER_ITEM + len(message.content) for message in self.messages)
+        return texts + BYTES_PER_ITEM * (len(self.before) + len(self.present))
 
 
 def effects_of_due(due: DueMessages) -> AnchorEffects:
@@ -194,7 +194,7 @@ async def _due(
 
 
 async def _compute_effects(shell: Shell, conversation: Conversation, due: DueMessages) -> AnchorEffects:
-    if due.size <= ON_LOOP:
+    if due.size <= MOST_BYTES_ON_LOOP:
         return await off_loop(effects_of_due, due)
     return await shell.processes.run(conversation.tenant_id, effects_of_due, due)
 

@@ -35,7 +35,7 @@ from app.core.summarizer.offline.extractive import digest
 from app.core.text import memo
 from app.core.text.contents import references
 from app.core.text.token_counts import estimate_text, weigh
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.repositories.states import KnownVersions
 from app.storage.unit_of_work import UnitOfWork
@@ -250,7 +250,7 @@ class ErasureService:
             conversation.id, version.boundary_seq - DIGEST_MESSAGES, version.boundary_seq
         )
         room = min(max(estimate_text(narrative.text), DIGEST), self._room_for_narrative(conversation, version, entries))
-        size = sum(AN_ITEM + message.byte_length for message in originals)
+        size = sum(BYTES_PER_ITEM + message.byte_length for message in originals)
         text = await erasure.compute(_digest, originals, room, conversation.locale, size=size)
         if not text:
             return tuple(entries)
@@ -281,7 +281,7 @@ class ErasureService:
 async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Removed:
     """Leave a tombstone, and stubs of the other halves of its tool pairs and of the results that quote it."""
     calls = {call for part in message.parts if (call := call_id_of(part))}
-    found = await uow.messages.halves(message.conversation_id, calls, of=[message])
+    found = await uow.messages.other_halves(message.conversation_id, calls, of=[message])
     quoting = await _all_quoting(uow, message)
     calls.update(call for one in quoting for part in one.parts if "quotes" in part and (call := call_id_of(part)))
     others = {one.id: one for one in [*found, *quoting] if one.id != message.id and one.status != "erased"}
@@ -344,7 +344,7 @@ async def _remaining_texts(
     messages = await _messages_of_sources(
         erasure, last, frozenset(seq for entry in doubtful for seq in entry.from_seqs)
     )
-    size = sum(AN_ITEM + message.byte_length for message in messages) // WORD_SEARCH_DISCOUNT
+    size = sum(BYTES_PER_ITEM + message.byte_length for message in messages) // WORD_SEARCH_DISCOUNT
     return await erasure.compute(_texts_of_messages, messages, size=size)
 
 
@@ -362,7 +362,7 @@ async def _messages_of_sources(erasure: _Erasure, last: int, seqs: frozenset[int
 
 def _reading_size(entries: Sequence[StateEntry]) -> int:
     texts = (text for entry in entries for text in (entry.text, *entry.superseded))
-    return sum(AN_ITEM + len(text) for text in texts) // WORD_SEARCH_DISCOUNT
+    return sum(BYTES_PER_ITEM + len(text) for text in texts) // WORD_SEARCH_DISCOUNT
 
 
 def _texts_of_messages(messages: Sequence[Message]) -> RemainingMessages:
@@ -391,7 +391,7 @@ async def _erase_from_command_answers(
 ) -> None:
     """Remove what was erased from these answers, and from the answers after them."""
     while answers:
-        conversation_id, size = answers[0].conversation_id, sum(AN_ITEM + one.byte_length for one in answers)
+        conversation_id, size = answers[0].conversation_id, sum(BYTES_PER_ITEM + one.byte_length for one in answers)
         changed = await off_loop(_answers_without, answers, erased, remaining, size=size)
         await uow.messages.erase(conversation_id, changed)
         answers = await uow.messages.command_answers(conversation_id, after_seq=answers[-1].seq, max_bytes=READ_BYTES)

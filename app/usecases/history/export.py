@@ -48,8 +48,8 @@ class ExportService:
 
         async def read(uow: UnitOfWork, page: Page) -> tuple[list[Message], str | None]:
             messages, cursor = await uow.messages.page(conversation_id, page)
-            messages = await uow.messages.reasoned(messages)
-            return (await uow.contents.filled(messages) if with_data else messages), cursor
+            messages = await uow.messages.with_reasoning(messages)
+            return (await uow.contents.with_data(messages) if with_data else messages), cursor
 
         async for message in self._rows_of_all_pages(tenant_id, read):
             if message.seq > through_seq:
@@ -80,7 +80,7 @@ class ExportService:
     async def files(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[tuple[ConversationFile, bytes]]:
         """Every file with its bytes, in order. A file that is removed meanwhile is left out."""
         async with self._shell.uow(tenant_id) as uow:
-            files = await uow.files.of(conversation_id)
+            files = await uow.files.of_conversation(conversation_id)
         for file in files:
             async with self._shell.uow(tenant_id) as uow:
                 found = await uow.contents.read([file.sha256])

@@ -16,7 +16,7 @@ from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
 from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
 from app.core.model.schemas import schema_named
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.resolve import Resolved
@@ -116,7 +116,7 @@ async def _rest_of_units(uow: UnitOfWork, messages: Sequence[Message], calls: se
         if not new or len(known) > len(messages) + MOST_PARTNERS:
             break
         asked |= new
-        halves = await uow.messages.halves(
+        halves = await uow.messages.other_halves(
             messages[0].conversation_id, new, of=list(known.values()), most=MOST_PARTNERS
         )
         known |= {one.seq: one for one in halves if one.seq not in own and not one.is_command}
@@ -137,7 +137,7 @@ async def protection_reasons(
 
     ``compute`` runs the work, which takes long for many messages.
     """
-    size = sum(AN_ITEM + one.byte_length for one in messages)
+    size = sum(BYTES_PER_ITEM + one.byte_length for one in messages)
     decide = partial(decided, resolved.policy, messages, room=resolved.budgets.pin_tokens, used=used)
     return await compute(decide, size=size)
 
@@ -150,7 +150,7 @@ async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GO
     conversation, seqs, after = resolved.conversation, [*known.seqs], known.through_seq
     while after < conversation.last_seq:
         texts = await uow.messages.texts_by_role(conversation.id, role="user", after_seq=after, limit=READ_AT_ONCE)
-        seqs += await off_loop(_seqs_stating_goals, texts, size=sum(AN_ITEM + len(text) for _, text in texts))
+        seqs += await off_loop(_seqs_stating_goals, texts, size=sum(BYTES_PER_ITEM + len(text) for _, text in texts))
         after = texts[-1][0] if len(texts) == READ_AT_ONCE else conversation.last_seq
     return Goals(seqs=tuple(seqs), through_seq=after)
 

@@ -54,7 +54,7 @@ class MessageService(Service):
             if before is not None:
                 await uow.conversations.get(conversation_id)  # raises if it was deleted meanwhile
                 stored = await uow.messages.span(conversation_id, before["from_seq"], before["to_seq"])
-                return await uow.messages.reasoned(await uow.contents.filled(stored)), (), ()
+                return await uow.messages.with_reasoning(await uow.contents.with_data(stored)), (), ()
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected)
             found = shell.resolver(conversation)
@@ -71,4 +71,4 @@ class MessageService(Service):
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             messages, cursor = await uow.messages.page(conversation_id, page)
-            return await uow.messages.reasoned(await uow.contents.filled(messages)), cursor
+            return await uow.messages.with_reasoning(await uow.contents.with_data(messages)), cursor

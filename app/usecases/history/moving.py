@@ -23,7 +23,7 @@ async def move_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int
         How many messages had data, and the place that was reached; ``None`` at the end.
     """
     async with begin(None) as uow:
-        found, reached = await uow.contents.inline(after, limit=limit)
+        found, reached = await uow.contents.with_inline_data(after, limit=limit)
     moved = [one for one in found if await _move(begin, one)]
     return len(moved), reached
 
@@ -34,6 +34,6 @@ async def _move(begin: UnitOfWorkFactory, one: Inline) -> bool:
             await uow.conversations.lock(one.conversation_id)
         except NotFoundError:  # it was deleted meanwhile
             return False
-        moved = await uow.contents.move(one.conversation_id, one.id)
+        moved = await uow.contents.move_inline_data(one.conversation_id, one.id)
         await uow.commit()
     return moved

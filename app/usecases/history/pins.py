@@ -98,7 +98,7 @@ def _no_room_error(resolved: Resolved, unit: Sequence[Message], used: int) -> Pi
 
 
 async def _with_data_and_reasoning(uow: UnitOfWork, message: Message) -> Message:
-    (shown,) = await uow.messages.reasoned([await uow.contents.filled_one(message)])
+    (shown,) = await uow.messages.with_reasoning([await uow.contents.one_with_data(message)])
     return shown
 
 

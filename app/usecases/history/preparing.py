@@ -15,7 +15,7 @@ from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.core.text.token_counts import Weight
-from app.off_loop import AN_ITEM, ON_LOOP, in_slices, off_loop
+from app.off_loop import BYTES_PER_ITEM, MOST_BYTES_ON_LOOP, in_slices, off_loop
 from app.usecases.history.anchoring import (
     MOST_ACTIVE,
     AnchorEffects,
@@ -131,11 +131,11 @@ def size_of(drafts: Sequence[MessageDraft]) -> int:
     """The approximate size in bytes of work. Counting stops once it is clear that the messages are large."""
     size = 0
     for draft in drafts:
-        size += AN_ITEM + len(draft.content)
+        size += BYTES_PER_ITEM + len(draft.content)
         for part in draft.parts:
-            if size > ON_LOOP:
+            if size > MOST_BYTES_ON_LOOP:
                 return size
-            size += AN_ITEM + sum(json_size(value) for key, value in part.items() if key != "data")
+            size += BYTES_PER_ITEM + sum(json_size(value) for key, value in part.items() if key != "data")
     return size
 
 
@@ -144,7 +144,7 @@ def options_size(options: TurnOptions) -> int:
 
     Counting stops once it is clear that a value is large.
     """
-    tools = sum(AN_ITEM + len(tool.description) + json_size(tool.parameters) for tool in options.offered)
+    tools = sum(BYTES_PER_ITEM + len(tool.description) + json_size(tool.parameters) for tool in options.offered)
     output = options.settings.output
     return len(options.instructions) + tools + (json_size(output.schema) if output else 0)
 
@@ -152,7 +152,7 @@ def options_size(options: TurnOptions) -> int:
 def json_size(value: Any) -> int:
     """The approximate size in bytes of a value as JSON. Counting stops once it is clear that the value is large."""
     size, waiting = 0, [value]
-    while waiting and size <= ON_LOOP:
+    while waiting and size <= MOST_BYTES_ON_LOOP:
         one = waiting.pop()
         if isinstance(one, Mapping):
             waiting += [*one.keys(), *one.values()]
@@ -194,7 +194,7 @@ async def prepared_groups(
     """As ``prepared``, for messages that are appended group by group; ``after`` counts for the last group."""
     drafts = [draft for group in groups for draft in group]
     size = size_of(drafts)
-    if size <= ON_LOOP and sum(len(draft.content) for draft in drafts) <= IN_TRANSACTION:
+    if size <= MOST_BYTES_ON_LOOP and sum(len(draft.content) for draft in drafts) <= IN_TRANSACTION:
         return [Prepared(tuple(group)) for group in groups]
     async with shell.uow(tenant_id) as uow:
         if await claim_key(uow, idem, shell.clock.now()) is not None:
@@ -230,7 +230,7 @@ async def _prepared_groups(
     )
     work = (
         off_loop(weights_and_effects, texts)
-        if size <= ON_LOOP
+        if size <= MOST_BYTES_ON_LOOP
         else shell.processes.run(conversation.tenant_id, weights_and_effects, texts)
     )
     ready = zip(named, firsts, lasts, await work, strict=True)

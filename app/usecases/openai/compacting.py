@@ -222,7 +222,7 @@ async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: i
         ).drafts()
     there = [message for message in [*held, *messages] if message.status != "erased"]
     kept = zip(there, parts_within_bytes(there, MEDIA_BYTES, conversation.locale), strict=True)
-    shown = await uow.contents.filled([replace(message, parts=parts) for message, parts in kept])
+    shown = await uow.contents.with_data([replace(message, parts=parts) for message, parts in kept])
     return [*summary_drafts, *(_as_draft(message) for message in shown)]
 
 

@@ -12,7 +12,7 @@ from app.core.model.errors import DomainError, InvalidInputError, NotFoundError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Page, Turn
 from app.core.text.contents import data_bytes
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.sizes import PAGE_BYTES, READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
@@ -132,7 +132,7 @@ class StoredResponses:
             while 1 <= seq <= last:
                 read = Page(limit=limit + 1, after=encode((seq - step,)), order=order)
                 stored, cursor = await uow.messages.page(conversation_id, read)
-                pairs = await _rendered(await uow.contents.filled(stored), lambda message: render(message)[::step])
+                pairs = await _rendered(await uow.contents.with_data(stored), lambda message: render(message)[::step])
                 found += [item for item, _ in pairs]
                 page = _page_after(found, limit, after[0] if after else None)
                 if page.has_more or (page.items and cursor is not None):  # the page may end early because of its size
@@ -146,12 +146,12 @@ class StoredResponses:
         """One message of a conversation. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
-            return await uow.contents.filled_one(await uow.messages.get(conversation_id, message_id))
+            return await uow.contents.one_with_data(await uow.messages.get(conversation_id, message_id))
 
     async def referred(self, tenant_id: UUID, message_id: UUID) -> Message:
         """A message that a request refers to, in any conversation of the tenant. Raises ``NotFoundError``."""
         async with self._shell.uow(tenant_id) as uow:
-            found = await uow.contents.filled_one(await uow.messages.find(message_id))
+            found = await uow.contents.one_with_data(await uow.messages.find(message_id))
         if found.status == "erased":
             raise NotFoundError("No such item.")
         return found
@@ -160,7 +160,7 @@ class StoredResponses:
         turn = await uow.turns.get(turn_id)
         if turn.reply_id is None:
             return StoredResponse(turn=turn, reply=None)
-        (reply,) = await uow.messages.reasoned([await uow.messages.get(turn.conversation_id, turn.reply_id)])
+        (reply,) = await uow.messages.with_reasoning([await uow.messages.get(turn.conversation_id, turn.reply_id)])
         if reply.status == "erased":
             raise NotFoundError("No such response.")
         return StoredResponse(turn=turn, reply=reply, open_calls=client_calls_of(reply, self._shell.resolver.own_tools))
@@ -183,7 +183,7 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
 
 async def _rendered(messages: Sequence[Message], render: Render) -> list[tuple[Json, Message]]:
     """Each item with the message that it belongs to. Many items are made off the event loop."""
-    size = sum(AN_ITEM * (1 + len(message.parts)) for message in messages)
+    size = sum(BYTES_PER_ITEM * (1 + len(message.parts)) for message in messages)
     return await off_loop(lambda: [(item, message) for message in messages for item in render(message)], size=size)
 
 
@@ -199,7 +199,7 @@ async def _with_data(uow: UnitOfWork, page: ItemPage, of_item: Mapping[str, Mess
                 break
             fitting[message.id] = message
         count += 1
-    filled = await uow.contents.filled(list(fitting.values()))
+    filled = await uow.contents.with_data(list(fitting.values()))
     shown = {item["id"]: item for item, _ in await _rendered(filled, render)}
     items = tuple(shown[item["id"]] for item in page.items[:count])
     return ItemPage(items=items, has_more=page.has_more or count < len(page.items))

@@ -42,7 +42,7 @@ from app.core.text.contents import data_bytes
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
 from app.off_loop import off_loop
-from app.storage.repositories.sizes import PAGE_BYTES, fitting
+from app.storage.repositories.sizes import PAGE_BYTES, count_fitting
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import described, extractive_hash, extractive_level
@@ -338,16 +338,16 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _PageRequest) -> 
     shown = inside[: rows_within([item.token_count for item in inside], asked.max_tokens)]
     last = shown[-1].seq if shown else segment.to_seq
     stored = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
-    messages = await uow.messages.reasoned(stored)
+    messages = await uow.messages.with_reasoning(stored)
     sizes = [len(message.reasoning.encode()) + sum(map(data_bytes, message.parts)) for message in messages]
-    if (count := max(fitting(sizes, PAGE_BYTES), 1)) < len(messages):
+    if (count := max(count_fitting(sizes, PAGE_BYTES), 1)) < len(messages):
         messages = messages[:count]
         last = messages[-1].seq
     return Expanded(
         segment_id=segment.id,
         level="full",
         segment=segment,
-        messages=tuple(await uow.contents.filled(messages)),
+        messages=tuple(await uow.contents.with_data(messages)),
         token_count=sum(message.token_count for message in messages),
         following=None if last >= segment.to_seq else str(last),
     )

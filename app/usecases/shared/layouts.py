@@ -23,7 +23,7 @@ from app.core.state.digesting import DigestSource
 from app.core.state.layout import layout_of, with_digests
 from app.core.state.outdated_digests import without_outdated
 from app.core.text.token_counts import tokens_of
-from app.off_loop import AN_ITEM, off_loop
+from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
@@ -82,7 +82,9 @@ class LayoutSources:
     def size(self) -> int:
         """The size of the work in bytes, for ``off_loop``."""
         newest = self.newest_segments
-        return AN_ITEM * (len(self.active_anchors) + len(self.held) + len(newest.segments) + len(newest.outdated))
+        return BYTES_PER_ITEM * (
+            len(self.active_anchors) + len(self.held) + len(newest.segments) + len(newest.outdated)
+        )
 
 
 async def lay_out(
@@ -227,7 +229,7 @@ async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, r
     )
     work = partial(_digestible_within, through_seq=through_seq, room=room)
     return await off_loop(
-        work, resolved.policy, resolved.conversation.locale, newest, size=AN_ITEM * len(newest.segments)
+        work, resolved.policy, resolved.conversation.locale, newest, size=BYTES_PER_ITEM * len(newest.segments)
     )
 
 
@@ -280,7 +282,7 @@ async def _without_outdated(
     uow: UnitOfWork, resolved: Resolved, segments: Sequence[ServableSegment]
 ) -> list[ServableSegment]:
     outdated = await _superseded_texts(uow, resolved)
-    return await off_loop(without_outdated, segments, outdated, size=AN_ITEM * len(segments))
+    return await off_loop(without_outdated, segments, outdated, size=BYTES_PER_ITEM * len(segments))
 
 
 async def _superseded_texts(uow: UnitOfWork, resolved: Resolved) -> list[str]:
@@ -296,7 +298,7 @@ async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: 
     """Held messages up to that ``seq``, in order. If one half of a tool pair is held, so is the other."""
     held = await uow.messages.held(conversation_id, through_seq=through_seq)
     calls = {call for message in held for ids in call_ids(message) for call in ids}
-    halves = await uow.messages.halves(conversation_id, calls, of=held)
+    halves = await uow.messages.other_halves(conversation_id, calls, of=held)
     known = {message.seq for message in held}
     others = [one for one in halves if one.seq <= through_seq and one.seq not in known and one.is_told]
     return sorted([*held, *others], key=lambda message: message.seq)

@@ -66,7 +66,7 @@ class Outbox:
         """Tell workers that a model is to verify the new state, or to write about segments, if that is the case."""
         try:
             async with self._uow(None) as uow:
-                unverified = await uow.verifications.wanting(limit=1, conversation_id=conversation_id)
+                unverified = await uow.verifications.due(limit=1, conversation_id=conversation_id)
                 wanting = await uow.segments.wanting_detail(limit=1, conversation_id=conversation_id)
         except DependencyUnavailableError:  # the sweeper finds the work
             return

@@ -33,7 +33,7 @@ from app.core.state.layout import messages_tokens
 from app.core.text.localization.catalogue import catalogue_of
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.token_counts import Estimator, tokens_of
-from app.off_loop import ON_LOOP, off_loop
+from app.off_loop import MOST_BYTES_ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Models
 
@@ -258,7 +258,7 @@ class Resolver:
 
     async def weigh_large_prompt(self, conversation: Conversation) -> None:
         """Count the tokens of a large system prompt off the event loop, so that resolving takes no time."""
-        if len(conversation.system_prompt) > ON_LOOP:
+        if len(conversation.system_prompt) > MOST_BYTES_ON_LOOP:
             await off_loop(self, conversation)
 
     def refuse_beyond_model(self, window: int) -> None:

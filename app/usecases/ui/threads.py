@@ -77,7 +77,7 @@ class ThreadService(Service):
             conversation = await uow.conversations.get(conversation_id)
             found, _ = await uow.messages.page(conversation_id, page)
             messages = await _with_whole_answer(uow, sorted(found, key=lambda message: message.seq), page)
-            shown = await uow.messages.reasoned(await uow.contents.filled(messages))
+            shown = await uow.messages.with_reasoning(await uow.contents.with_data(messages))
             entries = await _entries(uow, conversation_id, shown)
             passages = await _passages(uow, conversation_id, [seq for entry in entries for seq in entry.recalled])
         return Thread(
@@ -96,7 +96,7 @@ class ThreadService(Service):
             begun_at = turn.begun_at_seq or answered.seq
             earlier = groups_of(message for message in near if message.seq <= begun_at)
             goes_on = bool(earlier) and is_inside_answer(earlier[-1][-1])
-            before = tuple(await uow.messages.reasoned(earlier[-1])) if goes_on else ()
+            before = tuple(await uow.messages.with_reasoning(earlier[-1])) if goes_on else ()
             since = await _message_id_at(uow, conversation_id, before[0].seq - 1) if before else None
             turns = await uow.turns.between(conversation_id, since, turn.id) if before else []
         live, _ = turns_of(before, None, turns) if before else ([], [])

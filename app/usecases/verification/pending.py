@@ -67,7 +67,7 @@ async def note_version(
 
     Call it in the same transaction.
     """
-    await uow.states.unmark(conversation_id, after=version.parent_version or 0, before=version.version)
+    await uow.states.end_waiting(conversation_id, after=version.parent_version or 0, before=version.version)
     await _forget_old_versions(uow, shell, conversation_id, version.version)
     if version.verified != PENDING or (waiting := await uow.states.waiting(conversation_id)) is None:
         return
@@ -83,7 +83,7 @@ async def note_version(
         )
     )
     if not gathers:
-        await uow.verifications.hasten(conversation_id, GATHERING)
+        await uow.verifications.make_due(conversation_id, GATHERING)
 
 
 def _is_enough_waiting(shell: Shell, waiting: Waiting, version: StateVersion) -> bool:

@@ -127,7 +127,7 @@ class VerificationService:
         """
         try:
             async with self._shell.uow(None) as uow:
-                wanting = await uow.verifications.wanting(limit=2, conversation_id=conversation_id)
+                wanting = await uow.verifications.due(limit=2, conversation_id=conversation_id)
             if not wanting:
                 return "not_wanted"
             outcome = await self.run(*wanting[0])
@@ -190,7 +190,7 @@ class VerificationService:
         shell, seconds = self._shell, self._shell.timings.lease_seconds
 
         async def beat(uow: UnitOfWork) -> bool:
-            return await uow.verifications.keep(row.id, row.tries, seconds=seconds)
+            return await uow.verifications.prolong_claim(row.id, row.tries, seconds=seconds)
 
         every = shell.timings.heartbeat_seconds
         return keep_work(
@@ -226,7 +226,7 @@ class VerificationService:
                 conversation = await uow.conversations.lock(conversation_id)
             except NotFoundError:
                 return "not_wanted"
-            is_due = await uow.verifications.wanting(limit=1, conversation_id=conversation_id)
+            is_due = await uow.verifications.due(limit=1, conversation_id=conversation_id)
             row = await uow.verifications.open_of(conversation_id)
             if row is None or not is_due:
                 return "not_wanted"
@@ -306,7 +306,7 @@ class VerificationService:
             attempts=row.attempts,
             finished_at=now,
         )
-        await uow.states.unmark(row.conversation_id, before=row.version + 1)
+        await uow.states.end_waiting(row.conversation_id, before=row.version + 1)
         return "failed" if status == "failed" else "stale" if status == "stale" else "skipped"
 
     async def _subject(self, tenant_id: UUID, claimed: _Claimed) -> Subject:
@@ -434,8 +434,9 @@ class VerificationService:
         verified = await _with_verdicts_applied(self._shell.resolver(present), current, judged, compute)
         counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
-        await uow.states.mark(present.id, version.version, counts)
-        await uow.states.unmark(present.id, before=version.version)  # what remains of them was judged together with it
+        await uow.states.mark_verified(present.id, version.version, counts)
+        # What remains of the earlier versions was judged together with this one.
+        await uow.states.end_waiting(present.id, before=version.version)
         if current.state_schema != version.state_schema:
             if moves_anchors:
                 await self._renew_layout(uow, present, compute)

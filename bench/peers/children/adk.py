@@ -19,7 +19,7 @@ from google.adk.sessions.schemas.v1 import StorageEvent
 from google.genai.types import Content, Part
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
-from bench.peers.children.protocol import Said, database_url, serve
+from bench.peers.children.protocol import SpokenMessage, database_url, serve
 
 _AT_ONCE = 5_000
 _NAMES = {"app_name": "bench", "user_id": "user"}
@@ -32,7 +32,7 @@ class Adk:
         self._engine = create_async_engine(database_url("postgresql+asyncpg"))
         self._service = DatabaseSessionService(db_engine=self._engine)
 
-    async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
+    async def fill(self, conversation: str, messages: Sequence[SpokenMessage]) -> None:
         """Insert rows, some thousand at a time; their times are in the past, one after the other."""
         session = await self._service.create_session(**_NAMES, session_id=conversation)
         began = time.time() - len(messages)
@@ -53,7 +53,7 @@ class Adk:
         await self._service.append_event(session, _event("assistant", assistant, invocation))
         return sent
 
-    def prompt(self, sent: Any) -> list[Said]:
+    def prompt(self, sent: Any) -> list[SpokenMessage]:
         """The roles and texts of what would be sent."""
         return [(event.content.role, event.content.parts[0].text) for event in sent]
 

@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.graph import MessagesState, StateGraph
 
-from bench.peers.children.protocol import Said, database_url, serve
+from bench.peers.children.protocol import SpokenMessage, database_url, serve
 
 
 class LangGraph:
@@ -36,7 +36,7 @@ class LangGraph:
         self._seen = state["messages"]
         return {"messages": [AIMessage(self._reply)]}
 
-    async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
+    async def fill(self, conversation: str, messages: Sequence[SpokenMessage]) -> None:
         """Fill the conversation with one checkpoint."""
         made = [HumanMessage(text) if role == "user" else AIMessage(text) for role, text in messages]
         await self._graph.aupdate_state(_config(conversation), {"messages": made}, as_node="answer")
@@ -47,7 +47,7 @@ class LangGraph:
         await self._graph.ainvoke({"messages": [HumanMessage(user)]}, _config(conversation))
         return self._seen
 
-    def prompt(self, sent: Any) -> list[Said]:
+    def prompt(self, sent: Any) -> list[SpokenMessage]:
         """The roles and texts of what would be sent."""
         return [(message.type, message.content) for message in sent]
 

@@ -17,7 +17,7 @@ from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import Memory
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from bench.peers.children.protocol import Said, database_url, serve
+from bench.peers.children.protocol import SpokenMessage, database_url, serve
 
 _AT_ONCE = 200
 
@@ -34,7 +34,7 @@ class LlamaIndex:
             self._memories[conversation] = Memory.from_defaults(session_id=conversation, async_engine=self._engine)
         return self._memories[conversation]
 
-    async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
+    async def fill(self, conversation: str, messages: Sequence[SpokenMessage]) -> None:
         """Add messages, some hundred at a time, since the time of a batch grows with the square of its size."""
         memory = self._memory(conversation)
         for start in range(0, len(messages), _AT_ONCE):
@@ -49,7 +49,7 @@ class LlamaIndex:
         await memory.aput(ChatMessage(role="assistant", content=assistant))
         return sent
 
-    def prompt(self, sent: Any) -> list[Said]:
+    def prompt(self, sent: Any) -> list[SpokenMessage]:
         """The roles and texts of what would be sent."""
         return [(message.role.value, message.content) for message in sent]
 

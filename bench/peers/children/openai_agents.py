@@ -14,7 +14,7 @@ from typing import Any
 from agents.extensions.memory import SQLAlchemySession
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from bench.peers.children.protocol import Said, database_url, serve
+from bench.peers.children.protocol import SpokenMessage, database_url, serve
 
 
 class OpenAIAgents:
@@ -26,9 +26,9 @@ class OpenAIAgents:
     def _session(self, conversation: str) -> Any:
         return SQLAlchemySession(conversation, engine=self._engine, create_tables=True)
 
-    async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
+    async def fill(self, conversation: str, messages: Sequence[SpokenMessage]) -> None:
         """Add all messages at once."""
-        await self._session(conversation).add_items([_item(*said) for said in messages])
+        await self._session(conversation).add_items([_item(*one) for one in messages])
 
     async def turn(self, conversation: str, user: str, assistant: str) -> Any:
         """Play a turn: the history and the new message would be sent."""
@@ -39,7 +39,7 @@ class OpenAIAgents:
         await session.add_items([_item("assistant", assistant)])
         return [*history, asked]
 
-    def prompt(self, sent: Any) -> list[Said]:
+    def prompt(self, sent: Any) -> list[SpokenMessage]:
         """The roles and texts of what would be sent."""
         return [(item["role"], item["content"]) for item in sent]
 

@@ -22,24 +22,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
-Said = tuple[str, str]
+SpokenMessage = tuple[str, str]
 """A message as its role and its text."""
 
 
 class Framework(Protocol):
     """A framework's memory in the database of ``DATABASE_URL``."""
 
-    async def fill(self, conversation: str, messages: Sequence[Said]) -> None:
+    async def fill(self, conversation: str, messages: Sequence[SpokenMessage]) -> None:
         """Make a conversation of these messages, as fast as the framework can."""
 
     async def turn(self, conversation: str, user: str, assistant: str) -> Any:
         """Store the user's message, load the model's input, store the reply; return the input, in any form."""
 
-    def prompt(self, sent: Any) -> list[Said]:
+    def prompt(self, sent: Any) -> list[SpokenMessage]:
         """The roles and texts of what would be sent."""
 
 
-def common(before: Sequence[Said], now: Sequence[Said]) -> int:
+def common(before: Sequence[SpokenMessage], now: Sequence[SpokenMessage]) -> int:
     """How many messages at the beginning both have."""
     pairs = zip(before, now, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -53,7 +53,7 @@ def database_url(driver: str) -> str:
 class _Served:
     def __init__(self, framework: Framework) -> None:
         self._framework = framework
-        self._prompts: dict[str, list[Said]] = {}
+        self._prompts: dict[str, list[SpokenMessage]] = {}
 
     async def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         if asked["do"] == "fill":
@@ -76,7 +76,7 @@ class _Served:
         return {**took, "common": same, "rest": prompt[same:]}
 
 
-def _read(file: Path, count: int) -> list[Said]:
+def _read(file: Path, count: int) -> list[SpokenMessage]:
     with file.open(encoding="utf-8") as lines:
         return [(role, text) for role, text in map(json.loads, itertools.islice(lines, count))]
 

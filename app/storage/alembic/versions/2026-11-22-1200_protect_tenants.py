@@ -6,7 +6,7 @@ It does not hold the owner of the tables, as whom an older version acts.
 from __future__ import annotations
 
 from alembic import op
-from app.storage.row_security import SEEN, protect
+from app.storage.row_security import VISIBLE_ROWS, protection_sql
 
 revision = "202611221200"
 down_revision = "202611221011"
@@ -41,8 +41,8 @@ def upgrade() -> None:
     # It looks at the tenant itself, and with the rights of its owner: that leaves the indexes of arrays usable.
     op.execute(f"""
         CREATE OR REPLACE VIEW message_keys AS
-        SELECT tenant_id, conversation_id, seq, term_keys, call_ids, result_ids FROM messages WHERE {SEEN}
+        SELECT tenant_id, conversation_id, seq, term_keys, call_ids, result_ids FROM messages WHERE {VISIBLE_ROWS}
     """)  # noqa: S608 - our own constant
     with op.get_context().autocommit_block():
         for table in TABLES:
-            op.execute(protect(table))
+            op.execute(protection_sql(table))

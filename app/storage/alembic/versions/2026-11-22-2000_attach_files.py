@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 from app.storage.constraints import in_conversation, of_tenant
 from app.storage.migrations import create_partial_index
-from app.storage.row_security import protect
+from app.storage.row_security import protection_sql
 
 revision = "202611222000"
 down_revision = "202611221200"
@@ -75,4 +75,4 @@ def upgrade() -> None:
     for name in ("file_tokens", "file_bytes"):
         op.add_column("conversations", sa.Column(name, sa.BigInteger(), server_default=sa.text("0"), nullable=False))
     for table in TABLES:  # new ones: nobody has a lock on them
-        op.execute(protect(table))
+        op.execute(protection_sql(table))

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 from app.storage.constraints import in_conversation, of_tenant
 from app.storage.migrations import create_partial_index
-from app.storage.row_security import protect
+from app.storage.row_security import protection_sql
 
 revision = "202611222010"
 down_revision = "202611222000"
@@ -85,4 +85,4 @@ def upgrade() -> None:
     )
     op.create_index("ix_provider_cache_entries_at", "provider_cache_entries", ["at"])
     for table in NEW:  # new ones: nobody has a lock on them
-        op.execute(protect(table))
+        op.execute(protection_sql(table))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from alembic import op
-from app.storage.row_security import protect
+from app.storage.row_security import protection_sql
 
 revision = "202611222020"
 down_revision = "202611222010"
@@ -73,7 +73,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_embeddings_of_text", "embeddings", ["tenant_id", "model", "sha256"])
     op.execute("ALTER TABLE embeddings ALTER COLUMN vector SET STORAGE EXTERNAL")  # nothing in it can be compressed
-    op.execute(protect("embeddings"))
+    op.execute(protection_sql("embeddings"))
     op.execute(RELEASE)
     op.execute(
         "CREATE TRIGGER release_embeddings_of_changed AFTER UPDATE OF content, parts, status ON messages"

@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 from typer.testing import CliRunner, Result
 
+from app.cli.atomic_files import atomic_file, is_special_file
 from app.cli.commands import app
-from app.cli.whole_files import is_special_file, whole_file
 from app.client import Throughline
 
 ID = UUID("0193e000-0000-7000-8000-000000000002")
@@ -61,7 +61,7 @@ def test_what_was_broken_off_changes_nothing_and_leaves_nothing(tmp_path: Path) 
     file.write_text("before")
 
     def write() -> None:
-        with whole_file(file) as waiting:
+        with atomic_file(file) as waiting:
             waiting.write(b"half")
             raise OSError("full")
 

@@ -14,7 +14,7 @@ FOR_ALL: Final = 0o666
 
 
 @contextmanager
-def whole_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
+def atomic_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
     """Write to a second file, then rename it, so that the file is never incomplete.
 
     A link stays and leads to the new file.
@@ -23,17 +23,17 @@ def whole_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
         OSError: The file cannot be written; nothing is left behind.
     """
     named = Path(os.path.realpath(target))
-    waiting = named.with_name(f".{named.name}.{os.getpid()}.part")
+    draft = named.with_name(f".{named.name}.{os.getpid()}.part")
     try:
-        descriptor = os.open(waiting, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        waiting.replace(named)
+        draft.replace(named)
     finally:
         with contextlib.suppress(OSError):
-            waiting.unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
 
 
 def is_special_file(target: Path) -> bool:

@@ -13,18 +13,18 @@ from uuid import UUID
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from app.off_loop import AN_ITEM, ON_LOOP, off_loop
+from app.off_loop import BYTES_PER_ITEM, MOST_BYTES_ON_LOOP, off_loop
 
 _MEDIA_TYPE: Final = "application/json"
-_SMALL: Final = 10 * ON_LOOP
+_LARGE_FROM: Final = 10 * MOST_BYTES_ON_LOOP
 """The most bytes of an answer that is written on the loop. Writing does not search the text, so it may be large."""
-_TEXTS: Final = (str, bytes)
-_PLAIN: Final = frozenset({NoneType, bool, int, float, UUID, datetime})
+_TEXT_TYPES: Final = (str, bytes)
+_PLAIN_TYPES: Final = frozenset({NoneType, bool, int, float, UUID, datetime})
 """The types of most values in an answer."""
-_LISTS: Final = (list, tuple, set, frozenset)
+_LIST_TYPES: Final = (list, tuple, set, frozenset)
 
 
-def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int | None]) -> Callable[..., Any]:
+def with_json_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int | None]) -> Callable[..., Any]:
     """The endpoint, with a large result already written as JSON.
 
     ``status_of`` gives the status of the endpoint's answers.
@@ -33,11 +33,11 @@ def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int |
         return endpoint
 
     @functools.wraps(endpoint)
-    async def answered(*args: Any, **given: Any) -> Any:
-        found = await endpoint(*args, **given)
-        if not isinstance(found, BaseModel) or not is_large(found):
-            return found
-        body = await off_loop(lambda: found.model_dump_json(by_alias=True))
+    async def with_json(*args: Any, **given: Any) -> Any:
+        result = await endpoint(*args, **given)
+        if not isinstance(result, BaseModel) or not is_large(result):
+            return result
+        body = await off_loop(lambda: result.model_dump_json(by_alias=True))
         own = next((value for value in given.values() if isinstance(value, Response)), None)
         status = (own.status_code if own is not None else None) or status_of() or 200
         headers = (
@@ -45,28 +45,28 @@ def written_off_loop(endpoint: Callable[..., Any], status_of: Callable[[], int |
         )
         return Response(body, status_code=status, headers=headers, media_type=_MEDIA_TYPE)
 
-    return answered
+    return with_json
 
 
 def is_large(value: Any) -> bool:
     """Whether writing the value takes longer than the loop can spare. No more of it is read than needed to know."""
-    left = _SMALL
+    left_bytes = _LARGE_FROM
     waiting: list[Iterable[Any]] = [(value,)]
     while waiting:
         for item in waiting.pop():
-            if isinstance(item, _TEXTS):
-                left -= len(item)
+            if isinstance(item, _TEXT_TYPES):
+                left_bytes -= len(item)
             else:
-                left -= AN_ITEM // 4
-                if type(item) not in _PLAIN:
+                left_bytes -= BYTES_PER_ITEM // 4
+                if type(item) not in _PLAIN_TYPES:
                     waiting.append(_inner_values(item))
-            if left <= 0:
+            if left_bytes <= 0:
                 return True
     return False
 
 
 def _inner_values(item: Any) -> Iterable[Any]:
-    if isinstance(item, _LISTS):
+    if isinstance(item, _LIST_TYPES):
         return item
     if isinstance(item, dict):
         return item.values()

@@ -11,18 +11,18 @@ VARIABLES: Final = ("LC_ALL", "LC_MESSAGES", "LANG")
 """Variables of the environment; the first one that is set decides, as POSIX prescribes."""
 
 
-def spoken() -> Catalogue:
+def terminal_catalogue() -> Catalogue:
     """The catalogue for the language of the environment (``ru_RU.UTF-8``); English for ``C`` and unknown languages."""
-    said = next((value for name in VARIABLES if (value := os.environ.get(name))), "")
-    return catalogue_of(said.partition(".")[0].partition("@")[0])
+    locale = next((value for name in VARIABLES if (value := os.environ.get(name))), "")
+    return catalogue_of(locale.partition(".")[0].partition("@")[0])
 
 
 def own_language() -> str | None:
     """The language of the environment, if a service would not use it by itself."""
-    language = spoken().language
+    language = terminal_catalogue().language
     return None if language == FALLBACK else language
 
 
 def text_of(key: str, **given: str | Number) -> str:
     """A text of the command line, by its key (``complaint.no_conversation``)."""
-    return spoken().text(f"cli.{key}", **given)
+    return terminal_catalogue().text(f"cli.{key}", **given)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import typer
 
-from app.cli.complaints import ComplaintError, one_clear_line
+from app.cli.complaints import ComplaintError, errors_as_one_line
 from app.cli.databases import database
 from app.core.model.errors import DomainError
 from app.devserver.configured import read_settings
@@ -23,19 +23,19 @@ Step = Callable[[UnitOfWorkFactory, Place | None], Awaitable[tuple[int, Place | 
 
 def move_media() -> None:
     """Move images and files that versions before kept within their messages; the service may run, and you may stop."""
-    with one_clear_line():
-        moved = _messages_changed_in_steps(move_step, "What is moved stays moved: begin again.")
+    with errors_as_one_line():
+        moved = _count_changed_messages(move_step, "What is moved stays moved: begin again.")
         typer.echo(f"Data of {moved:,} message{'s' * (moved != 1)} moved; nothing is left to move.")
 
 
 def index_words() -> None:
     """Make the word index of messages that versions before stored; the service may run, and you may stop."""
-    with one_clear_line():
-        indexed = _messages_changed_in_steps(index_step, "What is indexed stays indexed: begin again.")
+    with errors_as_one_line():
+        indexed = _count_changed_messages(index_step, "What is indexed stays indexed: begin again.")
         typer.echo(f"{indexed:,} message{'s' * (indexed != 1)} indexed anew; nothing is left to index.")
 
 
-def _messages_changed_in_steps(step: Step, broken: str) -> int:
+def _count_changed_messages(step: Step, broken: str) -> int:
     try:
         with database(read_settings()) as url:
             return asyncio.run(_repeat_until_done(step, url))

@@ -16,7 +16,7 @@ from app.usecases.ui.threads import Passages
 
 
 @dataclass(slots=True, kw_only=True)
-class Writing:
+class MessageChunks:
     """Makes the chunks of one message: ``begin``, then its events, then ``complete`` or ``fail``."""
 
     id: str
@@ -26,11 +26,11 @@ class Writing:
     _open: Words | None = None
     """The kind of part that is open; ``None`` if none is open."""
     _is_in_step: bool = False
-    _has_said: bool = False
+    _has_text: bool = False
     _has_called: bool = False
     """Whether the model has called a tool in this step."""
     _is_left_open: bool = False
-    _to_come: set[str] = field(default_factory=set)
+    _frontend_calls: set[str] = field(default_factory=set)
     """Calls of the frontend's tools in a step that also called the service's tools."""
     _called: set[str] = field(default_factory=set)
     _compacted: set[str] = field(default_factory=set)
@@ -46,12 +46,12 @@ class Writing:
         """How full the context is."""
         return data(GAUGE, schemas.Gauge.model_validate(gauge).model_dump(mode="json"), GAUGE, transient=True)
 
-    def say(self, piece: str) -> Iterator[Json]:
+    def text(self, piece: str) -> Iterator[Json]:
         """A piece of the reply."""
-        self._has_said = self._has_said or bool(piece)
+        self._has_text = self._has_text or bool(piece)
         yield from self._write("text", piece)
 
-    def think(self, piece: str) -> Iterator[Json]:
+    def reasoning(self, piece: str) -> Iterator[Json]:
         """A piece of the model's reasoning."""
         yield from self._write("reasoning", piece)
 
@@ -77,7 +77,7 @@ class Writing:
             if part.get("type") == "tool_call" and part.get("name") in self.own_tools:
                 yield from self._call_chunks(part)
             elif part.get("type") == "tool_call":
-                self._to_come.add(str(part["id"]))
+                self._frontend_calls.add(str(part["id"]))
 
     def returned(self, message: Message) -> Iterator[Json]:
         """The results of the service's tools; the model is asked again afterwards."""
@@ -90,7 +90,7 @@ class Writing:
         """A call that waits for the frontend."""
         if call["id"] in self._called:
             return
-        if self._open != "text" and not self._is_left_open and call["id"] not in self._to_come:
+        if self._open != "text" and not self._is_left_open and call["id"] not in self._frontend_calls:
             yield from self._next_step()
         self._is_left_open = True
         yield from self._end_words()
@@ -101,14 +101,14 @@ class Writing:
         self._compacted.add(part["id"])
         return part
 
-    def has_told(self, compaction_id: str) -> bool:
+    def has_compaction(self, compaction_id: str) -> bool:
         """Whether a compaction was already sent."""
         return compaction_id in self._compacted
 
     def complete(self, result: ChatResult, passages: Passages, *, interrupted: bool) -> Iterator[Json]:
         """The end of a turn with a reply."""
-        if not self._has_said:
-            yield from self.say(result.reply.content)
+        if not self._has_text:
+            yield from self.text(result.reply.content)
         for call in result.open_calls:
             yield from self.left_open({"id": call.id, "name": call.name, "arguments": call.arguments})
         yield from self._end_words()
