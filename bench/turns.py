@@ -46,7 +46,7 @@ class Asked:
 
     def __init__(self, checkout: Path, servers: Endpoints) -> None:
         env = {**os.environ, "DATABASE": servers.database_url, "REDIS": servers.redis_url, "PYTHONPATH": str(checkout)}
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with a script of this folder
+        self._process = subprocess.Popen(
             [sys.executable, "-c", script_for(_CHILD, checkout)],
             cwd=checkout,
             env=env,

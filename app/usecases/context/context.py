@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,11 +18,13 @@ from app.core.context.eliding import LARGE
 from app.core.context.fitting import DIGEST_SHARE
 from app.core.context.larger_budget import places_to_read, with_choice
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
+from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
+from app.core.retrieval.corpus import Corpus
 from app.core.segments.reading import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.budget import first_fitting
@@ -35,6 +39,7 @@ from app.usecases.context.recalling import (
     Gathered,
     expansion_of,
     gather,
+    gathered_corpus,
     question_in,
     with_gathered,
     with_wanted_sections,
@@ -153,7 +158,7 @@ class ContextService:
                 conversation = replace(conversation, anchors_due_from=None)
             resolved = self._shell.resolver(conversation, model=model).with_options(options)
             room = self._room_for_detail(resolved, budget, asked)
-            loaded, fits = await load(
+            loaded, fits, anchor_room = await load(
                 uow, resolved, budget, all_anchors=asked.makes_room(budget), detail_room=room, may_recall=asked.in_turn
             )
             material = with_wanted_sections(loaded, asked.wanted)
@@ -161,8 +166,12 @@ class ContextService:
             begins = bool(material.tail) and material.tail[-1].role == "user"
             started = self._shell.clock.monotonic()
             gathered = await _gathered_or_error(uow, material, budget, asked)
+            async with _taken_apart(gathered, conversation_id) as corpus:
+                if anchor_room != 0 and asked.wanted.anchors:
+                    anchors, unread = await _anchors(uow, loaded, anchor_room)
+                    material = replace(material, anchors=tuple(anchors), anchors_unread=unread)
         try:
-            context = await self._with_recall(tenant_id, material, budget, gathered, fits=fits)
+            context = await self._with_recall(tenant_id, material, budget, gathered, corpus, fits=fits)
         except (BudgetTooSmallError, ContextOverWindowError):
             raise
         except Exception as error:
@@ -211,16 +220,23 @@ class ContextService:
             log.warning("recall.not_recorded")
 
     async def _with_recall(
-        self, tenant_id: UUID, material: Material, budget: int | None, gathered: _Read, *, fits: bool
+        self,
+        tenant_id: UUID,
+        material: Material,
+        budget: int | None,
+        gathered: _Read,
+        corpus: asyncio.Task[Corpus] | None,
+        *,
+        fits: bool,
     ) -> AssembledContext:
         if isinstance(gathered, Exception):
             raise gathered
-        if gathered is None:
+        if gathered is None or corpus is None:
             return await self._put_together(tenant_id, material, budget, fits=fits)
         by: By | None = None
         if self._similarity is not None:
             gathered, by = await self._similarity.compared(tenant_id, material.conversation.id, gathered)
-        asking = await off_loop(with_gathered, material, gathered)
+        asking = with_gathered(material, gathered, await corpus)
         originals = await self._with_originals_of_segments(tenant_id, asking, budget)
         context = await off_loop(_assembled, originals, budget)
         return context if by is None else replace(context, recalled_by=by)
@@ -256,6 +272,20 @@ async def _gathered_or_error(uow: UnitOfWork, material: Material, budget: int | 
     # The caller raises the error, and only outside of a turn: a turn goes on without recall.
     except Exception as error:  # noqa: BLE001 - raised where a turn goes on without it
         return error
+
+
+@contextlib.asynccontextmanager
+async def _taken_apart(gathered: _Read, conversation_id: UUID) -> AsyncIterator[asyncio.Task[Corpus] | None]:
+    """Begin to take apart what was read for a question, while the database is asked for something else in the block."""
+    if not isinstance(gathered, Gathered):
+        yield None
+        return
+    corpus = asyncio.create_task(off_loop(gathered_corpus, gathered, conversation_id))
+    try:
+        yield corpus
+    except BaseException:
+        corpus.cancel()
+        raise
 
 
 def _approximate_bytes(material: Material, *, fits: bool) -> int:
@@ -297,15 +327,16 @@ async def load(
     all_anchors: bool = False,
     detail_room: int | None = None,
     may_recall: bool = True,
-) -> tuple[Material, bool]:
-    """Read what a context can be made of: one query for the tail, bounded by the budget.
+) -> tuple[Material, bool, int | None]:
+    """Read what a context can be made of, except for its anchors: one query for the tail, bounded by the budget.
 
-    Anchors and segments are read only if something has to be left out, or may have to be (``all_anchors``). Details of
-    segments are read only if they have room (``detail_room``). For them only the positions of anchors are read, unless
-    something may be recalled too (``may_recall``).
+    Anchors and segments are needed only if something has to be left out, or may have to be (``all_anchors``). Details
+    of segments are read only if they have room (``detail_room``). For them only the positions of anchors are read,
+    unless something may be recalled too (``may_recall``).
 
     Returns:
-        The material, and whether it is known that nothing has to be left out.
+        The material, whether it is known that nothing has to be left out, and the room for anchors as of
+        ``room_for_anchors`` (0 if none are needed).
     """
     conversation, budgets = resolved.conversation, resolved.budgets
     tail = await uow.messages.newest(
@@ -337,35 +368,31 @@ async def load(
         material = replace(material, detail=replace(detail, room=None if budget is not None else detail_room))
     fits = not is_cut and (budget is not None or resolved.policy.on_failure != "keep_full")
     if not (all_anchors or is_cut or material.detail.segments):
-        return material, fits
+        return material, fits, 0
     if conversation.anchors_due_from is not None:
         raise AnchorsDueError
     if not (all_anchors or is_cut or may_recall):
         seqs = await uow.anchors.active_seqs(conversation.id, limit=MOST_ANCHORS)
-        return replace(material, detail=replace(material.detail, quoted=tuple(seqs))), fits
+        return replace(material, detail=replace(material.detail, quoted=tuple(seqs))), fits, 0
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)
-    return await _with_anchors(uow, material, budget), fits
-
-
-async def _with_anchors(uow: UnitOfWork, material: Material, budget: int | None) -> Material:
-    """The material with the anchors that could be shown."""
-    conversation = material.conversation
     size = _bytes_of_block(conversation.layout)
-    room = await off_loop(partial(room_for_anchors, material, budget), size=size)
-    if room == 0:
-        return material
+    return material, fits, await off_loop(partial(room_for_anchors, material, budget), size=size)
+
+
+async def _anchors(uow: UnitOfWork, material: Material, room: int | None) -> tuple[Sequence[FoundAnchor], int]:
+    """The anchors that could be shown, and how many others there are."""
+    conversation = material.conversation
     if room is None:
-        return replace(material, anchors=tuple(await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS)))
-    found, unread = await uow.anchors.showable(
+        return await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS), 0
+    return await uow.anchors.showable(
         conversation.id,
         covered_seq=conversation.boundary_seq,
         held=[message.seq for message in material.held],
         room=room,
         limit=MOST_ANCHORS,
     )
-    return replace(material, anchors=tuple(found), anchors_unread=unread)
 
 
 def _tokens_to_read(resolved: Resolved, asked: int | None) -> int:

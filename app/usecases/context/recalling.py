@@ -96,7 +96,7 @@ NOTHING: Final = Asked()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What was read for a question. ``with_gathered`` makes a ``Recall`` of it, off the event loop."""
+    """What was read for a question. ``with_gathered`` makes a ``Recall`` of it and its corpus."""
 
     question: str
     is_explicit: bool
@@ -187,10 +187,13 @@ def cached_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
     return corpus
 
 
-def with_gathered(material: Material, gathered: Gathered) -> Material:
-    """The material with a ``Recall`` of what was gathered; much computing, so call it off the event loop."""
-    found = gathered.narrowed
-    corpus = cached_corpus_of(found, material.conversation.id) if found else Corpus(())
+def gathered_corpus(gathered: Gathered, conversation_id: UUID) -> Corpus:
+    """The corpus of what was gathered; much computing, so call it off the event loop."""
+    return cached_corpus_of(gathered.narrowed, conversation_id) if gathered.narrowed else Corpus(())
+
+
+def with_gathered(material: Material, gathered: Gathered, corpus: Corpus) -> Material:
+    """The material with a ``Recall`` of what was gathered."""
     recall = Recall(
         question=gathered.question,
         corpus=corpus,
