@@ -2,9 +2,10 @@
 
 ``python -m bench.turns CHECKOUT [--messages 100 1000 100000] [--rounds 40] [--data-dir DIR]`` imports and folds
 conversations of these lengths as ``bench.scale`` does (its folder can be given), and starts a process of each checkout:
-the other one, and this. Each round asks both the same new question, in changing order. A ratio is the median over all
-rounds of this checkout's time divided by the other's, with the 95 % interval of that median. The command ends with
-status 1 if an answer differs in anything but its times. Both checkouts need the same tables.
+the other one, and this. Each round asks both the same new question, in changing order, and makes a request of another
+kind, of which only the answers are compared. A ratio is the median over all rounds of this checkout's time divided by
+the other's, with the 95 % interval of that median. The command ends with status 1 if an answer differs. Both checkouts
+need the same tables.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -38,6 +39,18 @@ OTHER: Final = "other"
 THIS: Final = "this"
 _WARM: Final = 3  # rounds that do not count
 _SEEDS: Final = (3, 5, 7, 11)
+KINDS: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"budget": 1_000},
+    {"budget": 16_000},
+    {"budget": BUDGET, "query": None},
+    {"budget": BUDGET, "query": None, "passages": [{"text": "The key hangs behind the barometer.", "source": "note"}]},
+    {"budget": BUDGET, "sections": {"anchors": False}},
+    {"budget": BUDGET, "sections": {"state": False, "held": False}},
+    {"budget": BUDGET, "sections": {"levels": ["tags"]}},
+    {"budget": BUDGET, "sections": {"recalled": False}},
+)
+"""Further requests, of which only the answers are compared."""
 _CHILD: Final = Path(__file__).with_name("turns_child.py")
 
 
@@ -55,11 +68,11 @@ class Asked:
             text=True,
         )
 
-    def ask(self, conversation_id: UUID, query: str) -> Mapping[str, Any]:
-        """The seconds, the CPU seconds and the hash of an answer."""
+    def ask(self, conversation_id: UUID, **body: Any) -> Mapping[str, Any]:
+        """The seconds, the CPU seconds and the hash of the answer to a request for a context."""
         sends, answers = self._process.stdin, self._process.stdout
         assert sends is not None and answers is not None  # noqa: S101, PT018 - they are pipes
-        sends.write(json.dumps({"id": str(conversation_id), "query": query, "budget": BUDGET}) + "\n")
+        sends.write(json.dumps({"id": str(conversation_id), "body": body}) + "\n")
         sends.flush()
         found: dict[str, Any] = json.loads(answers.readline())
         return found
@@ -97,12 +110,18 @@ def in_turns(processes: Mapping[str, Asked], conversations: Mapping[int, UUID], 
             query = new[number % len(new)]
             number += 1
             names = list(processes)[:: 1 if round_ % 2 else -1]
-            answers = {name: processes[name].ask(conversation_id, query) for name in names}
-            differing += len({answer["hash"] for answer in answers.values()}) > 1
+            answers = {name: processes[name].ask(conversation_id, query=query, budget=BUDGET) for name in names}
+            other = {"query": query} | KINDS[round_ % len(KINDS)]
+            differing += _differ(answers.values())
+            differing += _differ([processes[name].ask(conversation_id, **other) for name in names])
             for name, answer in answers.items() if round_ >= _WARM else ():
                 found.setdefault(f"{size} {name}", []).append(answer["seconds"])
                 found.setdefault(f"{size} {name}{CPU}", []).append(answer["cpu"])
     return found, differing
+
+
+def _differ(answers: Iterable[Mapping[str, Any]]) -> bool:
+    return len({answer["hash"] for answer in answers}) > 1
 
 
 def main() -> int:

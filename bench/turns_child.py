@@ -34,10 +34,9 @@ async def main() -> None:
 
 
 async def _answer(client: httpx.AsyncClient, asked: dict[str, Any]) -> dict[str, Any]:
-    body = {"query": asked["query"], "budget": asked["budget"]}
     headers = {"Idempotency-Key": str(uuid4())}
     cpu, began = time.process_time(), time.perf_counter()
-    response = await client.post(f"/conversations/{asked['id']}/context", json=body, headers=headers)
+    response = await client.post(f"/conversations/{asked['id']}/context", json=asked["body"], headers=headers)
     took = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
     response.raise_for_status()
     return {**took, "hash": hashlib.sha256(response.content).hexdigest()}
