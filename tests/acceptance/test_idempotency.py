@@ -133,7 +133,9 @@ def test_the_key_of_one_conversation_is_not_that_of_another(offline: Service, st
 
 def test_a_repeated_stream_is_short(gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str) -> None:
     talk = start_talk(gemini_service)
-    gemini.script("chat", {"name": "text", "text": "A story of many words, in pieces that come one by one.", "pace": 0.2})
+    gemini.script(
+        "chat", {"name": "text", "text": "A story of many words, in pieces that come one by one.", "pace": 0.2}
+    )
     first = talk.streamed("Tell me a story of many words, please, so that it has pieces.", idempotency_key=key)
     again = talk.streamed("Tell me a story of many words, please, so that it has pieces.", idempotency_key=key)
     assert [event.type for event in again] == ["message.created", "reply.delta", "reply.completed"]

@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -19,6 +19,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.bootstrap import Container, Parts
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import ChatRequest, StepEvent
 from app.core.model.records import Page, Scope
 from app.core.text.file_types import file_tokens, is_what_it_says, media_type_of, pdf_pages
 from app.core.text.token_counts import PAGE_TOKENS
@@ -30,7 +32,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import copy_deletion
 from app.usecases.shared.idempotency import Idem
-from tests.fakes import FakeJobQueue, LocalTurnStreams, ScriptedChatModel, well
+from tests.fakes import FAKE_PROFILE, FakeJobQueue, LocalTurnStreams, ScriptedChatModel, well
 from tests.gemini_files import spelled
 from tests.gemini_server import Gemini
 from tests.integration.keyed import Keyed, keyed
@@ -207,7 +209,40 @@ class TestOverHttp:
                 good(await own_user.delete(talk.path(rests[1])))
 
 
+class _Picky(ScriptedChatModel):
+    """Reads images, but refuses a request with a certain file."""
+
+    def __init__(self, unreadable: bytes | None) -> None:
+        super().__init__("I see.", profile=replace(FAKE_PROFILE, reads_media=lambda type_: type_ == "image/png"))
+        self._unreadable = base64.b64encode(unreadable).decode() if unreadable else None
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        if self._unreadable in [part.get("data", "") for file in request.files for part in file.parts]:
+            self.requests.append(request)
+            raise ModelUnavailableError("bad_request", retryable=False, status=400)
+        async for event in super().step(request):
+            yield event
+
+
 class TestInContexts:
+    @pytest.mark.parametrize("unreadable", [PNG, None], ids=["refused", "control"])
+    async def test_a_file_that_the_provider_refuses_ends_no_chat(
+        self, begin: UnitOfWorkFactory, unreadable: bytes | None
+    ) -> None:
+        chat = _Picky(unreadable)
+        async with keyed(begin, chat=chat) as process, talking(process) as talk:
+            good(await talk.attach(NOTES.encode(), "text/markdown", "notes.md"))
+            file = good(await talk.attach(PNG, "image/png", "broken.png"))
+            answered = await talk.chat("What is it?")
+            again = await talk.chat("And now?")
+            kept = await talk.get("/files")
+        warnings = [f"file_not_sent:{file['id']}"] if unreadable else []
+        assert [answered["reply"]["content"], answered["warnings"]] == ["I see.", warnings]
+        assert again["warnings"] == warnings
+        sent = [[file.form for file in request.files] for request in chat.requests]
+        assert sent == ([["text", "inline"], ["text", "words"]] if unreadable else [["text", "inline"]]) * 2
+        assert file in kept["data"], "nothing is lost"
+
     async def test_files_stand_first_and_stay_the_same_bytes(self, begin: UnitOfWorkFactory) -> None:
         chat = ScriptedChatModel()
         async with keyed(begin, chat=chat) as process, talking(process) as talk:

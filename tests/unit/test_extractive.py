@@ -723,6 +723,14 @@ def test_the_state_block_is_quoted_too() -> None:
     assert "They plan a voyage." in answer
 
 
+def test_an_entry_that_is_a_question_with_its_answer_is_quoted_whole() -> None:
+    entry = "Assistant: Does the fire officer look at the quay? — User: He comes on 27 March at ten."
+    block = f"<session_state>\n{json.dumps({'logos': [entry]}, ensure_ascii=False)}\n</session_state>"
+    asked = ContextMessage(role="user", content="When does the fire officer come?", seq=9)
+    answer = respond((ContextMessage(role="user", content=block), asked))
+    assert entry in answer
+
+
 def test_a_caller_s_passage_is_quoted_by_its_source() -> None:
     given = [Passage(text="A page on rain: the cover costs 99 euros.", source='wiki "tents"')]
     asks = "What does the rain cover cost?"

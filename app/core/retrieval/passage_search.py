@@ -39,6 +39,7 @@ _AROUND: Final = 2  # notes before and after a note
 _SAME: Final = 0.75  # share of a quote's words; if another quote has so many of them, this one says nothing new
 _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _SECOND_SENTENCE: Final = 0.6
+_SHORT_ENTRY: Final = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def rank(asked: str, notes: Sequence[Note], before: Sequence[str] = ()) -> list[
     for place in sorted(closeness, key=lambda place: (closeness[place], place), reverse=True)[:_LOOKED_AT]:
         if closeness[place] < _LEAST_CLOSENESS or len(found) == _MOST:
             break
-        text, words = _best_words(by_place[place].text, question.stems, corpus.language)
+        text, words = _best_words(by_place[place], question.stems, corpus.language)
         is_new = words and words != own and not any(len(words & other) >= _SAME * len(words) for other in told)
         if is_new and _share_said_around(place, question, corpus) >= _LEAST_SHARE:
             told.append(words)
@@ -183,8 +184,14 @@ def _source(note: Note, place: int) -> Source:
     return Source(seq=place, role=note.role, text=note.text, at=_ANY_TIME, tokens=estimate_text(note.text))
 
 
-def _best_words(text: str, asked: Collection[str], language: str | None) -> tuple[str, set[str]]:
-    """The sentence that fits best, with the next one if it fits nearly as well, verbatim; and the words of both."""
+def _best_words(note: Note, asked: Collection[str], language: str | None) -> tuple[str, set[str]]:
+    """The sentence that fits best, with the next one if it fits nearly as well, verbatim; and the words of both.
+
+    A short entry of the state is taken whole, since it can be a question with its answer.
+    """
+    text = note.text
+    if note.role == "state" and len(text) <= _SHORT_ENTRY:
+        return text, set(terms(text, language))
     pieces = [piece for piece in sentences(text) if not (piece[0] == "[" and piece[-1] == "]")]
     if not pieces:
         return "", set()

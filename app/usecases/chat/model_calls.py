@@ -23,6 +23,7 @@ from app.usecases.chat.spending import answer_with_cost_noted
 from app.usecases.context.context import ContextService
 from app.usecases.context.media import REFUSED, messages_with_data, with_fewer_media
 from app.usecases.context.recalling import Asked
+from app.usecases.files.serving import has_files_with_data, with_files_in_words
 from app.usecases.ports import Models
 
 HALVINGS = 3  # an eighth of what was sent; if the window is still smaller, the model is wrong, not its number
@@ -69,6 +70,8 @@ class Asker:
     """Whether the copies of files were already made again."""
     _media: int | None = field(default=None, init=False)
     """How many of the newest messages are sent with their media, once the provider refused more; ``None`` = all."""
+    _are_files_refused: bool = field(default=False, init=False)
+    """Whether files are described in words, once the provider refused the request with them."""
     _told: bool = field(default=False, init=False)
     """Whether the reply of the step has begun."""
 
@@ -157,6 +160,8 @@ class Asker:
     async def _ask_whole(self, say: Say, *, with_own_tools: bool) -> Answer:
         while True:
             context = with_fewer_media(await self._assembled(), self._media)
+            if self._are_files_refused:
+                context = with_files_in_words(context)
             try:
                 said = await self._ask_with(context, say, with_own_tools=with_own_tools)
             except ModelFailedError as error:
@@ -180,15 +185,20 @@ class Asker:
     def _lets_media_go(self, context: AssembledContext, error: ModelFailedError) -> bool:
         """Whether to try again with fewer media, since the request may be refused because of them.
 
-        First only the newest message keeps its media, then none. Otherwise a picture that no provider can read would
-        make each turn fail until a compaction folds it, or for ever if its message is held.
+        First only the newest message keeps its media, then none; at last files are described in words too. Otherwise a
+        picture that no provider can read would make each turn fail until a compaction folds it, or for ever if its
+        message is held, and a file until it is removed.
         """
-        carrying = messages_with_data(context.messages)
-        if self._told or not carrying or error.extra.get("reason") != "bad_request":
+        if self._told or error.extra.get("reason") != "bad_request":
             return False
-        self._media = min(carrying - 1, 1)
-        log.warning("media.refused", model=self.model, messages=carrying)
-        return True
+        if carrying := messages_with_data(context.messages):
+            self._media = min(carrying - 1, 1)
+            log.warning("media.refused", model=self.model, messages=carrying)
+            return True
+        self._are_files_refused = has_files_with_data(context)
+        if self._are_files_refused:
+            log.warning("files.refused", model=self.model)
+        return self._are_files_refused
 
     async def _assembled(self) -> AssembledContext:
         """The context, assembled anew for each step.

@@ -21,10 +21,27 @@ NOT_SENT: Final = "file_not_sent"
 INLINE_BYTES: Final = 500_000
 """Files up to this size are sent with each request, even if the provider could keep them: a copy costs a request."""
 
+_WITH_DATA: Final = frozenset({"inline", "copy"})
 _WORDS: Final[Mapping[str, str]] = {"file_failed": "failed", "gone": "gone"}
 """Which words of the catalogue describe a reason word; for any other reason they say that the provider is not
 available.
 """
+
+
+def with_files_in_words(context: AssembledContext) -> AssembledContext:
+    """The context with words for each file that was to be sent with its data: the provider refused the request."""
+    refused = {file.file_id for file in context.files if file.form in _WITH_DATA}
+    words = {file.id: as_words(file, "failed", context.locale) for file in context.attached if file.id in refused}
+    return replace(
+        context,
+        files=tuple(words.get(file.file_id, file) for file in context.files),
+        warnings=(*context.warnings, *(f"{NOT_SENT}:{file_id}" for file_id in words)),
+    )
+
+
+def has_files_with_data(context: AssembledContext) -> bool:
+    """Whether a file is sent as media: with its data, or as the address of the provider's copy."""
+    return any(file.form in _WITH_DATA for file in context.files)
 
 
 @dataclass(slots=True)
