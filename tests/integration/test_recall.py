@@ -24,7 +24,7 @@ from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as looking
-from app.usecases.context.recalling import Asked, Gathered, WantedSections
+from app.usecases.context.recalling import Asked, Gathered, WantedSections, gathered_corpus
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
@@ -219,13 +219,13 @@ async def test_what_was_found_is_taken_apart_while_the_database_looks_for_anchor
 ) -> None:
     conversation_id = await folded(service)
     before = await context(service, conversation_id)
-    taken_apart, waited = threading.Event(), []
+    taken_apart = threading.Event()
+    waited: list[bool] = []
     for name in ANCHORS_READ:
         monkeypatch.setattr(AnchorRepository, name, waiting_for(taken_apart, getattr(AnchorRepository, name), waited))
-    take_apart = looking.gathered_corpus
 
     def noted(gathered: Gathered, of: UUID) -> Corpus:
-        corpus = take_apart(gathered, of)
+        corpus = gathered_corpus(gathered, of)
         taken_apart.set()
         return corpus
 
