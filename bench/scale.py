@@ -316,7 +316,7 @@ async def bench_on(servers: Endpoints) -> AsyncIterator[Bench]:
 async def run(servers: Endpoints, folder: Path, messages: int, repeats: int) -> tuple[list[Took], list[Block]]:
     """Build the long conversation if it does not exist yet, and measure."""
     async with bench_on(servers) as bench:
-        large = await _built(bench, folder / f"scale-{messages}.json", messages)
+        large = await kept(bench, folder / f"scale-{messages}.json", messages)
         await bench.fold(large.id)  # folds what an earlier run in this folder appended
         built = [await bench.build(SMALL), large]  # a new short one: appended messages would matter in it
         await analyzed(servers)
@@ -325,7 +325,8 @@ async def run(servers: Endpoints, folder: Path, messages: int, repeats: int) -> 
         return await bench.measure(built[0], built[1], repeats), blocks
 
 
-async def _built(bench: Bench, note: Path, messages: int) -> Built:
+async def kept(bench: Bench, note: Path, messages: int) -> Built:
+    """The conversation that this note names; it is made if there is no note."""
     if not await asyncio.to_thread(note.exists):
         built = await bench.build(messages)
         await asyncio.to_thread(note.write_text, json.dumps(asdict(built), default=str))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from app.core.context.assembly import AssembledContext
 from app.core.model.model_io import ContextMessage
+from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.serving import Passage
 from app.core.text import memo
 from app.storage.repositories.anchors import AnchorRepository
@@ -21,7 +23,8 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.context.recalling import RecallRequest
+from app.usecases.context import context as context_module
+from app.usecases.context.recalling import RecallRequest, RecallSources, WantedSections, corpus_of_sources
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import ScriptedChatModel
@@ -30,6 +33,9 @@ from tests.integration.services import Service
 FACT = "The lantern of the museum was repaired by Ferreira in an afternoon."
 QUESTION = "Who repaired the lantern in the museum?"
 ASKED = RecallRequest(query=QUESTION)
+ANCHORS_READ = ("servable", "showable")
+PATIENCE = 20.0
+"""Seconds that a test waits for work in another thread."""
 
 
 @pytest.fixture
@@ -200,6 +206,73 @@ async def test_a_recall_that_fails_never_fails_a_turn(service: Service, monkeypa
         await context(service, conversation_id)  # a client that asks for it gets the error
 
 
+async def test_a_corpus_that_fails_never_fails_a_turn(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation_id = await folded(service)
+    monkeypatch.setattr(context_module, "corpus_of_sources", lambda sources, conversation_id: 1 / 0)
+    result = await turn(service, conversation_id)
+
+    assert result.warnings == ("recall_failed",)
+    with pytest.raises(ZeroDivisionError):
+        await context(service, conversation_id)  # a client that asks for it gets the error
+
+
+async def test_what_was_found_is_taken_apart_while_the_database_looks_for_anchors(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await folded(service)
+    before = await context(service, conversation_id)
+    taken_apart = threading.Event()
+    waited: list[bool] = []
+    for name in ANCHORS_READ:
+        monkeypatch.setattr(AnchorRepository, name, waiting_for(taken_apart, getattr(AnchorRepository, name), waited))
+
+    def noted(sources: RecallSources, of: UUID) -> Corpus:
+        corpus = corpus_of_sources(sources, of)
+        taken_apart.set()
+        return corpus
+
+    monkeypatch.setattr(context_module, "corpus_of_sources", noted)
+    found = await context(service, conversation_id)
+
+    assert waited == [True], "the anchors are read, and wait until the other work is done"
+    assert found == before
+
+
+def waiting_for(event: threading.Event, read: Any, waited: list[bool]) -> Any:
+    async def waiting(self: AnchorRepository, conversation_id: UUID, **given: Any) -> Any:
+        waited.append(await asyncio.to_thread(event.wait, PATIENCE))
+        return await read(self, conversation_id, **given)
+
+    return waiting
+
+
+async def test_without_anchors_a_request_ends_at_once_and_leaves_no_work(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await folded(service)
+    for name in ANCHORS_READ:
+        monkeypatch.setattr(AnchorRepository, name, broken)
+    others = asyncio.all_tasks()
+    with pytest.raises(RuntimeError):
+        await context(service, conversation_id)
+    if left := asyncio.all_tasks() - others:
+        await asyncio.wait(left, timeout=PATIENCE)
+
+    assert asyncio.all_tasks() <= others, "what was being taken apart was let go"
+
+
+async def test_anchors_that_are_not_wanted_are_not_read(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation_id = await folded(service)
+    asked = replace(ASKED, wanted=WantedSections(anchors=False))
+    before = await context(service, conversation_id, asked)
+    for name in ANCHORS_READ:
+        monkeypatch.setattr(AnchorRepository, name, broken)
+
+    assert await context(service, conversation_id, asked) == before
+    with pytest.raises(RuntimeError):
+        await context(service, conversation_id)  # the control
+
+
 async def test_a_conversation_that_is_served_whole_is_not_searched(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,7 +289,7 @@ async def test_for_a_query_without_a_budget_nothing_is_read_that_could_only_make
 ) -> None:
     conversation_id = await folded(service)
     before = await context(service, conversation_id, budget=None)
-    for name in ("servable", "showable"):
+    for name in ANCHORS_READ:
         monkeypatch.setattr(AnchorRepository, name, broken)
     found = await context(service, conversation_id, budget=None)
 

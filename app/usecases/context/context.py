@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -23,11 +25,13 @@ from app.core.context.eliding import LARGE_MESSAGE_DIVISOR
 from app.core.context.fitting import DIGEST_SHARE
 from app.core.context.larger_budget import ranges_to_read, with_detail_options
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
+from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
+from app.core.retrieval.corpus import Corpus
 from app.core.segments.reading import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.budget import first_fitting
@@ -40,6 +44,7 @@ from app.usecases.context.recalling import (
     NO_RECALL_REQUEST,
     RecallRequest,
     RecallSources,
+    corpus_of_sources,
     expansion_of,
     read_recall_sources,
     recall_question,
@@ -177,7 +182,7 @@ class ContextService:
                 conversation = replace(conversation, anchors_due_from=None)
             resolved = self._shell.resolver(conversation, model=model).with_options(options)
             room = self._room_for_detail(resolved, budget, recall_request)
-            loaded, fits = await load(
+            loaded, fits, anchor_tokens = await load(
                 uow,
                 resolved,
                 budget,
@@ -190,8 +195,12 @@ class ContextService:
             begins = bool(material.tail) and material.tail[-1].role == "user"
             started = self._shell.clock.monotonic()
             recall_sources = await _recall_sources_or_error(uow, material, budget, recall_request)
+            async with _corpus_in_thread(recall_sources, conversation_id) as corpus:
+                if anchor_tokens != 0 and recall_request.wanted.anchors:
+                    anchors, unread = await _anchors(uow, loaded, anchor_tokens)
+                    material = replace(material, anchors=tuple(anchors), anchors_unread=unread)
         try:
-            context = await self._with_recall(tenant_id, material, budget, recall_sources, fits=fits)
+            context = await self._with_recall(tenant_id, material, budget, recall_sources, corpus, fits=fits)
         except (BudgetTooSmallError, ContextOverWindowError):
             raise
         except Exception as error:
@@ -245,17 +254,18 @@ class ContextService:
         material: ContextInputs,
         budget: int | None,
         recall_sources: _RecallSourcesOrError,
+        corpus: asyncio.Task[Corpus] | None,
         *,
         fits: bool,
     ) -> AssembledContext:
         if isinstance(recall_sources, Exception):
             raise recall_sources
-        if recall_sources is None:
+        if recall_sources is None or corpus is None:
             return await self._put_together(tenant_id, material, budget, fits=fits)
         by: By | None = None
         if self._similarity is not None:
             recall_sources, by = await self._similarity.compared(tenant_id, material.conversation.id, recall_sources)
-        asking = await off_loop(with_recall_sources, material, recall_sources)
+        asking = with_recall_sources(material, recall_sources, await corpus)
         originals = await self._with_originals_of_segments(tenant_id, asking, budget)
         context = await off_loop(_assembled, originals, budget)
         return context if by is None else replace(context, recalled_by=by)
@@ -303,6 +313,22 @@ async def _recall_sources_or_error(
         return error
 
 
+@contextlib.asynccontextmanager
+async def _corpus_in_thread(
+    recall_sources: _RecallSourcesOrError, conversation_id: UUID
+) -> AsyncIterator[asyncio.Task[Corpus] | None]:
+    """Make the corpus of a question's sources in a thread, while the block asks the database for something else."""
+    if not isinstance(recall_sources, RecallSources):
+        yield None
+        return
+    corpus = asyncio.create_task(off_loop(corpus_of_sources, recall_sources, conversation_id))
+    try:
+        yield corpus
+    except BaseException:
+        corpus.cancel()
+        raise
+
+
 def _approximate_bytes(material: ContextInputs, *, fits: bool) -> int:
     messages = (*material.tail, *material.held)
     # If all messages are served, only the text of messages with parts is read.
@@ -345,15 +371,16 @@ async def load(
     all_anchors: bool = False,
     detail_room: int | None = None,
     may_recall: bool = True,
-) -> tuple[ContextInputs, bool]:
-    """Read what a context can be made of: one query for the tail, bounded by the budget.
+) -> tuple[ContextInputs, bool, int | None]:
+    """Read what a context can be made of, except for its anchors: one query for the tail, bounded by the budget.
 
-    Anchors and segments are read only if something has to be left out, or may have to be (``all_anchors``). Details of
-    segments are read only if they have room (``detail_room``). For them only the positions of anchors are read, unless
-    something may be recalled too (``may_recall``).
+    Anchors and segments are needed only if something has to be left out, or may have to be (``all_anchors``). Details
+    of segments are read only if they have room (``detail_room``). For them only the positions of anchors are read,
+    unless something may be recalled too (``may_recall``).
 
     Returns:
-        The material, and whether it is known that nothing has to be left out.
+        The material, whether it is known that nothing has to be left out, and the room for anchors as of
+        ``available_anchor_tokens`` (0 if none are needed).
     """
     conversation, budgets = resolved.conversation, resolved.budgets
     tail = await uow.messages.newest(
@@ -387,35 +414,31 @@ async def load(
         )
     fits = not is_cut and (budget is not None or resolved.policy.on_failure != "keep_full")
     if not (all_anchors or is_cut or material.detail.segments):
-        return material, fits
+        return material, fits, 0
     if conversation.anchors_due_from is not None:
         raise AnchorsDueError
     if not (all_anchors or is_cut or may_recall):
         seqs = await uow.anchors.active_seqs(conversation.id, limit=MOST_ANCHORS)
-        return replace(material, detail=replace(material.detail, anchor_seqs=tuple(seqs))), fits
+        return replace(material, detail=replace(material.detail, anchor_seqs=tuple(seqs))), fits, 0
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)
-    return await _with_anchors(uow, material, budget), fits
-
-
-async def _with_anchors(uow: UnitOfWork, material: ContextInputs, budget: int | None) -> ContextInputs:
-    """The material with the anchors that could be shown."""
-    conversation = material.conversation
     size = _bytes_of_block(conversation.layout)
-    room = await off_loop(partial(available_anchor_tokens, material, budget), size=size)
-    if room == 0:
-        return material
+    return material, fits, await off_loop(partial(available_anchor_tokens, material, budget), size=size)
+
+
+async def _anchors(uow: UnitOfWork, material: ContextInputs, room: int | None) -> tuple[Sequence[FoundAnchor], int]:
+    """The anchors that could be shown, and how many others there are."""
+    conversation = material.conversation
     if room is None:
-        return replace(material, anchors=tuple(await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS)))
-    found, unread = await uow.anchors.showable(
+        return await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS), 0
+    return await uow.anchors.showable(
         conversation.id,
         covered_seq=conversation.boundary_seq,
         held=[message.seq for message in material.held],
         room=room,
         limit=MOST_ANCHORS,
     )
-    return replace(material, anchors=tuple(found), anchors_unread=unread)
 
 
 def _tokens_to_read(resolved: Resolved, asked_budget: int | None) -> int:

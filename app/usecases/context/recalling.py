@@ -96,7 +96,7 @@ NO_RECALL_REQUEST: Final = RecallRequest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSources:
-    """What was read for a question. ``with_recall_sources`` makes a ``Recall`` of it, off the event loop."""
+    """What was read for a question. ``with_recall_sources`` makes a ``Recall`` of it and its corpus."""
 
     question: str
     is_explicit: bool
@@ -187,10 +187,13 @@ def cached_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
     return corpus
 
 
-def with_recall_sources(material: ContextInputs, recall_sources: RecallSources) -> ContextInputs:
-    """The material with a ``Recall`` of what was gathered; much computing, so call it off the event loop."""
-    found = recall_sources.narrowed
-    corpus = cached_corpus_of(found, material.conversation.id) if found else Corpus(())
+def corpus_of_sources(recall_sources: RecallSources, conversation_id: UUID) -> Corpus:
+    """The corpus of what was read for a question; much computing, so call it off the event loop."""
+    return cached_corpus_of(recall_sources.narrowed, conversation_id) if recall_sources.narrowed else Corpus(())
+
+
+def with_recall_sources(material: ContextInputs, recall_sources: RecallSources, corpus: Corpus) -> ContextInputs:
+    """The material with a ``Recall`` of what was read for a question."""
     recall = Recall(
         question=recall_sources.question,
         corpus=corpus,
