@@ -184,7 +184,7 @@ def test_what_an_anchor_corrects_does_not_stay_in_the_state(first: str, then: st
 
 @pytest.mark.control("24")
 def test_control_what_the_merge_does_not_hear_of_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.core.state.supersession._Corrected._replace_by_anchor", lambda *_, **__: None)
+    monkeypatch.setattr("app.core.state.supersession._CandidateCorrection._replace_by_anchor", lambda *_, **__: None)
 
     assert SAME_THING[0][0] in remembered(*SAME_THING[0], together=True)[0]
 
@@ -223,7 +223,7 @@ def test_a_value_that_changed_does_not_come_back_as_a_quote(first: str, then: st
 @pytest.mark.control("24")
 def test_control_without_the_superseded_anchors_it_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     first, then, old, _ = CHANGED_VALUES[1]
-    monkeypatch.setattr("app.core.state.outdated.Outdated.values", lambda *_: frozenset())
-    monkeypatch.setattr("app.core.state.outdated.Outdated.successor", lambda *_: None)
+    monkeypatch.setattr("app.core.state.outdated.OutdatedAnchors.outdated_values", lambda *_: frozenset())
+    monkeypatch.setattr("app.core.state.outdated.OutdatedAnchors.successor", lambda *_: None)
 
     assert old in remembered(first, then, together=True)[0]
