@@ -49,8 +49,8 @@ BUDGET: Final = 2_000
 """Tokens of a context with a question."""
 QUESTION: Final = "What did Amina say about the delivery and its costs, and which order was late?"
 PARSERS: Final[dict[str, tuple[str, ...]]] = {
-    "sentences": ("core/text/sentences.py:sentence_spans", "core/anchors/statements.py:statements"),
-    "clauses": ("core/text/clauses.py:tight", "core/summarizer/offline/items.py:parted"),
+    "sentences": ("core/text/sentences.py:sentence_spans", "core/anchors/statements.py:statements_of"),
+    "clauses": ("core/text/clauses.py:clauses_with_values", "core/summarizer/offline/items.py:label_and_clauses"),
     "tokens": (
         "core/text/words.py:words",
         "core/text/words.py:ascii_tokens",
@@ -59,7 +59,7 @@ PARSERS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "stems": ("core/text/words.py:stems",),
     "names and values": ("core/text/identifiers.py:_scan",),
-    "exact values": ("core/text/reader.py:scanned",),
+    "exact values": ("core/text/reader.py:read_values",),
     "weight": ("core/text/token_counts.py:counts",),
     "language": ("core/text/language.py:detect",),
     "anchors": ("core/anchors/detect.py:detect",),

@@ -320,7 +320,7 @@ class Turning(TurnHandle):
         self.was_abandoned = asyncio.Event()
         super().__init__()
 
-    async def abandoned(self) -> None:
+    async def note_client_left(self) -> None:
         self.was_abandoned.set()
 
     def tell(self, *events: ChatEvent) -> None:

@@ -877,8 +877,8 @@ async def test_what_a_context_is_asked_with(api: World) -> None:
         await client.post(f"{ONE}/context", json=body, headers={"Idempotency-Key": "k"})
     args, kwargs = api.calls.last("context_requests.answer")
     ask = args[2]
-    assert (ask.compact, ask.asked.query, ask.asked.passages[0].source) == ("if_needed", "q", "s")
-    assert ask.asked.wanted == WantedSections(state=False, levels=("L1", "L3"))
+    assert (ask.compact, ask.recall_request.query, ask.recall_request.passages[0].source) == ("if_needed", "q", "s")
+    assert ask.recall_request.wanted == WantedSections(state=False, levels=("L1", "L3"))
     assert kwargs["idem"].key == kept_key("k")
 
 
