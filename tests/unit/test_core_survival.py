@@ -530,7 +530,7 @@ def test_where_a_state_is_full_what_was_told_earlier_goes_first_but_for_an_eight
 
 
 def test_control_without_that_eighth_nothing_of_it_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "_EARLIER_SHARE", 0.0)
+    monkeypatch.setattr(pruning, "_EARLIER_NARRATIVE_SHARE", 0.0)
     assert in_room(130)[1] == ""
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.core.model.anchors import FoundAnchor
 from app.core.summarizer.framing import fenced_text, frame_entries, frame_messages
-from app.core.text.elision import elide, size_shares
+from app.core.text.elision import elide, size_limits
 from app.core.text.escaping import TAGS, clean, escape, escape_block, place_in_escaped, unescape
 from app.core.text.token_counts import estimate_text
 from tests.corpus import agreed, assert_verdicts, corpus
@@ -277,7 +277,7 @@ def test_a_giant_tool_result_is_elided_too() -> None:
 
 @given(st.lists(st.integers(0, 500), max_size=12), st.integers(0, 2_000))
 def test_room_is_shared_without_waste_and_only_the_largest_are_cut(sizes: list[int], total: int) -> None:
-    allowed = size_shares(sizes, total)
+    allowed = size_limits(sizes, total)
     assert sum(allowed) <= total
     assert all(share <= size for share, size in zip(allowed, sizes, strict=True))
     if sum(sizes) <= total:

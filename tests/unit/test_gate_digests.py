@@ -26,7 +26,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation import digest_checks as gating
 from app.core.validation import gate
 from app.core.validation.asking import doubts_of
-from app.core.validation.digest_checks import MOST_BRIEF, checked_digests, imitates_markup
+from app.core.validation.digest_checks import MOST_BRIEF_TOKENS, checked_digests, imitates_markup
 from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import judge, judge_again
 from tests.profiles import examples
@@ -239,7 +239,7 @@ def test_another_language_goes_whole() -> None:
 
 def test_an_over_long_brief_and_one_no_shorter_than_its_messages_go() -> None:
     long = " ".join([str(TRIP_NOTE["brief"])] * 4)
-    assert estimate_text(long) > MOST_BRIEF
+    assert estimate_text(long) > MOST_BRIEF_TOKENS
     assert [one.brief for one in checked(replace(*read(TRIP_NOTE), brief=long))] == [""]
     short = talk("We go to Porto by train. " * 9, "Good.")
     asked = asking(short)
@@ -347,7 +347,7 @@ def test_whatever_is_left_is_about_a_stretch_and_within_bounds(notes: list[dict[
     assert len(set(numbers)) == len(numbers) <= 2
     assert set(numbers) <= {1, 2}
     for digest in report.candidate.digests:
-        assert estimate_text(digest.brief) <= MOST_BRIEF
+        assert estimate_text(digest.brief) <= MOST_BRIEF_TOKENS
         assert not imitates_markup(digest.brief)
 
 

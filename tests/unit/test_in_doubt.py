@@ -88,7 +88,7 @@ def test_a_replacement_that_tells_it_again_takes_effect() -> None:
     assert list(by_id(result)) == ["F2", "F50"]
     assert by_id(result)["F50"].superseded == (BUDGET.text,)
     assert (result.counts.superseded, result.repairs) == (1, ())
-    (gone,) = result.outdated
+    (gone,) = result.removed
     assert (gone.id, gone.pruned, gone.replaced_by) == ("F1", True, ("F50",)), "on record"
 
 
@@ -99,7 +99,7 @@ def test_another_one_sets_it_aside() -> None:
     assert (kept.text, kept.from_seqs, kept.in_doubt, kept.replaced_by) == (BUDGET.text, (3,), True, ("F50",))
     assert (new.text, new.superseded, new.in_doubt) == (OTHER, (), False)
     assert (result.counts.superseded, result.counts.dropped, result.counts.kept) == (0, 0, 2)
-    assert result.outdated == ()
+    assert result.removed == ()
     (repair,) = result.repairs
     assert (repair.reason, repair.field, repair.entry_id, repair.before, repair.after) == (
         "set_aside",
@@ -366,7 +366,7 @@ def test_no_entry_is_lost_to_a_models_word(told: list[Any], dropped: list[tuple[
             continue
         successors = [new for new in result.entries if one.text in new.superseded]
         assert any(has_same_subject(new.text, one.text) for new in successors)
-        assert one.id in {gone.id for gone in result.outdated}
+        assert one.id in {gone.id for gone in result.removed}
     aside = {one.id for one in result.entries if one.in_doubt}
     assert [repair.entry_id for repair in result.repairs] == [one.id for one in result.entries if one.id in aside]
     assert result.counts.kept + result.counts.superseded + result.counts.restored_by_code == len(previous)

@@ -83,7 +83,7 @@ def test_what_is_dropped_although_nothing_speaks_against_it_stays_on_record() ->
     )
     result = merged(earlier, replace(candidate(item("Uses Redis", 21)), dropped=drops))
     assert [each.text for each in result.entries if each.id in {"F1", "F2"}] == []
-    assert result.outdated == (replace(earlier[0], pruned=True),)
+    assert result.removed == (replace(earlier[0], pruned=True),)
     assert result.counts.dropped == 2
 
 
@@ -95,14 +95,14 @@ def test_what_a_model_replaces_or_sets_aside_stays_on_record_with_what_was_writt
         dropped=[("F3", "resolved", 22)],
     )
     result = merge(SESSION, earlier, proposed, SPAN, 7, 50, by_model=True)
-    assert result.outdated == (replace(earlier[0], pruned=True, replaced_by=("F50", "F51")),)
+    assert result.removed == (replace(earlier[0], pruned=True, replaced_by=("F50", "F51")),)
     assert [(each.id, each.in_doubt, each.replaced_by) for each in result.entries] == [
         ("F2", True, ("F51",)),
         ("F3", True, ()),
         ("F50", False, ()),
         ("F51", False, ()),
     ]
-    assert merged(earlier, candidate(item("The budget is 700 francs", 21, replaces=["F1"]))).outdated == ()
+    assert merged(earlier, candidate(item("The budget is 700 francs", 21, replaces=["F1"]))).removed == ()
 
 
 @pytest.mark.parametrize(("unproven", "served"), [((), ["F50"]), (("F1",), ["F1", "F50"])])
@@ -591,7 +591,7 @@ def test_a_narrative_keeps_its_first_sentence_longest_and_then_its_last_ones(tex
 def test_a_narrative_of_thousands_of_sentences_is_shortened_in_few_steps() -> None:
     told = entry("N1", " ".join(f"They came to harbour {number}." for number in range(3_000)))
     steps = list(pruning._steps_of_narrative(told))
-    assert len(steps) <= pruning._STEPS + 1
+    assert len(steps) <= pruning._MOST_NARRATIVE_STEPS + 1
     assert steps[-2].shorter is not None
     assert steps[-2].shorter.text == "They came to harbour 0. They came to harbour 2999."
 

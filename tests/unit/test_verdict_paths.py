@@ -51,7 +51,7 @@ class Version:
 
 def compacted(version: Version, answer: Candidate, number: int) -> Version:
     merged = merge(SESSION, version.served, answer, SPAN, number, version.next_entry, by_model=True)
-    return Version(entries=(*merged.entries, *merged.outdated), repairs=merged.repairs, next_entry=merged.next_entry)
+    return Version(entries=(*merged.entries, *merged.removed), repairs=merged.repairs, next_entry=merged.next_entry)
 
 
 @st.composite

@@ -11,7 +11,7 @@ from app.core.model.conversation import Message
 from app.core.planning.cuts import turn_starts
 from app.core.reading.labels import with_name_for_model
 from app.core.text.budget import make_fitting
-from app.core.text.elision import elide, size_shares
+from app.core.text.elision import elide, size_limits
 from app.core.text.parts import own_content, without_repeats
 from app.core.text.token_counts import estimate_text, weigh
 
@@ -56,7 +56,7 @@ def with_large_elided(inputs: ContextInputs, draft: Draft, max_tokens: int) -> D
     large = [originals[one.seq] for one in draft.tail if weight_of(inputs, originals[one.seq]) > least]
     of_large = {message.seq for message in large}
     rest = replace(draft, tail=tuple(one for one in draft.tail if one.seq not in of_large))
-    rooms = size_shares(
+    rooms = size_limits(
         [weight_of(inputs, message) for message in large], max(max_tokens - draft_tokens(inputs, rest), 0)
     )
     if not large or min(rooms) < least:
@@ -74,7 +74,7 @@ def with_tail_elided(inputs: ContextInputs, draft: Draft, max_tokens: int) -> Dr
     sizes = [weight_of(inputs, message) for message in whole]
 
     def cut(left: int) -> tuple[Message, ...]:
-        rooms = size_shares(sizes, left)
+        rooms = size_limits(sizes, left)
         return tuple(_elided_message(inputs, message, share) for message, share in zip(whole, rooms, strict=True))
 
     def over(tail: Sequence[Message]) -> int:
@@ -95,7 +95,7 @@ def _elided_message(inputs: ContextInputs, message: Message, tokens: int) -> Mes
     sizes = [estimate_text(text) for text in texts]
 
     def cut(room: int) -> Message:
-        rooms, locale = size_shares(sizes, room), inputs.conversation.locale
+        rooms, locale = size_limits(sizes, room), inputs.conversation.locale
         elided = iter([_elided_if_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
         content = next(elided)
         parts = tuple({**part, key: next(elided)} if (key := _text_key(part)) else part for part in own_parts)

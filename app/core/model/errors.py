@@ -104,7 +104,7 @@ class BudgetTooSmallError(InvalidInputError):
 
 
 class NotFoldedError(InvalidInputError):
-    """A level of detail is asked for of messages that are not folded yet, or of too many."""
+    """A level of detail is requested for messages that are not folded yet, or for too many messages."""
 
     code = "not_folded"
 

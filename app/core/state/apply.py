@@ -40,15 +40,15 @@ from app.core.validation.gate import GateReport, saves_too_little
 from app.core.validation.lost_values import LostSentence, StaleValues, lost_sentences
 from app.core.validation.same_subject import has_other_subject
 
-QUOTES_SHARE: Final = 4
-"""The divisor of the state's cap that gives the room for values that code brings back. In a state of one text its free
-room is added."""
+QUOTES_DIVISOR: Final = 4
+"""The state's cap, divided by this, is the room for quotes of values that code brings back. A state of one text may
+also use the room that it leaves free."""
 LEAST_QUOTE_TOKENS: Final = 60
 """The least room for quotes, in tokens: in less, they are only scraps, and so small a state needs all its room."""
-PRUNING_STEP: Final = (
-    8  # tokens: a block counted as a whole differs from the sum of its parts by fewer; pruning continues in such steps
-)
-MARKER_TOKENS: Final = 12  # tokens of the marker for anchors without room: they count as state
+PRUNING_STEP_TOKENS: Final = 8
+"""Pruning continues in such steps: a block counted as a whole differs from the sum of its parts by fewer tokens."""
+MARKER_TOKENS: Final = 12
+"""The tokens of the marker for anchors without room: they count as state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,8 @@ class ApplyContext:
     block_before: int
     """The tokens of the present state block, including its anchors and digests."""
     target: int
-    """The estimated tokens that the context should end below: the budget's target, by the conversation's factor."""
+    """The size that the context should end below: the budget's target, converted to estimated tokens by the
+    conversation's factor."""
     anchors: tuple[Anchor, ...] = ()
     """The active anchors up to the end of the chunk whose messages are not held."""
     outdated: tuple[Anchor, ...] = ()
@@ -113,7 +114,7 @@ class AppliedCandidate:
     lost: tuple[tuple[int, str], ...] = ()
     """(message, sentence) of each value that code had to bring back: the model can be asked about them."""
     anchor_room: int | None = None
-    """The tokens for anchors, if their allotment would have exceeded the tokens folded; ``None``: the allotment."""
+    """The tokens for anchors, if the whole allotment would make the context no smaller; ``None``: the allotment."""
 
 
 def apply_candidate(report: GateReport, context: ApplyContext) -> AppliedCandidate | str:
@@ -149,8 +150,8 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> AppliedCandida
     )
     if saves_too_little(
         _folded_text_tokens(context),
-        _tokens_without_days(context.previous, context) if context.block_before else 0,
-        _tokens_without_days(merged.entries, context),
+        _tokens_without_added_days(context.previous, context) if context.block_before else 0,
+        _tokens_without_added_days(merged.entries, context),
     ):
         return "not_smaller"
     counts = replace(merged.counts, ungrounded=report.ungrounded_count)
@@ -167,11 +168,18 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> AppliedCandida
     if _anchors_exceed_budget(applied, context):
         return FinalReason("anchors_over_budget")
     set_aside = (*merged.repairs, *repairs_of(context.anchors, ranking))
-    repairs = (*report.repairs, *set_aside, *applied.repairs, *_shortened_narratives(merged, applied, context.schema))
+    repairs = (
+        *report.repairs,
+        *set_aside,
+        *applied.repairs,
+        *_repairs_of_shortened_narratives(merged, applied, context.schema),
+    )
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
 
 
-def _shortened_narratives(merged: MergeResult, applied: AppliedCandidate, schema: StateSchema) -> Iterator[Repair]:
+def _repairs_of_shortened_narratives(
+    merged: MergeResult, applied: AppliedCandidate, schema: StateSchema
+) -> Iterator[Repair]:
     # In a state of one text, lost sentences are recorded as entries instead.
     served_texts = {entry.id: entry.text for entry in served(applied.entries)}
     for entry in merged.entries if merged.by_model and not is_narrative_only(schema) else ():
@@ -205,9 +213,9 @@ def _applied_with_least_loss(
     """
     lost: tuple[tuple[int, str], ...] = ()
     if candidate is None:
-        quotes = _restored_quotes(merged, context, proposed)
+        quotes = _quotes_for_offline(merged, context, proposed)
     else:
-        quotes, lost = _restored_and_lost_of_model(merged, context, proposed, candidate)
+        quotes, lost = _quotes_and_losses_for_model(merged, context, proposed, candidate)
     smaller: AppliedCandidate | None = None
     for given_quotes, found in dict.fromkeys(((quotes, proposed), (quotes, ()), ((), proposed), ((), ()))):
         applied = _applied_with_quotes(merged, context, given_quotes, found)
@@ -222,16 +230,18 @@ def _applied_with_least_loss(
     if smaller is not None:
         return smaller
     if context.policy.anchor_share is None:
-        return _refusal_with_all_anchors(applied, context)
+        return _reason_with_all_anchors(applied, context)
     applied = _with_fewer_anchors(merged, context, applied)
     return applied if applied.tokens_after < context.tokens_before else "not_smaller"
 
 
-def _refusal_with_all_anchors(applied: AppliedCandidate, context: ApplyContext) -> str:
+def _reason_with_all_anchors(applied: AppliedCandidate, context: ApplyContext) -> str:
     if applied.tokens_after - applied.layout.anchor_tokens >= context.tokens_before:
         return "not_smaller"
     # Without the anchors the state would be smaller: no shorter record helps.
-    return FinalReason("anchors_over_budget" if applied.tokens_after > _estimated_budget(context) else "not_smaller")
+    return FinalReason(
+        "anchors_over_budget" if applied.tokens_after > _budget_in_estimated_tokens(context) else "not_smaller"
+    )
 
 
 def _serves_any(applied: AppliedCandidate, found: Sequence[FoundAnchor]) -> bool:
@@ -252,11 +262,11 @@ def _with_fewer_anchors(
     return applied
 
 
-def _restored_and_lost_of_model(
+def _quotes_and_losses_for_model(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], candidate: Candidate
 ) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
-    lost = list(_lost_by_merge(merged, context, found, digests=candidate.digests))
-    room = context.budgets.state_cap // QUOTES_SHARE
+    lost = list(_lost_sentences_of_span(merged, context, found, digests=candidate.digests))
+    room = context.budgets.state_cap // QUOTES_DIVISOR
     older = _missing_earlier_statements(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
     kept = fitting_quotes(lost, Budget(room), context.policy.estimator)
@@ -276,36 +286,36 @@ def _missing_earlier_statements(merged: MergeResult, context: ApplyContext, room
     )
 
 
-def _restored_quotes(
+def _quotes_for_offline(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...]
 ) -> tuple[tuple[int, str], ...]:
-    most = context.budgets.state_cap // QUOTES_SHARE
+    most = context.budgets.state_cap // QUOTES_DIVISOR
     if most < LEAST_QUOTE_TOKENS:
         return ()
     cap = state_token_limit(context.schema, context.budgets)
-    least = max(cap // QUOTES_SHARE, LEAST_QUOTE_TOKENS)
+    least = max(cap // QUOTES_DIVISOR, LEAST_QUOTE_TOKENS)
     if context.is_carried_over:
         return (
             *_missing_earlier_statements(merged, context, least),
-            *_lost_of_span(merged, context, found, room=least),
+            *_fitting_quotes_of_span(merged, context, found, room=least),
         )
     left = cap - _tokens_without_anchors(state_of(context.schema, merged.entries), context)
     room = min(most, max(least, left))
     older = _missing_earlier_statements(merged, context, room)
     room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
-    return (*older, *_lost_of_span(merged, context, found, room=room))
+    return (*older, *_fitting_quotes_of_span(merged, context, found, room=room))
 
 
-def _lost_of_span(
+def _fitting_quotes_of_span(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
 ) -> list[tuple[int, str]]:
     budget, stale = Budget(room), OutdatedAnchors(context.outdated, context.anchors).outdated_values
     # Sentences that are surely longer than the remaining room are skipped.
-    lost = _lost_by_merge(merged, context, found, stale=stale, room=budget)
+    lost = _lost_sentences_of_span(merged, context, found, stale=stale, room=budget)
     return fitting_quotes(lost, budget, context.policy.estimator)
 
 
-def _lost_by_merge(
+def _lost_sentences_of_span(
     merged: MergeResult,
     context: ApplyContext,
     found: tuple[FoundAnchor, ...],
@@ -354,18 +364,23 @@ def _applied_with_quotes(
     )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
     applied = _pruned_to_cap(whole, context, found, cap=_most_state_tokens(context), anchor_room=room)
-    cap, floor = applied.layout.tokens - applied.layout.anchor_tokens, context.budgets.state_tokens - PRUNING_STEP
+    cap, floor = (
+        applied.layout.tokens - applied.layout.anchor_tokens,
+        context.budgets.state_tokens - PRUNING_STEP_TOKENS,
+    )
     while context.plan.is_last and (excess := applied.tokens_after - context.target) > 0 and cap > floor:
-        cap = max(cap - max(excess, PRUNING_STEP), floor)
+        cap = max(cap - max(excess, PRUNING_STEP_TOKENS), floor)
         applied = _pruned_to_cap(whole, context, found, cap=cap, anchor_room=room)
     served_text = "\n".join(entry.text for entry in served(applied.entries)).casefold()
     restored = [text for _, text in quotes if text.casefold() in served_text]
     counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(restored))
-    repairs = tuple(restored_sentences(restored, applied, context.schema)) if merged.by_model else ()
+    repairs = tuple(repairs_of_restored_sentences(restored, applied, context.schema)) if merged.by_model else ()
     return _with_removed_statements_as_pruned(replace(applied, counts=counts, repairs=repairs), whole, context)
 
 
-def restored_sentences(texts: Sequence[str], applied: AppliedCandidate, schema: StateSchema) -> Iterator[Repair]:
+def repairs_of_restored_sentences(
+    texts: Sequence[str], applied: AppliedCandidate, schema: StateSchema
+) -> Iterator[Repair]:
     """Repairs for the sentences that code brought back into a text that is the whole state."""
     # In a state of lists, code adds entries of their own.
     narratives = served(applied.entries) if is_narrative_only(schema) else ()
@@ -424,14 +439,14 @@ def _anchors_exceed_budget(applied: AppliedCandidate, context: ApplyContext) -> 
     anchors = applied.layout.anchor_tokens
     if context.policy.anchor_share is not None or not anchors:
         return False
-    budget = _estimated_budget(context)
+    budget = _budget_in_estimated_tokens(context)
     always = context.lasting_tokens + context.added_tokens + applied.layout.tokens
     # What is always served has to fit after any chunk, since no later chunk would help.
     sizes = (always, applied.tokens_after) if context.plan.is_last else (always,)
     return any(size > budget >= size - anchors for size in sizes)
 
 
-def _estimated_budget(context: ApplyContext) -> int:
+def _budget_in_estimated_tokens(context: ApplyContext) -> int:
     return context.budgets.budget * context.target // max(context.budgets.target, 1)
 
 
@@ -525,7 +540,7 @@ def _pruned_to_cap(
     )
     return AppliedCandidate(
         state=state,
-        entries=(*kept, *pushed_out, *merged.outdated),
+        entries=(*kept, *pushed_out, *merged.removed),
         next_entry=merged.next_entry,
         layout=layout,
         counts=merged.counts,
@@ -549,7 +564,7 @@ def _served_anchors(context: ApplyContext, found: Sequence[FoundAnchor], room: i
     )
 
 
-def _tokens_without_days(entries: Sequence[StateEntry], context: ApplyContext) -> int:
+def _tokens_without_added_days(entries: Sequence[StateEntry], context: ApplyContext) -> int:
     return _tokens_without_anchors(
         state_of(context.schema, [replace(one, text=without_added_days(one.text)) for one in entries]), context
     )

@@ -42,9 +42,8 @@ class MergeResult:
     entries: tuple[StateEntry, ...]
     counts: EntryCounts
     next_entry: int
-    outdated: tuple[StateEntry, ...] = ()
-    """Entries that were dropped although nothing contradicts them, and those that a language model replaced: they are
-    recorded as ``pruned``."""
+    removed: tuple[StateEntry, ...] = ()
+    """Entries to be recorded as ``pruned``: dropped as no longer relevant, or replaced by a language model."""
     repairs: tuple[Repair, ...] = ()
     """Repairs of entries that the model gave up, but that were set aside or kept as they are."""
     by_model: bool = False
@@ -57,12 +56,12 @@ class _EntryChanges:
 
     replaced: Mapping[str, StateEntry]
     dropped: frozenset[str]
-    threatened: frozenset[str]
-    """Entries named by an invalid drop or replacement: they stay, and are counted."""
+    restored: frozenset[str]
+    """Entries whose drop or replacement is invalid: they stay, and are counted as restored by code."""
     set_aside: frozenset[str] = frozenset()
     """Entries that the model gave up without a proof: they stay, in doubt."""
     kept: frozenset[str] = frozenset()
-    """Entries that were given up likewise, but that a user set or an anchor says: they stay as they are."""
+    """Entries that the model gave up likewise, but that a user demanded or an anchor says: they stay as they are."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,17 +121,20 @@ def merge(
     roles = {field.name: field.role for field in schema.fields}
     dropped = {drop.entry for drop in candidate.dropped}
     unrefuted = {drop.entry for drop in candidate.dropped if drop.reason == "no_longer_relevant"}
-    older: Mapping[int, Sequence[CandidateItem]] = {}
+    replaced_items: Mapping[int, Sequence[CandidateItem]] = {}
     if not by_model:
         superseding = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
         # Texts that replace entries by an anchor's words came after days were added: add them here.
-        candidate, older = replace(candidate, items=items_with_dates(superseding.items, span)), superseding.older
+        candidate, replaced_items = (
+            replace(candidate, items=items_with_dates(superseding.items, span)),
+            superseding.older,
+        )
         if outdated is not None and schema.home("fact").is_list:
             candidate = _without_outdated_sentences(candidate, outdated)
     changes = _entry_changes(served, candidate, {message.seq for message in span})
     if by_model:
         changes = _changes_until_verified(changes, served, candidate, anchors, demands)
-    pending = _pending_entries(_staying_entries(served, changes), candidate.items, changes.replaced, older)
+    pending = _pending_entries(_staying_entries(served, changes), candidate.items, changes.replaced, replaced_items)
     origins = _Origins(span, served.values())
     rewritten, narratives = _rewritten_narratives(served, candidate)
     new_pending = sorted(
@@ -155,7 +157,7 @@ def merge(
         one_pending.earlier.id for one_pending in pending if one_pending.earlier is not None and one_pending.has_changed
     }
     superseded = {*changes.replaced, *changed, *rewritten}
-    restored = changes.threatened - superseded - changes.dropped
+    restored = changes.restored - superseded - changes.dropped
     return MergeResult(
         entries=_in_served_order(schema, [*staying, *unchanged, *new_entries]),
         counts=EntryCounts(
@@ -166,7 +168,7 @@ def merge(
             restored_by_code=len(restored),
         ),
         next_entry=next_entry + len(new_entries),
-        outdated=tuple(
+        removed=tuple(
             replace(entry, pruned=True, replaced_by=successors.get(entry.id, ()))
             for entry in served.values()
             if (entry.id in changes.dropped and entry.id in unrefuted) or (entry.id in changes.replaced and by_model)
@@ -207,11 +209,11 @@ def _entry_changes(served: Mapping[str, StateEntry], candidate: Candidate, span:
         if drop.entry in served and drop.reason in DROP_REASONS and drop.by_seq in span
     }
     droppable = {entry for entry in sound if served[entry].role != "narrative"} - restated - replaced.keys()
-    threatened = {entry.id for entry in named} | {drop.entry for drop in candidate.dropped if drop.entry in served}
+    given_up = {entry.id for entry in named} | {drop.entry for drop in candidate.dropped if drop.entry in served}
     return _EntryChanges(
         replaced=replaced,
         dropped=frozenset(droppable),
-        threatened=frozenset(threatened - replaced.keys() - droppable - restated),
+        restored=frozenset(given_up - replaced.keys() - droppable - restated),
     )
 
 
@@ -247,7 +249,7 @@ def _changes_until_verified(
     return _EntryChanges(
         replaced={name: entry for name, entry in changes.replaced.items() if name in proven},
         dropped=frozenset(),
-        threatened=changes.threatened | kept,
+        restored=changes.restored | kept,
         set_aside=frozenset(given_up - kept),
         kept=frozenset(kept),
     )
@@ -283,11 +285,11 @@ def _pending_entries(
     staying: Sequence[_PendingEntry],
     items: Sequence[CandidateItem],
     replaced: Mapping[str, StateEntry],
-    older: Mapping[int, Sequence[CandidateItem]],
+    replaced_items: Mapping[int, Sequence[CandidateItem]],
 ) -> list[_PendingEntry]:
-    """Join items to entries that say the same, and make places for the others.
+    """Join items to entries that say the same, and make new entries of the others.
 
-    The longest items come first, so that no later text contains one that already has a place: thus merging twice adds
+    The longest items come first, so that no later text contains one that is already an entry: thus merging twice adds
     nothing.
     """
     fields: defaultdict[str, _PendingEntries] = defaultdict(_PendingEntries)
@@ -306,13 +308,13 @@ def _pending_entries(
             fields[item.field].reindex(pending)
         exact[item.field, canonical(item.text)] = pending
         _take_over_sources(
-            pending, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], older.get(order, ())
+            pending, item, [replaced[id_] for id_ in item.replaces if id_ in replaced], replaced_items.get(order, ())
         )
     return [pending for group in fields.values() for pending in group.entries]
 
 
 class _PendingEntries:
-    """The places of one field, looked up by the runs of words that they share with a text."""
+    """The pending entries of one field, looked up by the runs of words that they share with a text."""
 
     def __init__(self) -> None:
         self.entries: Final[list[_PendingEntry]] = []
@@ -326,7 +328,7 @@ class _PendingEntries:
         self.reindex(entry)
 
     def reindex(self, entry: _PendingEntry) -> None:
-        """Note that the text of a place has changed."""
+        """Note that the text of an entry has changed."""
         number, text_runs = self._numbers[id(entry)], word_runs(entry.text)
         for run in text_runs:
             self._holding[run].add(number)
@@ -334,7 +336,7 @@ class _PendingEntries:
             self._beginning[text_runs[0]].add(number)
 
     def matching(self, text: str) -> _PendingEntry | None:
-        """The first place that already says all of the text, or else one whose text is a part of it."""
+        """The first entry that already says all of the text, or else one whose text is a part of it."""
         text_runs = word_runs(text)
         holding = self._entries_at(self._holding.get(run, set()) for run in text_runs[:1])
         beginning = self._entries_at(self._beginning.get(run, set()) for run in text_runs)
@@ -347,11 +349,11 @@ class _PendingEntries:
 
 
 def _take_over_sources(
-    pending: _PendingEntry, item: CandidateItem, replaced: Sequence[StateEntry], older: Sequence[CandidateItem]
+    pending: _PendingEntry, item: CandidateItem, replaced: Sequence[StateEntry], replaced_items: Sequence[CandidateItem]
 ) -> None:
     pending.from_seqs.update(item.from_seqs)
     pending.replaced_ids += item.replaces
-    sources: list[StateEntry | CandidateItem] = [*replaced, *older]
+    sources: list[StateEntry | CandidateItem] = [*replaced, *replaced_items]
     for source in sources:
         pending.from_seqs.update(source.from_seqs)
     before = [text for entry in replaced for text in entry.superseded][-_MOST_OLDER_TEXTS:]

@@ -27,12 +27,12 @@ Otherwise a state that is always full of facts would never serve tone and shared
 _SPARED_FIRST_FACTS: Final = 6
 """How many of the oldest facts with exact values are only removed in the last round: a conversation is about what it
 began with."""
-_EARLIER_SHARE: Final = 1 / 8
+_EARLIER_NARRATIVE_SHARE: Final = 1 / 8
 """The share of the earlier narrative, if a model has just written a new one and the earlier one is kept after it, in
 doubt. The share is kept as long as the new narrative can be shortened, since the earlier values are nowhere else."""
-_STEPS: Final = 64
+_MOST_NARRATIVE_STEPS: Final = 64
 """The most steps in which a narrative is shortened, since it may have thousands of sentences."""
-_DOUBLE: Final = 0.5  # two entries that share more of their words are doubles: the older adds little
+_OVERLAP_OF_DOUBLES: Final = 0.5  # two entries that share more of their words are doubles: the older adds little
 
 Fits = Callable[[dict[str, Any]], bool]
 """Says whether a state, in the shape of the schema's model, is small enough. If one fits, every smaller one has to."""
@@ -85,7 +85,7 @@ def prune(
 
     In the first round these are removed, in this order:
 
-    1. Entries in doubt; of a narrative in doubt, what an earlier text told.
+    1. Entries in doubt; of a narrative in doubt, its statements one by one.
     2. The narrative, sentence by sentence: its first sentence stays, and its last ones are removed after those between.
        If the narrative is the whole state, it is removed statement by statement: those that add least first, its ends
        last. After a change of the schema, sentences of an earlier text are removed after it instead of before.
@@ -111,7 +111,7 @@ def prune(
         doubted: Ids of entries that were put in doubt just now. Nobody has judged that yet, so they count as certain.
 
     Returns:
-        The entries that stay, in the same order, and the removed ones, marked ``pruned``. The first fit, or are none.
+        The entries that stay, in the same order, and the removed ones, marked ``pruned``. The former fit, or are none.
     """
     served = tuple(entry for entry in entries if not entry.pruned)
     if fits(state_of(schema, served)):
@@ -153,7 +153,7 @@ def _steps(
     yield from _removing_steps(entry for entry in listed if entry.in_doubt and entry.id not in doubted)
     narratives = _entries_of_roles(served, "narrative")
     earlier = [step for entry in narratives if entry.in_doubt for step in _steps_of_earlier_text(entry)]
-    most = _EARLIER_SHARE * sum(len(entry.text) for entry in narratives) if written else 0
+    most = _EARLIER_NARRATIVE_SHARE * sum(len(entry.text) for entry in narratives) if written else 0
     first = 0 if carried_over else sum(len(step.shorter.text if step.shorter else "") >= most for step in earlier)
     yield from earlier[:first]
     served = [entry for entry in served if not entry.in_doubt or entry.id in doubted]
@@ -238,7 +238,7 @@ def _steps_of_narrative(entry: StateEntry) -> Iterator[_Step]:
         return
     (_, end), (start, _), *later = spans
     beginning, joint = entry.text[:end], entry.text[end:start]
-    stride = -(-len(later) // _STEPS) or 1
+    stride = -(-len(later) // _MOST_NARRATIVE_STEPS) or 1
     for place, _ in later[(len(later) - 1) % stride :: stride]:
         yield _Step(entry=entry, shorter=_with_text(entry, beginning + joint + entry.text[place:]))
     yield _Step(entry=entry, shorter=_with_text(entry, beginning.strip()))
@@ -285,5 +285,5 @@ def _older_doubles(entries: Sequence[StateEntry]) -> set[str]:
         older.id
         for index, older in enumerate(entries)
         for newer, bag in zip(entries[index + 1 :], bags[index + 1 :], strict=True)
-        if newer.field == older.field and len(bag & bags[index]) > _DOUBLE * len(bag | bags[index])
+        if newer.field == older.field and len(bag & bags[index]) > _OVERLAP_OF_DOUBLES * len(bag | bags[index])
     }

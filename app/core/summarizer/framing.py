@@ -17,7 +17,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.in_doubt import with_doubt_marks
 from app.core.model.state import StateEntry
-from app.core.text.elision import elide, size_shares
+from app.core.text.elision import elide, size_limits
 from app.core.text.escaping import clean, escape, place_in_escaped
 from app.core.text.parts import TOOL_PART_TYPES, Part, as_short_text, own_content, own_parts
 from app.core.text.pasted import pasted_and_own_text
@@ -195,7 +195,7 @@ def _bodies_within(messages: Sequence[Message], max_tokens: int | None) -> list[
     if max_tokens is None:
         return bodies
     sizes = [estimate_text(content) + sum(estimate_text(part.text) for part in parts) for content, parts in bodies]
-    return [_elided_body(*body, share) for body, share in zip(bodies, size_shares(sizes, max_tokens), strict=True)]
+    return [_elided_body(*body, share) for body, share in zip(bodies, size_limits(sizes, max_tokens), strict=True)]
 
 
 def _content_and_elements(message: Message) -> tuple[str, list[_Element]]:
@@ -231,7 +231,7 @@ def _media_name_or_address(part: Part) -> str:
 
 def _elided_body(content: str, parts: Sequence[_Element], max_tokens: int) -> tuple[str, list[_Element]]:
     texts = [content, *(part.text for part in parts)]
-    token_shares = size_shares([estimate_text(text) for text in texts], max_tokens)
+    token_shares = size_limits([estimate_text(text) for text in texts], max_tokens)
     first, *rest = (elide(text, share) for text, share in zip(texts, token_shares, strict=True))
     return first, [
         _Element(kind=part.kind, attributes=part.attributes, text=text) for part, text in zip(parts, rest, strict=True)

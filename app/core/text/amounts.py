@@ -1,6 +1,7 @@
 """Reads numbers with their scales, units and currencies.
 
-Functions that *add* something add values that the text may mean besides those that it states.
+Functions that *add* something add values that the text may mean besides those that it states; those that *keep*
+something record what it states.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from app.core.text.tables import (
 _LIST_MARK: Final = capped(r"[.)]\s", 2)
 _REFERENCE: Final = capped(r"(?:#|№ ?)$", 6)
 _APPROXIMATE_ENDINGS: Final = alternatives("values", "about_after")
-_ABOUT_AFTER: Final = capped(
+_APPROXIMATE_NOTE: Final = capped(
     rf"(?:{alternatives('values', 'about_endings')}|(?: ?[^\W\d_]{{1,20}})? ?(?:{_APPROXIMATE_ENDINGS}))", 30
 )
 _OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_]\s?$", 6)
@@ -69,26 +70,27 @@ _CHARACTERS_BEFORE_KEY, _LONGEST_SHORT_RANGE = 20, 10
 _CHARACTERS_BEFORE, _CHARACTERS_AFTER, _CHARACTERS_OF_NOTE = 6, 12, 30
 """How many characters before and after a number are looked at; the last is for a note such as "approximately"."""
 _APPROXIMATE_WORDS: Final = APPROXIMATE | {"~", "≈"}
-_BEFORE_ROUNDED: Final = words_of("values", "before_rounded") | ARTICLES
-_RANGES: Final = words_of("values", "ranges") | {"-", "±"}
-_UNIT_RANGES: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
+_BETWEEN_APPROXIMATE_AND_NUMBER: Final = words_of("values", "before_rounded") | ARTICLES
+_RANGE_SIGNS: Final = words_of("values", "ranges") | {"-", "±"}
+_RANGE_SIGNS_WITHOUT_SCALE: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
 _JOINTS: Final = words_of("values", "number_joints") | {"", ","}
 _SIDES: Final = frozenset(words_of("values", "between_sides") | {"x", "×", "*"})
 _MEASURES_OF_SIDES: Final = frozenset({"m", "px"})
 _MOST_SIDES: Final = 3
-_MOST_POSSIBLE_VALUES: Final = 4
+_MOST_VALUES_BACK: Final = 4
 _BEFORE_MONEY: Final = TIGHT | {". ", ".", "/"}
 _TIGHT_COINS: Final = words_of("values", "tight_units") & CURRENCIES.keys()
-_PARTS_OF_MONEY: Final = {"CENT": 0.01, "DIME": 0.1}
+"""Coins that stand directly after their number ("5p")."""
+_COIN_FACTORS: Final = {"CENT": 0.01, "DIME": 0.1}
 _SHARED_SIGNS: Final = frozenset({"¥", "peso", "pesos"})
 """Signs and names that several currencies share, or that another currency writes with "$"."""
-_SHARE_BEFORE: Final = capped(
+_OUT_OF_BEFORE: Final = capped(
     rf"(?<![\d.,])(\d{{1,4}}) (?:[^\W\d_]{{1,12}} )?(?:{alternatives('values', 'out_of')}) ?$", 30
 )
-_CHARACTERS_BEFORE_SHARE: Final = 30
-_HAN, _HANGUL = chr(0x3400), chr(0xAC00)
-_PARTS: Final = frozenset({"quarters", "quarter", *SHARES})
-_OF: Final = words_of("values", "shared")
+_CHARACTERS_OF_OUT_OF: Final = 30
+_FIRST_HAN, _FIRST_HANGUL = chr(0x3400), chr(0xAC00)
+_SHARE_NAMES: Final = frozenset({"quarters", "quarter", *SHARES})
+_OF_WORDS: Final = words_of("values", "shared")
 _SHORT_SCALES: Final = words_of("values", "short_scales")
 """Scales only if they stand directly after their number: "5 m" is five metres, "5m" may be five millions."""
 _PARTS_OF_UNIT: Final = {
@@ -97,16 +99,17 @@ _PARTS_OF_UNIT: Final = {
 }  # fmt: skip
 """Units after whose amount a second number without a unit counts parts ("4 h 5"), and how many parts each has."""
 _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
-_WITH_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
-_AFTER_DECIMALS: Final = words_of("values", "after_decimals")
-_ENDS_OF_DAY: Final = ("", ".", ",", ";", ":", ")")
-_PAIR, _THREE = 2, 3
+_UNITS_BEFORE_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
+_LETTERS_AFTER_DECIMALS: Final = words_of("values", "after_decimals")
+_MARKS_AFTER_DAY: Final = ("", ".", ",", ";", ":", ")")
+_MOST_DECIMALS, _THREE = 2, 3
 _SMALL, _HUNDRED, _THOUSAND, _MILLION = 10, 100, 1_000, 1_000_000
 _MOST_SCALES, _MOST_CHARACTERS_BETWEEN = 3, 6
 _FEWEST_DIGITS_OF_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
 _LAST_DAY: Final = 31
-_FEWEST_DIGITS_OF_NAME: Final = 3  # digits; a shorter number after "no." or "#" does not count as a name
+_FEWEST_DIGITS_OF_REFERENCE: Final = 3
+"""A shorter number after "no." or "#" is not an identifier."""
 
 
 def number_at(c: Cursor, place: int) -> int:
@@ -115,14 +118,14 @@ def number_at(c: Cursor, place: int) -> int:
     readings, after, scale = _readings(c, place)
     if scale != 1 and c.kind(after - 1) == "n" and c.tokens[after - 1].text not in SCALES:  # "1万4000" is exact
         readings, scale = [reading * scale for reading in readings], 1.0
-    if readings and readings[0] < _SMALL and _are_parts(c, place, after, readings[0]):
+    if readings and readings[0] < _SMALL and _are_shares(c, place, after, readings[0]):
         return _read_share(c, place, after, readings[0] * SHARES.get(c.word(after), 0.25))
     if readings:
         _add_spoken(c, place, after, readings[0])
         return _keep_quantity(c, place, after, readings, scale)
     if token.kind == "w" and token.text in HALF_UNITS:
         share, unit = HALF_UNITS[token.text]
-        return _keep_measured(c, place, place + 1, share, UNITS[unit])
+        return _keep_amount_with_unit(c, place, place + 1, share, UNITS[unit])
     if token.kind == "f" or (token.kind == "w" and token.text in SHARES):
         return _read_share(c, place, place, token.data if token.kind == "f" else SHARES[token.text])
     if token.kind == "w" and token.text in UNITS and c.all_readings:
@@ -130,16 +133,16 @@ def number_at(c: Cursor, place: int) -> int:
     return place
 
 
-def _are_parts(c: Cursor, first: int, place: int, count: float) -> bool:
+def _are_shares(c: Cursor, first: int, place: int, count: float) -> bool:
     is_share = count == _THREE and c.kind(first) == "w" and not c.all_readings  # "only three quarters"
-    return (is_share or c.word(place + 1) in _OF) and c.word(place) in _PARTS and c.near(place)
+    return (is_share or c.word(place + 1) in _OF_WORDS) and c.word(place) in _SHARE_NAMES and c.near(place)
 
 
 def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
     """The possible readings of a number, the token after it, and its scale (1 without one)."""
     token, after = c.tokens[place], place + 1
     if token.kind == "n" and (token.text not in SCALES or any(token.data)):
-        is_sure = " " not in token.text and token.text[0] < _HAN
+        is_sure = " " not in token.text and token.text[0] < _FIRST_HAN
         readings = list(token.data) if c.all_readings or is_sure else token.data[:1]
         if c.kind(after) == "f" and c.near(after) and ("/" not in c.tokens[after].text or c.tokens[after].data < 1):
             readings, after = [reading + c.tokens[after].data for reading in readings], after + 1
@@ -160,14 +163,14 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
     if after > first:  # 2 million and a half
         more, half = added_fraction(c, after)
         readings, after = [reading + more for reading in readings], after + half
-    if after > first and c.tokens[after - 1].text[0] >= _HAN:
+    if after > first and c.tokens[after - 1].text[0] >= _FIRST_HAN:
         rest, after = _rest_after_han_scale(c, after, scale)
         readings = [reading + rest for reading in readings]
     return readings, after, scale
 
 
 def _rest_after_han_scale(c: Cursor, place: int, scale: float) -> tuple[float, int]:
-    is_apart = c.tokens[place - 1].text[0] >= _HANGUL and c.gap(place) == " "
+    is_apart = c.tokens[place - 1].text[0] >= _FIRST_HANGUL and c.gap(place) == " "
     if c.kind(place) != "n" or (c.gap(place) and not is_apart):
         return 0.0, place
     rest, after, smaller = _readings(c, place)
@@ -187,11 +190,13 @@ def _is_reference_number(c: Cursor, place: int) -> bool:
     token = c.tokens[place]
     before = c.text[max(0, token.start - _CHARACTERS_BEFORE) : token.start]
     return (
-        token.text.isdecimal() and len(token.text) >= _FEWEST_DIGITS_OF_NAME and _REFERENCE.search(before) is not None
+        token.text.isdecimal()
+        and len(token.text) >= _FEWEST_DIGITS_OF_REFERENCE
+        and _REFERENCE.search(before) is not None
     )
 
 
-def _add_identifier(c: Cursor, place: int) -> int:
+def _read_identifier(c: Cursor, place: int) -> int:
     digits = c.tokens[place].text
     c.add("identifier", place, place + 1, [f"n:{plain_number(float(digits))}", f"i:{digits}", f"r:{digits}"])
     return place + 1
@@ -259,7 +264,7 @@ def _numbers_of_two_spoken(first: float, second: float, *, is_joined: bool) -> I
 def _read_share(c: Cursor, place: int, last: int, share: float) -> int:
     """Read a share such as "half an hour", "half a million", "3/4 cup"; a share without a unit states no value."""
     after = last + 1
-    while c.word(after) in ARTICLES | _OF and c.near(after):
+    while c.word(after) in ARTICLES | _OF_WORDS and c.near(after):
         after += 1
     scale = 12.0 if c.word(after) in DOZENS else _scale_from_thousand(c, after)
     if scale > 1 and c.near(after):
@@ -267,7 +272,7 @@ def _read_share(c: Cursor, place: int, last: int, share: float) -> int:
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
     is_ordinal = after == place + 1 and c.word(place) in ORDINAL_SHARES
     if unit and unit[0] != "%" and not is_ordinal:
-        return _keep_measured(c, place, with_unit, share, unit)
+        return _keep_amount_with_unit(c, place, with_unit, share, unit)
     parts = c.tokens[place].text.split("/")
     numbers = [f"n:{int(part)}" for part in parts] if len(parts) > 1 else []
     shares = [f"n:{plain_number(share)}", f"n:{share * 100:.0f}"]
@@ -282,8 +287,8 @@ def _read_share(c: Cursor, place: int, last: int, share: float) -> int:
 
 
 def _is_pair_of_numbers(c: Cursor, parts: list[str], after: int) -> bool:
+    """Whether both numbers are values of their own, as in "152/84"; "3/4" and "60/40" are parts of a whole."""
     sizes = [len(part) for part in parts]
-    # "3/4" and "60/40" are parts of a whole, "152/84" is a pair.
     is_part = min(sizes) == 1 or sum(map(int, parts)) == _HUNDRED
     return not is_part and max(sizes) < _LENGTH_OF_YEAR and c.word(after) not in MONTHS
 
@@ -294,7 +299,7 @@ def _read_unit_alone(c: Cursor, place: int) -> int:
     unit, (more, half) = UNITS[word], added_fraction(c, place + 1)
     is_article = c.before(place) in ARTICLES
     if is_article or half or c.word(place - 1) in AHEAD or c.word(place + 1) in AGO:
-        _keep_measured(c, place, place + 1, 1 + more, unit)
+        _keep_amount_with_unit(c, place, place + 1, 1 + more, unit)
         add_distant_days(c, place - is_article, place + 1, 1.0, unit)
         return place + 1 + half
     if word in ONES:
@@ -302,9 +307,9 @@ def _read_unit_alone(c: Cursor, place: int) -> int:
     return place
 
 
-def _keep_measured(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> int:
+def _keep_amount_with_unit(c: Cursor, first: int, after: int, amount: float, unit: Unit) -> int:
     found = FoundValue("number", c.tokens[first].start, c.tokens[after - 1].end, readings=[amount], unit=unit)
-    found.is_approximate = _is_said_approximate(c, first, after)
+    found.is_approximate = _is_approximate(c, first, after)
     _keep(c, found)
     return after
 
@@ -312,10 +317,12 @@ def _keep_measured(c: Cursor, first: int, after: int, amount: float, unit: Unit)
 def _keep_quantity(c: Cursor, place: int, after: int, readings: list[float], scale: float) -> int:
     """Keep a number with its unit, currency and scale, and return the token after them."""
     if _is_reference_number(c, place) and not c.all_readings:
-        return _add_identifier(c, place)
+        return _read_identifier(c, place)
     token, first, last = c.tokens[place], place, after
     unit, with_unit = c.unit(after) if after < len(c.tokens) else (None, after)
-    money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS and not _is_of_amount_before(c, place - 1)
+    money_before = c.before(place) in CURRENCIES.keys() - _TIGHT_COINS and not _is_currency_of_amount_before(
+        c, place - 1
+    )
     money_at = after + (c.word(after) in {"us", "swiss"})
     gaps = frozenset({""}) if c.word(money_at) in _TIGHT_COINS else _BEFORE_MONEY
     if c.word(money_at) in CURRENCIES and c.near(money_at, gaps) and not (unit and money_before):
@@ -326,15 +333,15 @@ def _keep_quantity(c: Cursor, place: int, after: int, readings: list[float], sca
         readings, last = [reading + more for reading in readings], behind
     first -= money_before
     is_money = money_before or (last > after and not unit)
-    part = _PARTS_OF_MONEY.get(CURRENCIES.get(c.word(money_at), ""), 1.0) if is_money and not money_before else 1.0
-    if last > after and c.tokens[last - 1].text[0] >= _HAN and (decimals := _decimals_behind_unit(c, last)):
+    part = _COIN_FACTORS.get(CURRENCIES.get(c.word(money_at), ""), 1.0) if is_money and not money_before else 1.0
+    if last > after and c.tokens[last - 1].text[0] >= _FIRST_HAN and (decimals := _decimals_behind_unit(c, last)):
         readings, last = [reading + decimals for reading in readings], last + 1
     found = FoundValue(
         "money" if is_money else "number", c.tokens[first].start, c.tokens[last - 1].end, readings=readings
     )
     found.unit, found.scale = unit, scale * part
     found.currency = _currency(c, place, money_at) if is_money else ""
-    found.is_approximate = _is_said_approximate(c, first, last) or (scale != 1 and token.text not in SCALES)
+    found.is_approximate = _is_approximate(c, first, last) or (scale != 1 and token.text not in SCALES)
     has_digits = token.kind == "n" and sum(sign.isdigit() for sign in token.text) > 1
     is_long = has_digits or max(readings) * scale > _SMALL
     found.is_stated = is_money or bool(unit) or (is_long and not _is_no_amount(c, place, last))
@@ -346,7 +353,7 @@ def _keep_quantity(c: Cursor, place: int, after: int, readings: list[float], sca
     return last
 
 
-def _is_of_amount_before(c: Cursor, place: int) -> bool:
+def _is_currency_of_amount_before(c: Cursor, place: int) -> bool:
     # "12 dollars 50 cents", but not "£31 £3,100" or "EUR 31. EUR 3,100"
     if len(c.gap(place)) > len(c.gap(place + 1)):
         return False
@@ -361,7 +368,7 @@ def _currency(c: Cursor, place: int, behind: int) -> str:
     # "$T = 5$" is a formula, not money.
     is_sure = word not in _SHARED_SIGNS and not (word == "$" == c.word(behind))
     code = CURRENCIES.get(word, "") if is_sure else ""
-    return "" if code in _PARTS_OF_MONEY else code
+    return "" if code in _COIN_FACTORS else code
 
 
 def _half_behind_unit(c: Cursor, place: int) -> tuple[float, int]:
@@ -377,11 +384,16 @@ def _half_behind_unit(c: Cursor, place: int) -> tuple[float, int]:
 def _decimals_behind_unit(c: Cursor, place: int) -> float:
     # Chinese writes decimals directly after the unit.
     token = c.tokens[place] if c.kind(place) == "n" and not c.gap(place) else None
-    if token is None or len(token.text) > _PAIR or not set(token.text) <= _DIGITS or _has_unit_or_currency(c, place):
+    if (
+        token is None
+        or len(token.text) > _MOST_DECIMALS
+        or not set(token.text) <= _DIGITS
+        or _has_unit_or_currency(c, place)
+    ):
         return 0.0
     following = c.text[token.end : token.end + 1]
-    is_within = following >= _HAN and following.isalpha() and following not in _AFTER_DECIMALS
-    if c.tokens[place - 1].text not in _WITH_DECIMALS or is_within:
+    is_within = following >= _FIRST_HAN and following.isalpha() and following not in _LETTERS_AFTER_DECIMALS
+    if c.tokens[place - 1].text not in _UNITS_BEFORE_DECIMALS or is_within:
         return 0.0
     return float(token.data[0] / 10 ** len(token.text))
 
@@ -414,7 +426,7 @@ def _add_implied(c: Cursor, place: int, after: int, found: FoundValue) -> None:
         c.found.append(FoundValue("degrees", start, found.end, form, is_stated=False, amounts=[(other, DEGREES)]))
     if c.word(after - 1) in _YEAR_MARKS and digits.isdecimal() and len(digits) == 2:  # noqa: PLR2004
         c.add_possible(place, [f"n:{century + int(digits)}" for century in (1900, 2000)], "number")
-    if (share := _SHARE_BEFORE.search(c.text[max(0, start - _CHARACTERS_BEFORE_SHARE) : start])) and int(
+    if (share := _OUT_OF_BEFORE.search(c.text[max(0, start - _CHARACTERS_OF_OUT_OF) : start])) and int(
         share[1]
     ) < number:
         percentage = 100 * int(share[1]) / number
@@ -443,12 +455,12 @@ def _add_days_of_range(c: Cursor, place: int, days: tuple[int, int], found: Foun
         c.add_possible(place, [f"o:{day}" for day in days])
 
 
-def _is_said_approximate(c: Cursor, first: int, after: int) -> bool:
+def _is_approximate(c: Cursor, first: int, after: int) -> bool:
     before = c.word(first - 1) if c.near(first) or c.gap(first) in {".", ". "} else ""
-    if before in _APPROXIMATE_WORDS or (before in _BEFORE_ROUNDED and c.word(first - 2) in APPROXIMATE):
+    if before in _APPROXIMATE_WORDS or (before in _BETWEEN_APPROXIMATE_AND_NUMBER and c.word(first - 2) in APPROXIMATE):
         return True
     end = c.tokens[after - 1].end
-    return _ABOUT_AFTER.match(c.text[end : end + _CHARACTERS_OF_NOTE]) is not None
+    return _APPROXIMATE_NOTE.match(c.text[end : end + _CHARACTERS_OF_NOTE]) is not None
 
 
 def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
@@ -489,7 +501,7 @@ def _keep(c: Cursor, found: FoundValue, place: int | None = None) -> None:
 
 def _amount_before(c: Cursor, start: int) -> FoundValue | None:
     # Other possible meanings of the number at "start" are skipped.
-    for one in c.found[: -_MOST_POSSIBLE_VALUES - 1 : -1]:
+    for one in c.found[: -_MOST_VALUES_BACK - 1 : -1]:
         if one.readings:
             return one
         if one.start < start:
@@ -498,7 +510,7 @@ def _amount_before(c: Cursor, start: int) -> FoundValue | None:
 
 
 def _share_unit_in_range(c: Cursor, previous: FoundValue, found: FoundValue, between: str) -> None:
-    is_range = between in _RANGES or (between in _UNIT_RANGES and found.scale == 1)
+    is_range = between in _RANGE_SIGNS or (between in _RANGE_SIGNS_WITHOUT_SCALE and found.scale == 1)
     is_bare = not previous.unit and previous.scale == 1 and previous.kind == "number"
     if is_range and is_bare and (found.unit or found.scale != 1) and max(previous.readings) < _THOUSAND:
         previous.unit, previous.scale = found.unit, found.scale
@@ -551,7 +563,7 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
 
 def _state_day_of_weekday(c: Cursor, found: FoundValue, form: str) -> None:
     # Before another word the number may count something: "on Saturday 12 came".
-    if c.text[found.end : found.end + 2].strip()[:1] in _ENDS_OF_DAY:
+    if c.text[found.end : found.end + 2].strip()[:1] in _MARKS_AFTER_DAY:
         found.forms, found.readings = frozenset({form}), []  # its kind is not "date", since it has no month
     else:
         found.forms |= {form}

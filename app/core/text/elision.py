@@ -10,13 +10,17 @@ from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_
 from app.core.text.sentences import starts_within
 from app.core.text.token_counts import estimate_text
 
-_HEAD: Final = 0.55  # share of the room: the beginning says what a text is
-_TAIL: Final = 0.25  # share of the room: conclusions, results and questions stand at the end
-_NAMED: Final = 0.15  # share of the room for exact values from between; the rest is for the note about them
-_WINDOW: Final = 10_000  # characters of one sample that is searched for values
-_WINDOWS: Final = 8  # samples, evenly spread: they bound the time for a message of any size
-_SHRINK: Final = 0.8  # the factor of one shortening; a few are enough, since texts are about equally dense throughout
-_REACH: Final = 200  # the most characters given up so that no statement is shown without its end or its beginning
+_HEAD_SHARE: Final = 0.55  # share of the room: the beginning says what a text is
+_TAIL_SHARE: Final = 0.25  # share of the room: conclusions, results and questions stand at the end
+_VALUES_SHARE: Final = 0.15  # share of the room for exact values from between; the rest is for the note about them
+_WINDOW_CHARACTERS: Final = 10_000  # characters of one sample that is searched for values
+_MOST_WINDOWS: Final = 8  # samples, evenly spread: they bound the time for a message of any size
+_SHRINK_FACTOR: Final = (
+    0.8  # the factor of one shortening; a few are enough, since texts are about equally dense throughout
+)
+_MOST_CHARACTERS_TO_SENTENCE: Final = (
+    200  # the most characters given up so that no statement is shown without its end or its beginning
+)
 
 
 def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
@@ -29,17 +33,17 @@ def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
         return text
     characters = max(0, int(tokens * len(text) / weight))
     say = catalogue_of(locale)
-    values = _values(text[int(characters * _HEAD) : len(text) - int(characters * _TAIL)])
+    values = _values(text[int(characters * _HEAD_SHARE) : len(text) - int(characters * _TAIL_SHARE)])
     while characters:
         shown = _shortened(text, characters, values, say)
         if estimate_text(shown) <= tokens:
             return shown
-        characters = int(characters * _SHRINK)
+        characters = int(characters * _SHRINK_FACTOR)
     return _note(len(text), "", say)
 
 
-def size_shares(sizes: Sequence[int], total: int) -> list[int]:
-    """The size allowed to each, so that all have at most ``total`` together: only the largest are cut, to one size."""
+def size_limits(sizes: Sequence[int], total: int) -> list[int]:
+    """The size limit of each, so that all have at most ``total`` together: only the largest are cut, to one size."""
     remaining, allowed = total, dict[int, int]()
     for count, index in zip(range(len(sizes), 0, -1), sorted(range(len(sizes)), key=sizes.__getitem__), strict=True):
         allowed[index] = min(sizes[index], max(remaining, 0) // count)
@@ -48,9 +52,9 @@ def size_shares(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def _shortened(text: str, characters: int, values: Sequence[str], say: Catalogue) -> str:
-    head = _sentence_end_before(text, int(characters * _HEAD))
-    tail = _sentence_start_after(text, len(text) - int(characters * _TAIL))
-    note = _note(tail - head, _even_sample(values, int(characters * _NAMED)), say)
+    head = _sentence_end_before(text, int(characters * _HEAD_SHARE))
+    tail = _sentence_start_after(text, len(text) - int(characters * _TAIL_SHARE))
+    note = _note(tail - head, _even_sample(values, int(characters * _VALUES_SHARE)), say)
     return f"{text[:head]}\n{note}\n{text[tail:]}"
 
 
@@ -60,20 +64,20 @@ def _note(count: int, values: str, say: Catalogue) -> str:
 
 
 def _sentence_end_before(text: str, place: int) -> int:
-    least = max(0, place - _REACH)
+    least = max(0, place - _MOST_CHARACTERS_TO_SENTENCE)
     starts = starts_within(text, least, place)
     return starts[-1] if starts else (text.rfind(" ", least, place) + 1 or place)
 
 
 def _sentence_start_after(text: str, place: int) -> int:
-    most = min(len(text), place + _REACH)
+    most = min(len(text), place + _MOST_CHARACTERS_TO_SENTENCE)
     starts = starts_within(text, place, most)
     return starts[0] if starts else (text.find(" ", place, most) + 1 or place)
 
 
 def _values(middle: str) -> list[str]:
-    step = max(_WINDOW, len(middle) // _WINDOWS)
-    windows = (middle[start : start + _WINDOW] for start in range(0, len(middle), step))
+    step = max(_WINDOW_CHARACTERS, len(middle) // _MOST_WINDOWS)
+    windows = (middle[start : start + _WINDOW_CHARACTERS] for start in range(0, len(middle), step))
     return list(dict.fromkeys(value for window in windows for value in identifiers(window)))
 
 

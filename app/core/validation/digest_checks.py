@@ -1,4 +1,4 @@
-"""Checks a summarizer's descriptions of single segments; code writes those that are not good enough.
+"""Checks a summarizer's descriptions of single segments; code writes its own for those that are not good enough.
 
 These checks never refuse a candidate.
 """
@@ -22,12 +22,12 @@ from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
 from app.core.validation.excuses import is_excuse
 
-MOST_BRIEF: Final = 2 * BRIEF_TOKENS
+MOST_BRIEF_TOKENS: Final = 2 * BRIEF_TOKENS
 """The most tokens of a brief."""
-_MOST_TOPIC: Final = 24  # tokens, for a name of two to six words
-_MOST_TAG: Final = 16
-_MOST_TOKEN_SHARE: Final = 0.75  # the largest share of the messages' tokens
-_POINTER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
+_MOST_TOPIC_TOKENS: Final = 24  # a name of two to six words
+_MOST_TAG_TOKENS: Final = 16
+_MOST_BRIEF_SHARE: Final = 0.75  # the largest share of the messages' tokens
+_MARKER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
 
 
 def checked_digests(digests: Sequence[SegmentDigest], request: SummaryRequest) -> tuple[SegmentDigest, ...]:
@@ -43,7 +43,7 @@ def checked_digests(digests: Sequence[SegmentDigest], request: SummaryRequest) -
 
 def imitates_markup(text: str) -> bool:
     """Whether a text holds one of our tags, or something that reads like a marker."""
-    return escape_served(text) != text or _POINTER.search(text) is not None
+    return escape_served(text) != text or _MARKER.search(text) is not None
 
 
 class _DigestCheck:
@@ -62,9 +62,9 @@ class _DigestCheck:
             return None
         digest_within_limits = SegmentDigest(
             number=digest.number,
-            topic=_topic(digest.topic),
+            topic=_topic_if_short_enough(digest.topic),
             brief=_brief_if_short_enough(digest.brief, cut),
-            tags=_tags(digest.tags),
+            tags=_short_enough_tags(digest.tags),
         )
         return (
             digest_within_limits
@@ -88,17 +88,17 @@ class _DigestCheck:
         return sample_of(self._request.messages)
 
 
-def _topic(topic: str) -> str:
+def _topic_if_short_enough(topic: str) -> str:
     line = redact(topic).strip(" .。,;:")
-    return line if estimate_text(line) <= _MOST_TOPIC else ""
+    return line if estimate_text(line) <= _MOST_TOPIC_TOKENS else ""
 
 
 def _brief_if_short_enough(text: str, cut: CutSegment) -> str:
     brief = redact(text)
-    return brief if estimate_text(brief) <= min(MOST_BRIEF, int(_MOST_TOKEN_SHARE * cut.tokens)) else ""
+    return brief if estimate_text(brief) <= min(MOST_BRIEF_TOKENS, int(_MOST_BRIEF_SHARE * cut.tokens)) else ""
 
 
-def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+def _short_enough_tags(tags: Sequence[str]) -> tuple[str, ...]:
     plain = (redact(tag).lstrip("#").strip() for tag in tags)
-    fitting = dict.fromkeys(tag for tag in plain if tag and estimate_text(tag) <= _MOST_TAG)
+    fitting = dict.fromkeys(tag for tag in plain if tag and estimate_text(tag) <= _MOST_TAG_TOKENS)
     return tuple(fitting)[:MOST_TAGS]

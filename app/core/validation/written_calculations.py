@@ -31,8 +31,8 @@ _OPERATOR: Final = capped(
     r"\s?(?P<opened>\(?)\s?[€$£¥]?$",
     _MOST_CHARACTERS_BETWEEN,
 )
-_BEFORE: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _MOST_CHARACTERS_BETWEEN)
-_AFTER: Final = capped(rf"{_UNIT_WORD}\s?\)", _MOST_CHARACTERS_BETWEEN)
+_OPENING_BRACKET: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _MOST_CHARACTERS_BETWEEN)
+_CLOSING_BRACKET: Final = capped(rf"{_UNIT_WORD}\s?\)", _MOST_CHARACTERS_BETWEEN)
 _EQUALS: Final = capped(rf"{_UNIT_WORD}\s?=\s?[€$£¥]?", _MOST_CHARACTERS_BETWEEN)
 _DIVISION_SIGNS: Final = frozenset("/÷:")
 _RANKS: Final = {"(": 0, ")": 1, "+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
@@ -44,7 +44,7 @@ _UNIT_FACTORS: Final = (1_000.0, 100.0, 60.0)
 _MOST_TERMS: Final = 12
 _MOST_READINGS: Final = 16
 _MOST_CALCULATIONS: Final = 40
-_EXACT: Final = 1e-6
+_ROUNDING_ERROR: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class WrittenCalculation:
             return False
         written_step = min(resolution_as_written(value.text, amount), 1.0)
         tolerance = min(resolution(plain_number(amount)) / 2, amount * MOST_APPROXIMATION) if value.approximate else 0.0
-        tolerance = max(tolerance, written_step / 2) + _EXACT * amount
+        tolerance = max(tolerance, written_step / 2) + _ROUNDING_ERROR * amount
         return any(
             abs(abs(one) - amount) <= tolerance
             for result in self._possible_results(is_shown_number)
@@ -104,7 +104,7 @@ class WrittenCalculations:
     calculations: tuple[WrittenCalculation, ...] = ()
 
     def unshown_operands(self, is_shown_number: Callable[[float], bool]) -> list[tuple[int, int]]:
-        """The places of their numbers that were not shown, and so are no operands."""
+        """The places of their numbers that prove nothing: neither shown, nor small, nor usual (12, 60, 1,000)."""
         return [
             (term.start, term.end)
             for one in self.calculations
@@ -113,11 +113,14 @@ class WrittenCalculations:
         ]
 
     def proves(self, value: Value, is_shown_number: Callable[[float], bool]) -> bool:
-        """Whether one gives the value from shown numbers, or has it as a term that a shown percentage leaves."""
+        """Whether one gives the value from shown numbers, or has it as a term that a shown percentage leaves.
+
+        Where 20 % was shown, the term 0.8 is proved.
+        """
         amount = value.amount or 0.0
         is_term = any(value.start == term.start for one in self.calculations for term in one.terms)
         return any(one.results_in(value, is_shown_number) for one in self.calculations) or (
-            is_term and _is_remainder(amount, is_shown_number)
+            is_term and _is_complement_of_percentage(amount, is_shown_number)
         )
 
     def denies(self, text: str, value: Value) -> bool:
@@ -138,16 +141,24 @@ def _in_other_units(result: float, value: Value) -> Iterator[float]:
 
 def _is_known_operand(number: float, is_shown_number: Callable[[float], bool]) -> bool:
     is_small = number == int(number) and number < _SMALL_NUMBER
-    return is_small or number in _USUAL_OPERANDS or _is_remainder(number, is_shown_number) or is_shown_number(number)
+    return (
+        is_small
+        or number in _USUAL_OPERANDS
+        or _is_complement_of_percentage(number, is_shown_number)
+        or is_shown_number(number)
+    )
 
 
-def _is_remainder(number: float, is_shown_number: Callable[[float], bool]) -> bool:
+def _is_complement_of_percentage(number: float, is_shown_number: Callable[[float], bool]) -> bool:
     return 0 < number < 1 and is_shown_number(round(_WHOLE_PERCENT * (1 - number), 6))
 
 
 def _is_adjacent(text: str, one: WrittenCalculation, value: Value) -> bool:
     if value.end <= one.start:
-        return _BEFORE.match(text[value.end : one.start][:_MOST_CHARACTERS_BETWEEN].replace("（", "(")) is not None
+        return (
+            _OPENING_BRACKET.match(text[value.end : one.start][:_MOST_CHARACTERS_BETWEEN].replace("（", "("))
+            is not None
+        )
     found = _EQUALS.match(text[one.end : value.start][:_MOST_CHARACTERS_BETWEEN])
     return found is not None and found.end() == value.start - one.end
 
@@ -160,7 +171,7 @@ def written_calculations(text: str) -> WrittenCalculations:
     for terms, signs in _runs(folded.text, tokens):
         before, after = folded.text[: terms[0].start], folded.text[terms[-1].end :]
         joined_by = ""
-        if before.rstrip("€$£¥ ").endswith("(") and _AFTER.match(after[:_MOST_CHARACTERS_BETWEEN]):
+        if before.rstrip("€$£¥ ").endswith("(") and _CLOSING_BRACKET.match(after[:_MOST_CHARACTERS_BETWEEN]):
             joined_by = "brackets"
         elif _EQUALS.match(after[:_MOST_CHARACTERS_BETWEEN]):
             joined_by = "equals"

@@ -14,7 +14,13 @@ from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import ID_LETTERS, StateEntry, StateVersion
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import QUOTES_SHARE, AppliedCandidate, fitting_quotes, repairs_on_record, restored_sentences
+from app.core.state.apply import (
+    QUOTES_DIVISOR,
+    AppliedCandidate,
+    fitting_quotes,
+    repairs_of_restored_sentences,
+    repairs_on_record,
+)
 from app.core.state.layout import layout_of
 from app.core.state.pruning import prune, state_of, state_token_limit
 from app.core.state.survival import with_quotes
@@ -174,7 +180,7 @@ def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[Ga
             tokens_after=resolved.breakdown.total - resolved.breakdown.state + layout.tokens,
             repairs=report.repairs,
         )
-        restored = restored_sentences(quotes, applied, resolved.schema)
+        restored = repairs_of_restored_sentences(quotes, applied, resolved.schema)
         return replace(applied, repairs=(*report.repairs, *restored))
 
     return apply
@@ -191,7 +197,7 @@ def _with_lost_values(
     if not is_narrative_only(resolved.schema):  # other schemas have entries in lists, which hold the values
         return narrative, ()
     lost = lost_sentences(messages, [entry.text for entry in narrative], served_anchors=(), unserved_anchors=())
-    room = Budget(resolved.budgets.state_cap // QUOTES_SHARE)
+    room = Budget(resolved.budgets.state_cap // QUOTES_DIVISOR)
     by_seq = {message.seq: message for message in messages}
     quotes = [
         (seq, text_with_dates(text, [by_seq[seq]]))

@@ -17,7 +17,8 @@ from app.core.text.identifiers import EXACT_KINDS, Identifier, find_identifiers
 from app.core.text.words import GENERIC_STEMS, stems
 
 FEW: Final = 3
-"""The fewest content words of an utterance that can be understood without the one before it."""
+"""The fewest content words of an utterance that can be understood without the one before it; also the most passages
+that one corrects."""
 
 _MOST_COMPARED_PASSAGES: Final = 8  # how many of the newest passages with a word are compared with a correction
 _MOST_TURNS_BACK: Final = 6  # how many messages back a correction without a subject of its own may refer

@@ -34,7 +34,7 @@ _RULE_FACTOR: Final = 2.5  # the factor for the cues of a rule, which binds unti
 _OPEN_WORTH: Final = 2.0
 _ANSWER_WORTH: Final = 1.4  # added for an answer, since somebody had asked for it
 _WORDS_WORTH: Final = 0.4  # the worth of the words of any entry, which was once chosen for them
-_ROLE_FACTORS: Final[Mapping[str, float]] = {"assistant": 0.6, "tool": 0.4}
+_SPEAKER_FACTORS: Final[Mapping[str, float]] = {"assistant": 0.6, "tool": 0.4}
 
 
 class EarlierEntries:
@@ -53,7 +53,7 @@ class EarlierEntries:
             new_options: Options of the span; their keys are not negative.
             total: The tokens for earlier and new options together.
             most_new: The most tokens for new options.
-            least_new: The least tokens for new options.
+            least_new: The tokens that new options may use even if earlier ones leave fewer.
             kept_texts: What is already said elsewhere.
         """
         free = total - sum(map(_tokens_of, self._options))
@@ -104,7 +104,7 @@ class EarlierEntries:
             option
             for entry, option in zip(self._earlier, self._options, strict=True)
             if entry.from_seqs and min(entry.from_seqs) <= _OPENING_MESSAGES and option.worth.values
-            if role_of(label_and_clauses(entry.text)[0]) not in _ROLE_FACTORS
+            if role_of(label_and_clauses(entry.text)[0]) not in _SPEAKER_FACTORS
         )
         return each_fitting(opening, int(_MOST_OPENING_SHARE * total), _tokens_of)
 
@@ -136,14 +136,14 @@ def entry_worth(entry: StateEntry) -> Worth:
     )
 
 
-def _worth_of_clause(clause: str, role: str | None, *, is_open: bool) -> Worth:
+def _worth_of_clause(clause: str, speaker_role: str | None, *, is_open: bool) -> Worth:
     cues = cues_of(clause)
     sentence = sentence_of(clause)
     values, about = values_worth(clause, sentence.identifiers), kind_of(cues)
-    answers, by_assistant = ANSWER_SEPARATOR in clause, role == "assistant"
+    answers, by_assistant = ANSWER_SEPARATOR in clause, speaker_role == "assistant"
     likelihood = likelihood_of_entry(sentence, answers=answers, by_assistant=by_assistant)
     plain_worth = worth_of_statement(likelihood, values, about)
-    if not is_open and not (role == "user" and about in BINDING_KINDS):
+    if not is_open and not (speaker_role == "user" and about in BINDING_KINDS):
         return plain_worth
     rest = (
         _WORDS_WORTH
@@ -152,6 +152,6 @@ def _worth_of_clause(clause: str, role: str | None, *, is_open: bool) -> Worth:
         + _OPEN_WORTH * is_open
     )
     binding = Worth(words_worth=rest, values=values, about=about).times(
-        BINDING_FACTOR * _ROLE_FACTORS.get(role or "", 1.0)
+        BINDING_FACTOR * _SPEAKER_FACTORS.get(speaker_role or "", 1.0)
     )
     return max(plain_worth, binding, key=lambda worth: worth.total)

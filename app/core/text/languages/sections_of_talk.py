@@ -84,7 +84,7 @@ class AnchorCues(Section):
     """Likewise patterns of statements whose words leave no doubt ("Never disclose ...")."""
 
 
-class Turn(Section):
+class LaterMessages(Section):
     """Patterns of later messages that change or answer what was said."""
 
     evasive: Patterns = ()
@@ -108,11 +108,11 @@ class Turn(Section):
     chooses: Patterns = ()
     """The words of a bare choice, without what is chosen."""
     changes: Patterns = ()
-    """Words that only say that something is chosen or changes."""
+    """Words about choosing and changing in general, which name no topic."""
     updates: Patterns = ()
-    """Words that say that the same thing is different now."""
+    """Words that say that something else holds from now on."""
     moves: Patterns = ()
-    """Words that report a change."""
+    """Words that report a change that was made ("raised", "renamed")."""
     forbids: Patterns = ()
     equates: Patterns = ()
     """The words between a thing and what it is said to be."""
@@ -145,7 +145,7 @@ class Anchors(Section):
     unresolved_question: AnchorCues | None = None
     critical_fact: AnchorCues | None = None
     correction: AnchorCues | None = None
-    turn: Turn = Turn()
+    turn: LaterMessages = LaterMessages()
     kinds: Mapping[str, Pattern] = {}
     """By kind of technology (``database``, ...), the words for a thing of that kind: ``our main database``."""
 
