@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Orders
-from app.core.text.patterns import compiled
+from app.core.text.patterns import Capped, capped_later, compiled
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from app.core.validation.evidence import content_stems
@@ -29,7 +29,9 @@ _LEAST_STEM: Final = 4
 _MOST_ENDING: Final = 3
 """The most letters by which two stems of one word differ: a record reports "responde" or "proponga" as "responder" or
 "proponer", and a stemmer may give the two different stems."""
-_LETTER: Final = r"[^\W\d_\u3040-\uffff]"  # without East Asian scripts, which put no spaces between words
+_LETTER: Final = r"(?-i:[^\W\d_\u3040-\uffff])"
+"""A letter, but of no East Asian script, which puts no spaces between words. With ``re.IGNORECASE`` a range that wide
+takes five times as long to compile."""
 _MATCHES_NOTHING: Final = "(?!)"
 _LEADING_TEXT: Final = r"[^;；]{0,100}?"
 """What may stand between the beginning of a sentence and the words of an order."""
@@ -42,9 +44,9 @@ _BINDING_FORMS: Final = (
     "(?={near}{rules})(?={near}{void})",
 )
 """The ways in which a sentence binds the assistant, composed of the lists of words of each language (``Orders``)."""
-_COMPOSED_ORDER: Final = (
-    r"\A(?=.{{0,160}}?{must})(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BINDING_FORMS) + ")"
-)
+_OBLIGATION: Final = r"\A.{{0,160}}?{must}"
+"""The beginning of a sentence, up to a word like "must"."""
+_COMPOSED_ORDER: Final = r"\A(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BINDING_FORMS) + ")"
 """A sentence that binds the assistant, and neither reports nor asks anything."""
 
 
@@ -59,14 +61,19 @@ def _opening_pattern(table: Orders) -> re.Pattern[str]:
     return compiled(f"{_LEAD_IN}(?:{'|'.join(table.forms)})".replace("{assistant}", table.assistant), re.IGNORECASE)
 
 
-def _composed_pattern(table: Orders) -> re.Pattern[str]:
-    """The pattern of sentences with an order in any part of them. Its match is empty, at their beginning."""
-    return compiled(_COMPOSED_ORDER.format(**_word_patterns(table)), re.IGNORECASE)
+def _composed_patterns(table: Orders) -> tuple[re.Pattern[str], Capped]:
+    """Two patterns, both of which match sentences with an order in any part of them.
+
+    The second is large. It is compiled only when the first matches, so a process compiles those of few languages.
+    """
+    words = _word_patterns(table)
+    obligation = compiled(_OBLIGATION.format(**words), re.IGNORECASE)
+    return obligation, capped_later(_COMPOSED_ORDER.format(**words), None, re.IGNORECASE)
 
 
 _TABLES: Final = [language.orders for language in languages() if language.orders is not None]
 _OPENING_PATTERNS: Final = tuple(map(_opening_pattern, _TABLES))
-_COMPOSED_PATTERNS: Final = tuple(map(_composed_pattern, _TABLES))
+_COMPOSED_PATTERNS: Final = tuple(map(_composed_patterns, _TABLES))
 
 
 def orders_in(text: str) -> list[str]:
@@ -75,7 +82,9 @@ def orders_in(text: str) -> list[str]:
 
 
 def _gives_orders(sentence: str) -> bool:
-    return any(pattern.match(sentence) for pattern in (*_OPENING_PATTERNS, *_COMPOSED_PATTERNS))
+    return any(opening.match(sentence) for opening in _OPENING_PATTERNS) or any(
+        obligation.match(sentence) and composed.match(sentence) for obligation, composed in _COMPOSED_PATTERNS
+    )
 
 
 @dataclass(frozen=True, slots=True)
