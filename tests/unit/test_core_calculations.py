@@ -230,3 +230,26 @@ def test_hostile_text_is_reckoned_with_in_linear_time(unit: str) -> None:
         return examine_candidate(candidate(item(text + " 7,654,321.17 99.31 88.37 euros", 1)), SourceTexts(talk(text)))
 
     assert_linear(examined, unit * (6_000 // len(unit)))
+
+
+BOTTLES = "We filled 14 of the small bottles, those of 330 ml."
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "fails"),
+    [
+        ("There are 14 330 ml bottles.", BOTTLES, False),
+        ("There are 13 330 ml bottles.", BOTTLES, True),
+        ("There are 14 350 ml bottles.", BOTTLES, True),
+        ("There are 14 330 ml bottles.", f"{BOTTLES} The shop has 20 500 of them.", True),
+        ("Lo presenta el 10 de julio.", "El plazo acaba el 20 de julio. Lo presento el día 10.", False),
+        ("Lo presenta el 11 de julio.", "El plazo acaba el 20 de julio. Lo presento el día 10.", True),
+        ("Parte il 10 luglio.", "La scadenza è a luglio. Parto il giorno 10.", False),
+        ("Parte il 11 luglio.", "La scadenza è a luglio. Parto il giorno 10.", True),
+        ("Section 3 700 words.", "Section 3 to 700 words then.", False),
+        ("Section 4 700 words.", "Section 3 to 700 words then.", True),
+    ],
+)
+def test_two_numbers_may_look_like_one_and_a_day_needs_no_month(text: str, said: str, *, fails: bool) -> None:
+    examined = examine_candidate(candidate(item(text, 1)), SourceTexts(talk(said)))
+    assert bool(examined.failures) is fails
