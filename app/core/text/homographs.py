@@ -65,7 +65,7 @@ def _decided(tokens: Sequence[Token], place: int, text: str) -> tuple[Token, ...
     token = tokens[place]
     if token.text not in t.SHORT_MONTHS or _is_beside_number(tokens, place):
         for code in sorted(t.HOMOGRAPHS[token.text]):
-            if code == detect(text) or _is_beside_word_of_language(tokens, place, text, code):
+            if _is_beside_word_of_language(tokens, place, text, code) or code == detect(text):
                 return (replace(token, text=t.own_word(token.text, code)),)
         for code in sorted(t.HOMOGRAPHS[token.text]):
             if any(word in _WORDS_OF_AMOUNTS[code] for word in _words_beside(tokens, place, text)):

@@ -50,7 +50,8 @@ class NearDay:
 
 def near_days(text: str) -> list[NearDay]:
     """The words of a text that mean one certain day, in order, without words in titles such as "USA Today"."""
-    return _near_days_of(text, _bits_of_possible_patterns(text))
+    found = _near_days_of(text, CUE_INDEX.may_match_text(text))
+    return [] if found and _is_in_language_without_table(text) else found
 
 
 def _near_days_of(text: str, possible: int) -> list[NearDay]:
@@ -87,29 +88,29 @@ class OtherTime:
 
 def other_times(text: str) -> list[OtherTime]:
     """The other times of a text; first those that need the weekday, then the day, then the month."""
-    possible = _bits_of_possible_patterns(text)
-    return [
+    possible = CUE_INDEX.may_match_text(text)
+    found = [
         OtherTime(language, match[0], needed)
         for language, needed, bit, pattern in _OTHER_TIME_PATTERNS
         if bit & possible
         for match in pattern.finditer(text)
     ]
+    return [] if found and _is_in_language_without_table(text) else found
 
 
 def has_relative_time(text: str) -> bool:
     """Whether a text holds any relative time."""
-    possible = _bits_of_possible_patterns(text) & _ANY_BIT
-    if not possible:
-        return False
-    return bool(_near_days_of(text, possible)) or any(
-        bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER_TIME_PATTERNS
+    possible = CUE_INDEX.may_match_text(text) & _ANY_BIT
+    has_match = bool(possible) and (
+        bool(_near_days_of(text, possible))
+        or any(bit & possible and pattern.search(text) for _, _, bit, pattern in _OTHER_TIME_PATTERNS)
     )
+    return has_match and not _is_in_language_without_table(text)
 
 
-def _bits_of_possible_patterns(text: str) -> int:
+def _is_in_language_without_table(text: str) -> bool:
     # Ukrainian shares words with Russian, and Japanese with Chinese, but they may mean something else.
-    found = CUE_INDEX.may_match_text(text)
-    return 0 if found & _ANY_BIT and detect(text) in _LANGUAGES_WITHOUT_TABLE else found
+    return detect(text) in _LANGUAGES_WITHOUT_TABLE
 
 
 def day_in_brackets(day: date, language: str) -> str:

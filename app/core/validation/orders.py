@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from app.core.text.cued import CUE_INDEX, CuePatterns
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Orders
 from app.core.text.patterns import Capped, capped_later, compiled
@@ -61,13 +62,13 @@ def _opening_pattern(table: Orders) -> re.Pattern[str]:
     return compiled(f"{_LEAD_IN}(?:{'|'.join(table.forms)})".replace("{assistant}", table.assistant), re.IGNORECASE)
 
 
-def _composed_patterns(table: Orders) -> tuple[re.Pattern[str], Capped]:
+def _composed_patterns(table: Orders) -> tuple[CuePatterns, Capped]:
     """Two patterns, both of which match sentences with an order in any part of them.
 
     The second is large. It is compiled only when the first matches, so a process compiles those of few languages.
     """
     words = _word_patterns(table)
-    obligation = compiled(_OBLIGATION.format(**words), re.IGNORECASE)
+    obligation = CuePatterns([_OBLIGATION.format(**words)])
     return obligation, capped_later(_COMPOSED_ORDER.format(**words), None, re.IGNORECASE)
 
 
@@ -82,8 +83,11 @@ def orders_in(text: str) -> list[str]:
 
 
 def _gives_orders(sentence: str) -> bool:
+    possible_cues = CUE_INDEX.may_match_text(sentence)
     return any(opening.match(sentence) for opening in _OPENING_PATTERNS) or any(
-        obligation.match(sentence) and composed.match(sentence) for obligation, composed in _COMPOSED_PATTERNS
+        obligation.matches((sentence,), possible_cues) and composed.match(sentence)
+        for obligation, composed in _COMPOSED_PATTERNS
+        if obligation.mask & possible_cues
     )
 
 
