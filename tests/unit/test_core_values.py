@@ -207,28 +207,6 @@ def test_a_year_that_nothing_tells_is_none_of_a_date_without_one() -> None:
     assert held == [2026, 2029]
 
 
-def test_a_day_of_a_message_takes_its_year_from_another_text_if_that_is_far_away() -> None:
-    texts = shown("section 2: the night of 3 November", at=datetime(2026, 2, 1, tzinfo=UTC))
-    assert not texts.holds(values("3 November 1911")[0])
-    texts.add(2, "It is set in 1911, and the lease ends in 2028.", datetime(2026, 2, 1, tzinfo=UTC))
-    assert texts.holds(values("3 November 1911")[0])
-    assert not texts.holds(values("4 November 1911")[0])
-    assert not texts.holds(values("3 November 1912")[0])
-    assert not texts.holds(values("3 November 2028")[0]), "near its message it is the year of the message"
-
-
-@pytest.mark.parametrize(
-    ("claim", "text", "other"),
-    [
-        ("свет 23-25", "свет зимой тысяч двадцать три - двадцать пять", "свет 24-25"),
-        ("heating 23", "the heating costs twenty-three thousand", "heating 32"),
-    ],
-)
-def test_a_number_may_leave_out_its_scale(claim: str, text: str, other: str) -> None:
-    assert holds(claim, text)
-    assert not holds(other, text)
-
-
 @pytest.mark.parametrize(
     ("claim", "is_held"),
     [

@@ -211,19 +211,14 @@ def _spelled_number(c: Cursor, place: int) -> tuple[list[float], int]:
     words, after = spelled_number_words(c, place)
     if not words:
         return [], place
-    readings = [number_of_words(words), *_number_after_its_scale(c, words, after), *_with_scale_left_out(words)]
-    if c.all_readings and len(words) > 1 and SCALES.get(words[-1], 0) >= _THOUSAND:  # a list in thousands says "23"
-        readings.append(number_of_words(words[:-1]))
-    return readings, after
+    return [number_of_words(words), *_number_after_its_scale(c, words, after), *_with_scale_left_out(words)], after
 
 
 def _number_after_its_scale(c: Cursor, words: list[str], after: int) -> list[float]:
     if SCALES.get(words[0], 0) <= _HUNDRED:
         return []
     number = number_of_words(words[1:]) or (c.small(after) if len(words) == 1 and c.near(after) else 0)
-    if not number:
-        return []
-    return [number * SCALES[words[0]], *([number] if c.all_readings else [])]
+    return [number * SCALES[words[0]]] if number else []
 
 
 def _with_scale_left_out(words: list[str]) -> list[float]:

@@ -299,6 +299,7 @@ def _is_verb(c: Cursor, place: int) -> bool:
 def _month_alone(c: Cursor, place: int, month: int) -> int:
     """Read a month without a day: "September 2026" is a stated value, "in September" only a possible one."""
     word = c.word(place)
+    _add_days_before(c, place, month)
     year, after = _year_behind(c, place + 1)
     is_plain = word not in WORDS_AND_VERBS
     if year and not _is_verb(c, place):
@@ -315,6 +316,7 @@ def _month_alone(c: Cursor, place: int, month: int) -> int:
 
 def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tuple[int, int, int]]) -> int:
     year, last = _year_behind(c, after)
+    _add_days_before(c, first, month)
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
         # Only the day next to the month includes the month's text.
@@ -322,6 +324,19 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
         if not is_last:  # it may not be a day: "Main Street 27, 8–15 August"
             c.add_possible(start, [f"n:{day}"], "number")
     return last
+
+
+def _add_days_before(c: Cursor, place: int, month: int) -> None:
+    """Add the days that numbers shortly before a date or a month may mean: "18/19 April", "16 jan, no, 18 or 19 feb"."""
+    for number_at in range(place - 1, max(place - _MOST_DAYS_IN_LIST, -1), -1):
+        token = c.tokens[number_at]
+        is_far = c.tokens[place].start - token.end > _MOST_CHARACTERS_TO_MONTH
+        if not c.all_readings or is_far or c.word(number_at) in MONTHS:
+            return
+        for digits in token.text.split("/"):
+            one = (None, month, int(digits)) if digits.isdecimal() and len(digits) < _YEAR_DIGITS else None
+            if one and moments.is_day(one):
+                c.add_possible(number_at, moments.possible_forms(one, c.at))
 
 
 def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:

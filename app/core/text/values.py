@@ -46,8 +46,6 @@ _PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
 _MOST_SIMILAR_SIZES: Final = 1_000
-_MOST_YEARS_AWAY: Final = 2
-"""How many years from its message a day without a year may be, if no other text names its year."""
 _CLOCK: Final = "clock"
 MONEY: Final = "money"
 """The unit for all currencies: currencies are not converted."""
@@ -188,7 +186,7 @@ def _possible_amounts(found: FoundValue) -> Iterator[tuple[float, str]]:
 class ValueIndex:
     """The texts that were shown, by numbered sources; finds whether and where they have a value."""
 
-    __slots__ = ("_amounts", "_forms", "_known", "_plain", "_sizes", "_squashed", "_texts", "_years")
+    __slots__ = ("_amounts", "_forms", "_is_dated", "_known", "_plain", "_sizes", "_squashed", "_texts")
 
     def __init__(self) -> None:
         self._forms: defaultdict[str, set[int]] = defaultdict(set)
@@ -198,7 +196,7 @@ class ValueIndex:
         self._squashed: list[_SearchableText] = []
         self._known: dict[str, frozenset[int]] = {}
         self._plain: dict[tuple[object, ...], frozenset[int]] = {}
-        self._years: set[int] = set()
+        self._is_dated = False
 
     def add(self, source: int, text: str, at: datetime | None = None) -> None:
         """Add a shown text.
@@ -211,9 +209,8 @@ class ValueIndex:
         """
         self._known.clear()
         self._plain.clear()
+        self._is_dated = self._is_dated or at is not None
         day = day_of(at)
-        if day is not None:
-            self._years.add(day.year)
         forms, amounts, searched = _possible_meanings(text, day)
         for form in forms:
             self._forms[form].add(source)
@@ -288,12 +285,8 @@ class ValueIndex:
 
     def _sources_of_all(self, form: str) -> frozenset[int]:
         first, *others = (self._sources_of(part) for part in form.split("&"))
-        if form.startswith(moments.YEARLESS):
-            if not self._years:  # no source says which year it is
-                return first
-            day, _, year = form.partition("&n:")
-            if all(abs(int(year) - known) > _MOST_YEARS_AWAY for known in self._years):  # a story of 1911
-                first |= self._sources_of(day.replace(moments.YEARLESS, "d:--"))
+        if form.startswith(moments.YEARLESS) and not self._is_dated:  # no source says which year it is
+            return first
         if form.startswith((moments.YEARLESS, FILE)):  # its year or its folders may be in other sources
             return first if all(others) else frozenset()
         return first.intersection(*others)

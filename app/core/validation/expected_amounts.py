@@ -39,6 +39,7 @@ _SMALL_NUMBER, _SMALL_NUMBER_WITHOUT_UNIT = 10, 100
 a unit below a thousand, for which that is even easier."""
 _LARGE_NUMBER: Final = 1_000
 _EXACT: Final = 1e-6
+_HALF: Final = 0.5
 _MOST_OPERANDS: Final = 24
 _MOST_SOURCE_OPERANDS: Final = 48
 _MOST_PAIRS: Final = 2_000
@@ -85,7 +86,8 @@ class _Amount(ExpectedValue):
     is_approximate: bool
 
     def position_of(self, result: float) -> int | None:
-        position = round(result / self.step)
+        exact = result / self.step
+        position = self.position if abs(exact - self.position) <= _HALF else round(exact)  # 88.5 is 88 or 89
         target, off = position * self.step, abs(result - position * self.step)
         least, most = (self.step, MOST_APPROXIMATION) if self.is_approximate else (self.written_step, MOST_ROUNDING)
         tolerance = min(least / 2, target * most)

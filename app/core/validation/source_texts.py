@@ -20,7 +20,7 @@ from app.core.text.operands import Operands, operands
 from app.core.text.parts import has_tool_parts
 from app.core.text.pasted import pasted_and_own_text
 from app.core.text.patterns import compiled
-from app.core.text.values import MONEY, Value, ValueIndex, values
+from app.core.text.values import MONEY, Value, ValueIndex
 from app.core.text.words import stems
 from app.core.validation.expected_values import AmountsBetween, CalculationBasis, SourceOperands
 from app.core.validation.orders import Utterance, Wishes, orders_in
@@ -45,8 +45,6 @@ _LEAST_TELLING_NUMBER: Final = 100
 """The least number without a unit that shows where a statement comes from: smaller ones are everywhere by chance."""
 _MOST_SIZE_RATIO: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
-_GAP_BETWEEN_DIGITS: Final = compiled(r"(?<=\d) (?=\d{3}(?!\d))")
-_LAST_NUMBER: Final = compiled(r"(?<!\d)\d++\Z")
 _LIST: Final = compiled(r"(?<![\d.])\d++(?:,\d++)++")
 _MOST_OWN_SOURCES: Final = 6
 _MOST_NEARBY_SOURCES: Final = 6
@@ -104,24 +102,7 @@ class SourceTexts:
 
     def shows(self, value: Value, seqs: Sequence[int]) -> bool:
         """Whether a value was shown anywhere, or may be meant in or near these messages."""
-        return self._shows_as_one(value, seqs) or self._shows_apart(value, seqs)
-
-    def _shows_as_one(self, value: Value, seqs: Sequence[int]) -> bool:
         return bool(self._values.plain_sources(value) or self._unscaled_sources(value)) or self._has_day(value, seqs)
-
-    def _shows_apart(self, value: Value, seqs: Sequence[int]) -> bool:
-        """Whether digits that look like groups of one number are two shown ones: "14 330 ml bottles"."""
-        gap = _GAP_BETWEEN_DIGITS.search(value.text)
-        last_number = _LAST_NUMBER.search(value.text, 0, gap.start()) if gap else None
-        if gap is None or last_number is None or self._has_groups_of_digits:
-            return False
-        parts = [*values(value.text[: gap.start()]), *values(value.text[gap.end() :])]
-        sources = [self._values.holding(float(last_number[0])), *map(self._values.plain_sources, parts)]
-        return not any(map(self.neighbourhood(seqs).isdisjoint, sources))
-
-    @cached_property
-    def _has_groups_of_digits(self) -> bool:
-        return any(map(_GAP_BETWEEN_DIGITS.search, self._texts.values()))
 
     def _has_day(self, value: Value, seqs: Sequence[int]) -> bool:
         nearby_sources = self.neighbourhood(seqs)
