@@ -31,7 +31,7 @@ from app.core.model.overlap import message_text
 from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.retrieval.serving import Recall
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems

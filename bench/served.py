@@ -22,8 +22,8 @@ from typing import Any, Final
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.state import StateSchema
-from app.core.segments.redundant import StateWords
-from app.core.state.digesting import DigestSource
+from app.core.segments.deduplication import StateWords
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import with_digests
 from app.core.state.pruning import state_token_limit
 from app.core.text.relative import has_relative_time

@@ -19,7 +19,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Attempt, DetailCall, Verification
 from app.core.model.statistics import CostOfOne, Measured
-from app.core.retrieval.used import uses_passages
+from app.core.retrieval.recall_use import uses_passages
 from app.core.text.localization.catalogue import CATALOGUES
 from app.http.stats_present import present_conversation_stats, present_service_stats
 from app.infrastructure.ids import new_id

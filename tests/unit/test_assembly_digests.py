@@ -25,7 +25,7 @@ from app.core.model.gauge import breakdown_of
 from app.core.model.segments import LEVELS, Level, ServableSegment, ShownSegment
 from app.core.retrieval.serving import Passage
 from app.core.segments.markers import EARLIER_MARKER
-from app.core.state.digesting import NO_DIGESTS, Digests, DigestSource, digest_token_shares
+from app.core.state.digest_selection import NO_DIGESTS, Digests, DigestSource, digest_token_shares
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import Estimator
 from tests.builders import message, policy_of

@@ -12,7 +12,7 @@ from app.core.anchors.serving import ServedAnchors
 from app.core.model.schemas import SESSION
 from app.core.model.segments import LEVELS, Marker
 from app.core.segments.markers import find_markers, render_marker
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import (
     LeftOut,
     ServedAs,

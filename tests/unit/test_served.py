@@ -20,8 +20,8 @@ from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.segments.digests import MARKER_ELEMENT_TOKENS
 from app.core.state import apply as applying
-from app.core.state import digesting
-from app.core.state.digesting import BLOCK_SHARE, DigestSource
+from app.core.state import digest_selection
+from app.core.state.digest_selection import BLOCK_SHARE, DigestSource
 from app.core.state.layout import block_messages, days_element, layout_of, with_digests
 from app.core.state.pruning import state_token_limit
 from bench.replay import EVERYTHING, Replay
@@ -147,7 +147,7 @@ def test_together_they_are_a_small_part_of_the_block_unless_they_hold_values_of_
 
 
 def test_control_without_that_share_they_are_most_of_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
+    monkeypatch.setattr(digest_selection, "BLOCK_SHARE", 0.9)
     plain = digests_beside(*[f"{NEW_WORDS[:-1]} with {name}." for name in TOPICS * 6])
     assert plain.digest_tokens / plain.tokens > 2 * BLOCK_SHARE
 

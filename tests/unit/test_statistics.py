@@ -36,7 +36,7 @@ from app.core.model.statistics import (
     Purpose,
     RepairTally,
 )
-from app.core.retrieval.used import uses_passages
+from app.core.retrieval.recall_use import uses_passages
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
 from app.core.validation.fidelity import MOST_VALUES, exact_values, fidelity, is_whole_in
 from app.infrastructure import metrics

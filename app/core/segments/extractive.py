@@ -20,7 +20,7 @@ from app.core.reading.choice import KeptTexts, Option, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth
-from app.core.segments.reading import MessageAnalysis, analysis_of
+from app.core.segments.message_analysis import MessageAnalysis, analysis_of
 from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean

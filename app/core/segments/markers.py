@@ -14,8 +14,8 @@ from typing import Final
 from app.core.model.segments import EARLIER, LEVELS, Level, Marker
 from app.core.segments.segment_ids import LONGEST, is_id
 from app.core.text.escaping import as_json_writes, escape_block
+from app.core.text.message_escaping import ARROWS
 from app.core.text.patterns import compiled
-from app.core.text.served_text import ARROWS
 
 EARLIER_MARKER: Final = Marker(text=EARLIER, level="L3", segment_id=EARLIER)
 """The marker for the segments for which there was no room; it expands to the paged list of all segments."""

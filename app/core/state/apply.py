@@ -14,7 +14,7 @@ from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServedAnchors, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
-from app.core.model.in_doubt import with_doubt_marks
+from app.core.model.doubt_marks import with_doubt_marks
 from app.core.model.overlap import Overlap
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.provenance import origin_of
@@ -27,8 +27,8 @@ from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
 from app.core.state.outdated import OutdatedAnchors
 from app.core.state.pruning import prune, state_of, state_token_limit
+from app.core.state.statement_removal import removed_statements
 from app.core.state.survival import as_sentence, forgotten_statements, missing_statements, with_quotes
-from app.core.state.thinning import removed_statements
 from app.core.summarizer.candidate import without_drops_for_room
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget

@@ -19,7 +19,7 @@ from app.core.model.conversation import Layout, Message
 from app.core.model.model_io import ContextMessage
 from app.core.model.schemas import in_order
 from app.core.model.state import StateSchema
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
 from app.core.text.token_counts import Estimator, estimate_text, tokens_of, weigh
 

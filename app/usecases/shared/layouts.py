@@ -19,7 +19,7 @@ from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment
 from app.core.model.state import StateSchema
 from app.core.segments.digests import MARKER_ELEMENT_TOKENS
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import layout_of, with_digests
 from app.core.state.outdated_digests import without_outdated
 from app.core.text.token_counts import tokens_of

@@ -25,7 +25,7 @@ from app.core.context.drafts import (
     weight_of,
     with_anchors,
 )
-from app.core.context.served import escaped_messages
+from app.core.context.escaped_messages import escaped_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact
