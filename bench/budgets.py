@@ -145,7 +145,7 @@ def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> ContextInpu
     source = DigestSource(segments=segments, total=len(segments), levels=replay.policy.levels)
     digest_budget = replay.budgets.digest_room(beside=layout.tokens)
     served = with_digests(
-        layout, source, max_tokens=digest_budget, room_to_keep=None, served_as=replay.policy.served_as
+        layout, source, max_tokens=digest_budget, later_digest_budget=None, served_as=replay.policy.served_as
     )
     return replace(
         material,

@@ -134,7 +134,7 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
         segments=segments, total=len(segments), levels=replay.policy.levels, **_adjacent(served_lines)
     )
     room = replay.budgets.digest_room(beside=layout.tokens)
-    whole = with_digests(layout, source, max_tokens=room, room_to_keep=None, served_as=replay.policy.served_as)
+    whole = with_digests(layout, source, max_tokens=room, later_digest_budget=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
     texts = [(level, one.texts[level]) for one in segments if (level := shown.get(one.id)) is not None]
     relative = [text for text in entries if has_relative_time(text)]

@@ -176,7 +176,7 @@ def expanded_segment(
     id_: str,
     segment: str,
     level: LevelName | None,
-    say: Catalogue,
+    catalogue: Catalogue,
     *,
     max_tokens: int | None = None,
 ) -> Segment:
@@ -187,7 +187,7 @@ def expanded_segment(
     """
     marker = parse_marker(segment)
     if marker is None:
-        raise ComplaintError(say.text("cli.complaint.no_marker", given=repr(segment)))
+        raise ComplaintError(catalogue.text("cli.complaint.no_marker", given=repr(segment)))
     wanted = level or (NAME_OF[marker.level] if "→" in segment or "->" in segment else "full")
     found = client.segment(id_, marker.segment_id, wanted, max_tokens=max_tokens)
     while max_tokens is None and found.next_cursor:

@@ -253,7 +253,7 @@ def unlabelled(shown: dict[str, Any]) -> list[str]:
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("language", sorted(CATALOGUES))
 async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, language: str) -> None:
-    service, say = Service(begin, tenant), CATALOGUES[language]
+    service, catalogue = Service(begin, tenant), CATALOGUES[language]
     id_ = await service.conversation()
     await service.say(id_, 40, words=4)
     await service.container.manual.compact(tenant, id_, CompactInput(), timeout=30)
@@ -261,14 +261,14 @@ async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, 
         await unit.expansions.add([expansion(id_, way="automatic", used=True)])
         await unit.turns.start(turn(await unit.conversations.get(id_), status="running"))
         await unit.commit()
-    one = present_conversation_stats(await service.container.stats.conversation(tenant, id_), say)
+    one = present_conversation_stats(await service.container.stats.conversation(tenant, id_), catalogue)
     assert unlabelled(one.model_dump(mode="json")) == []
     assert one.locale == language
     assert one.levels
     assert one.last is not None
     assert one.last.levels == one.levels
     assert one.context.saved_now == one.tokens.saved
-    all_ = present_service_stats(await service.container.stats.service(tenant), say)
+    all_ = present_service_stats(await service.container.stats.service(tenant), catalogue)
     assert unlabelled(all_.model_dump(mode="json")) == []
     assert (all_.tokens, all_.compactions.total) == (one.tokens, one.compactions.total)
     assert (all_.active.conversations, all_.active.levels) == (1, one.levels)

@@ -127,10 +127,10 @@ def test_bounds_that_an_operator_s_new_numbers_contradict_let_the_policy_s_own_h
 
 
 def test_no_notice_names_a_threshold_that_moves() -> None:
-    say = CATALOGUES["en"]
-    assert "70" in trigger_label(say, "background", resolve("semantic", {})), "control"
-    assert "70" not in trigger_label(say, "background", under()[0])
-    assert "85" in trigger_label(say, "sync", under()[0])
+    catalogue = CATALOGUES["en"]
+    assert "70" in trigger_label(catalogue, "background", resolve("semantic", {})), "control"
+    assert "70" not in trigger_label(catalogue, "background", under()[0])
+    assert "85" in trigger_label(catalogue, "sync", under()[0])
 
 
 def test_an_operator_can_switch_it_on_for_a_preset() -> None:

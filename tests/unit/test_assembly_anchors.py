@@ -642,7 +642,7 @@ def test_no_step_gives_anchors_more_room_than_is_read_for(
         assert room is not None
         staying = sum(one.token_count for one in material.servable(draft).within(LEAST_TOKEN_LIMIT).shown)
         given.append(room - staying)
-        return with_anchors(material, draft, room=room)
+        return with_anchors(material, draft, token_limit=room)
 
     monkeypatch.setattr(fitting, "with_anchors", seen)
     for budget in (None, *range(40, 2_600, 40)):

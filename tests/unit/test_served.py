@@ -59,12 +59,12 @@ def states(preset: str, kind: type[Replay], rounds: Sequence[tuple[int, int]]) -
 
 
 ROUNDS = st.lists(st.tuples(st.integers(0, 3), st.integers(10, 30)), min_size=2, max_size=10)
-FEW = st.lists(st.tuples(st.integers(0, 2), st.integers(8, 14)), min_size=2, max_size=5)
+FEW_ROUNDS = st.lists(st.tuples(st.integers(0, 2), st.integers(8, 14)), min_size=2, max_size=5)
 KINDS = st.sampled_from([Replay, Verbose])
 
 
 @examples(0.2)
-@given(st.sampled_from(sorted(PRESETS)), KINDS, FEW)
+@given(st.sampled_from(sorted(PRESETS)), KINDS, FEW_ROUNDS)
 def test_the_state_is_within_its_size_after_any_round(
     preset: str, kind: type[Replay], rounds: list[tuple[int, int]]
 ) -> None:
@@ -107,7 +107,7 @@ def digests_beside(*briefs: str, room: int = 2_000) -> Layout:
     texts = [text for value in STATE.values() for text in ([value] if isinstance(value, str) else value)]
     source = DigestSource(segments=segments, total=len(segments), levels=LEVELS, block_texts=texts)
     bare = layout_of(SESSION, STATE, served_as="pair", estimator="script")
-    return with_digests(bare, source, max_tokens=room, room_to_keep=None, served_as="pair")
+    return with_digests(bare, source, max_tokens=room, later_digest_budget=None, served_as="pair")
 
 
 def _telling(one: ServableSegment, brief: str) -> ServableSegment:

@@ -182,7 +182,7 @@ def scene(hostile: str, messages: Sequence[Message] | None = None, *, passages: 
         SESSION, state, served_as="pair", estimator="script", anchors=ServedAnchors(shown=(anchor,), behind_marker=1)
     )
     digestible = DigestSource(segments=(segment_of(hostile),), total=2, levels=("L1", "L2", "L3"))
-    layout = with_digests(layout, digestible, max_tokens=4_000, room_to_keep=None, served_as="pair")
+    layout = with_digests(layout, digestible, max_tokens=4_000, later_digest_budget=None, served_as="pair")
     corpus = Corpus(
         [Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
          for one in messages if one.content]

@@ -232,15 +232,15 @@ def test_any_header_is_taken(header: str) -> None:
 
 
 def test_triggers_are_named_with_the_policys_own_thresholds() -> None:
-    say, policy = CATALOGUES["en"], resolve("semantic", {})
-    assert trigger_label(say, "background", policy) == "in the background, at 70 %"
+    catalogue, policy = CATALOGUES["en"], resolve("semantic", {})
+    assert trigger_label(catalogue, "background", policy) == "in the background, at 70 %"
     assert trigger_label(CATALOGUES["ru"], "sync", policy) == "перед ответом, при 85 %"
-    assert trigger_label(say, "sync", resolve("semantic", {"sync_at": 0.925})) == "before a reply, at 92.5 %"
-    assert trigger_label(say, "manual", policy) == "on request"
-    assert trigger_label(say, "max_tokens", resolve("semantic", {"max_tokens": 8_000})) == (
+    assert trigger_label(catalogue, "sync", resolve("semantic", {"sync_at": 0.925})) == "before a reply, at 92.5 %"
+    assert trigger_label(catalogue, "manual", policy) == "on request"
+    assert trigger_label(catalogue, "max_tokens", resolve("semantic", {"max_tokens": 8_000})) == (
         "at the token limit, above 8,000 tokens"
     )
-    assert trigger_label(say, "something_new") == "something new"
+    assert trigger_label(catalogue, "something_new") == "something new"
     assert (percent(0.7), percent(0.29), percent(0.075)) == (70, 29, 7.5)
 
 

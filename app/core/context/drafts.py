@@ -205,9 +205,9 @@ def has_content(message: Message) -> bool:
     return message.is_told and bool(message.content or message.parts)
 
 
-def with_anchors(inputs: ContextInputs, draft: Draft, *, room: int | None) -> Draft:
-    """The draft with the anchors whose messages it does not serve, within this room."""
-    return with_served_anchors(inputs, draft, inputs.servable(draft).within(room))
+def with_anchors(inputs: ContextInputs, draft: Draft, *, token_limit: int | None) -> Draft:
+    """The draft with the anchors whose messages it does not serve, within this number of tokens."""
+    return with_served_anchors(inputs, draft, inputs.servable(draft).within(token_limit))
 
 
 def with_served_anchors(inputs: ContextInputs, draft: Draft, served: ServedAnchors) -> Draft:

@@ -232,7 +232,7 @@ def _without_first_of_tail(inputs: ContextInputs, draft: Draft, count: int, limi
     left_out = LeftOut(from_seq=inputs.conversation.boundary_seq + 1, to_seq=cut_seq, digest="")
     shorter = replace(draft, tail=draft.tail[count:], left_out=left_out)
     shorter = with_held_messages(inputs, shorter, (*draft.held, *kept_back)) if kept_back else shorter
-    return with_anchors(inputs, shorter, room=limits.anchors)
+    return with_anchors(inputs, shorter, token_limit=limits.anchors)
 
 
 def _newest_within(inputs: ContextInputs, messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
@@ -394,7 +394,7 @@ def _with_fewer_anchors(inputs: ContextInputs, draft: Draft, limits: TokenLimits
 
     _, present, _ = block_sizes(inputs, draft)
     left = max(present - over(draft), LEAST_TOKEN_LIMIT)
-    return make_fitting(lambda left: with_anchors(inputs, draft, room=left), over, left, LEAST_TOKEN_LIMIT)
+    return make_fitting(lambda left: with_anchors(inputs, draft, token_limit=left), over, left, LEAST_TOKEN_LIMIT)
 
 
 def _without_tail(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:

@@ -301,7 +301,7 @@ def _lasting_anchor_tokens(inputs: ContextInputs, whole: Draft) -> int:
         return 0
     # Anchors of the tail count as well: recalled messages may replace the tail.
     bare = replace(whole, left_out=LeftOut(from_seq=0, to_seq=whole.tail[-1].seq, digest=""))
-    _, anchors, _ = block_sizes(inputs, with_anchors(inputs, bare, room=None))
+    _, anchors, _ = block_sizes(inputs, with_anchors(inputs, bare, token_limit=None))
     return anchors
 
 

@@ -145,21 +145,23 @@ def gauge_of(
     )
 
 
-def explained(adapted: Adapted, say: Catalogue) -> AdaptiveThresholds:
+def explained(adapted: Adapted, catalogue: Catalogue) -> AdaptiveThresholds:
     """Adapted thresholds with a sentence that says why they are where they are."""
     shares = {
         name: percent(getattr(adapted, name)) for name in ("background", "target", "own_background", "own_target")
     }
     pace = adapted.pace
     if pace is None:
-        sentence = say.text("adaptive.measuring", **shares)
+        sentence = catalogue.text("adaptive.measuring", **shares)
     else:
         seconds = pace.compaction_seconds
         took = (
-            say.text("adaptive.untimed") if seconds is None else say.text("adaptive.timed", seconds=round(seconds, 1))
+            catalogue.text("adaptive.untimed")
+            if seconds is None
+            else catalogue.text("adaptive.timed", seconds=round(seconds, 1))
         )
         cached = round(100 * pace.cached_share)
-        sentence = say.text("adaptive.adapted", tokens=pace.turn_tokens, took=took, cached=cached, **shares)
+        sentence = catalogue.text("adaptive.adapted", tokens=pace.turn_tokens, took=took, cached=cached, **shares)
     return AdaptiveThresholds(
         **{item.name: getattr(adapted, item.name) for item in fields(Adapted)}, explanation=sentence
     )

@@ -140,9 +140,9 @@ def _decision_index(passages: Sequence[Passage], worths: Sequence[Worth], goal: 
 class _SentencePicker:
     """Picks sentences within a number of tokens, and nothing twice."""
 
-    def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> None:
+    def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], token_limit: int) -> None:
         self._all = passages
-        self._budget = Budget(room)
+        self._budget = Budget(token_limit)
         self._picked: set[int] = set()
         self._covered = KeptTexts()
         self._options = {

@@ -152,8 +152,8 @@ def with_restored_sentences(
         for text in entry.superseded
     ]
     present = [entry for entry in verified.entries if not entry.pruned]
-    room = cap - sum(estimate_text(entry.text, estimator) for entry in present)
-    lost = forgotten_statements(schema, before, present, max_tokens=room, estimator=estimator)
+    free_tokens = cap - sum(estimate_text(entry.text, estimator) for entry in present)
+    lost = forgotten_statements(schema, before, present, max_tokens=free_tokens, estimator=estimator)
     restored = [
         text for _, text in lost if without_added_days(text) not in false
     ]  # the earlier text may have had false ones too

@@ -123,7 +123,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
     )
 
 
-def without_drops_for_room(candidate: Candidate) -> Candidate:
+def without_drops_for_space(candidate: Candidate) -> Candidate:
     """The candidate without drops that only make room; drops of contradicted or settled entries are kept."""
     return replace(candidate, dropped=tuple(drop for drop in candidate.dropped if drop.reason != NO_LONGER_RELEVANT))
 

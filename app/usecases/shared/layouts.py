@@ -200,7 +200,7 @@ def layout_from_sources(
     )
     state_texts = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, block_texts=[*state_texts, *(anchor.content for anchor in anchors.shown)])
-    return with_digests(layout, source, max_tokens=room, room_to_keep=digest_room, served_as=policy.served_as)
+    return with_digests(layout, source, max_tokens=room, later_digest_budget=digest_room, served_as=policy.served_as)
 
 
 def _tokens_for_digests(budgets: Budgets, *, other_tokens: int) -> int:

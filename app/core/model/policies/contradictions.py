@@ -114,12 +114,12 @@ def _keeps_above_triggers(
     """Errors for triggers that keep so much that nothing is left to fold."""
     floor = fixed.tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
-        room, where = _most_after_compaction(trigger, policy, budgets)
-        if trigger.keep_tokens and floor <= room < floor + trigger.keep_tokens:
+        most_tokens, where = _most_after_compaction(trigger, policy, budgets)
+        if trigger.keep_tokens and floor <= most_tokens < floor + trigger.keep_tokens:
             yield FieldError(
                 field=f"policy.triggers.{index}.keep_tokens",
                 message=f"{_floor_in_words(budgets, fixed)} + keep_tokens {trigger.keep_tokens} ="
-                f" {floor + trigger.keep_tokens} tokens exceeds {where}: at most {room - floor} can be kept",
+                f" {floor + trigger.keep_tokens} tokens exceeds {where}: at most {most_tokens - floor} can be kept",
             )
         if trigger.at.messages is not None and trigger.keep_messages > trigger.at.messages:
             yield FieldError(
