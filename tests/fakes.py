@@ -16,7 +16,7 @@ from uuid import UUID
 from app.core.context.tools import tools_tokens
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.conversation import Usage
-from app.core.model.embedding import Embedded, InputKind, packed
+from app.core.model.embedding import Embedded, InputKind, packed_vector
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.files import KeptFile
 from app.core.model.model_io import (
@@ -382,7 +382,7 @@ class ScriptedEmbedder:
         return Embedded(vectors=tuple(map(self.vector, texts)), usage=usage)
 
     def vector(self, text: str) -> bytes:
-        found = packed([1.0, *(float(text.lower().count(word)) * 5 for word in self.words)])
+        found = packed_vector([1.0, *(float(text.lower().count(word)) * 5 for word in self.words)])
         assert found is not None
         return found
 

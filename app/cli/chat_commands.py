@@ -11,7 +11,7 @@ from app.cli.screen import DIM, Screen
 from app.cli.showing import show_context, show_segment, show_state, show_stats
 from app.client import Throughline
 from app.client.endpoints import LevelName
-from app.core.model.segments import LEVEL_OF
+from app.core.model.segments import LEVEL_BY_NAME
 
 PAGE: Final = 4_000
 """The most tokens that an expansion shows."""
@@ -61,7 +61,7 @@ def _state(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
 
 def _expand(client: Throughline, id_: str, screen: Screen, rest: str) -> None:
     before, _, last = rest.rpartition(" ")
-    named, level = (before, last) if before and last in LEVEL_OF else (rest, None)
+    named, level = (before, last) if before and last in LEVEL_BY_NAME else (rest, None)
     if not named:
         raise ComplaintError(screen.catalogue.text("cli.needs_marker"))
     wanted = cast("LevelName | None", level)

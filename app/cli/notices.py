@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from app.client import Conversation, Throughline, ThroughlineError
-from app.core.model.notifications import notify
+from app.core.model.notifications import notification_of
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
@@ -51,7 +51,7 @@ class Notices:
             return None
         self._shown.add(key)
         catalogue = catalogue_of(self._conversation.locale)
-        notification = notify(type_, data, self._policy, catalogue)
+        notification = notification_of(type_, data, self._policy, catalogue)
         if notification is None:
             return None
         return f"{notification.title} · {notification.message.rstrip('.')}{_sizes_or_reason(type_, data, catalogue)}"

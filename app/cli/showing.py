@@ -20,7 +20,7 @@ from app.client import (
     StateVersion,
 )
 from app.client.resources import Stats
-from app.core.model.segments import LEVEL_OF, LevelName
+from app.core.model.segments import LEVEL_BY_NAME, LevelName
 from app.core.text.localization.catalogue import FALLBACK, Catalogue
 from app.core.text.parts import own_content
 
@@ -282,7 +282,7 @@ def field_words(name: str, catalogue: Catalogue) -> str:
 
 
 def _level_in_language(name: str, catalogue: Catalogue) -> str:
-    level = LEVEL_OF.get(cast("LevelName", name))
+    level = LEVEL_BY_NAME.get(cast("LevelName", name))
     return name if level is None or catalogue.language == FALLBACK else catalogue.word("level", level)
 
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from app.core.model.caches import CacheMeasure, Verdict
+from app.core.model.caches import CacheMeasure, CacheVerdict
 from app.core.model.figure_labels import figure_labels, trigger_label
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.segments import NAME_OF
-from app.core.model.statistics import ExpansionTally, LevelMeasure, Measured, share
+from app.core.model.segments import NAME_BY_LEVEL
+from app.core.model.statistics import ExpansionTally, LevelMeasure, Measurements, share
 from app.core.text.localization.catalogue import Catalogue
 from app.http import stats_schemas as shown
 from app.http.present import ratio_of
@@ -67,7 +67,7 @@ def _with_labels(stats: Labelled, catalogue: Catalogue) -> Labelled:
 
 
 def _figures(
-    value: Measured, caches: CacheView, catalogue: Catalogue, policy: CompactionPolicy | None
+    value: Measurements, caches: CacheView, catalogue: Catalogue, policy: CompactionPolicy | None
 ) -> dict[str, Any]:
     return {
         "locale": catalogue.language,
@@ -88,7 +88,7 @@ def _figures(
     }
 
 
-def _compactions(value: Measured, catalogue: Catalogue, policy: CompactionPolicy | None) -> shown.CompactionStats:
+def _compactions(value: Measurements, catalogue: Catalogue, policy: CompactionPolicy | None) -> shown.CompactionStats:
     triggers = value.compactions_by("trigger")
     return shown.CompactionStats.from_value(
         value,
@@ -107,7 +107,7 @@ def _compactions(value: Measured, catalogue: Catalogue, policy: CompactionPolicy
     )
 
 
-def _calls(value: Measured, catalogue: Catalogue) -> shown.CallStats:
+def _calls(value: Measurements, catalogue: Catalogue) -> shown.CallStats:
     return shown.CallStats.from_value(
         value.usage,
         total=sum(tally.count for tally in value.calls),
@@ -137,7 +137,7 @@ def _prefix(view: CacheView, catalogue: Catalogue) -> shown.PrefixStats | None:
     if view.terms is None or view.tokens is None:
         return None
     known, minimum = view.prefix, view.terms.minimum
-    verdict: Verdict = "hit_rate_unknown" if view.availability == "available" else "off"
+    verdict: CacheVerdict = "hit_rate_unknown" if view.availability == "available" else "off"
     if known is not None and view.availability == "available":
         verdict, minimum = known.verdict, max(minimum, known.minimum or 0)
     elif verdict != "off" and view.tokens < minimum:
@@ -154,7 +154,7 @@ def _prefix(view: CacheView, catalogue: Catalogue) -> shown.PrefixStats | None:
     )
 
 
-def _expansions(value: Measured, catalogue: Catalogue) -> shown.ExpansionStats:
+def _expansions(value: Measurements, catalogue: Catalogue) -> shown.ExpansionStats:
     def total(name: str) -> int:
         return sum(getattr(tally, name) for tally in value.expansions)
 
@@ -175,7 +175,7 @@ def _way_stats(value: ExpansionTally, catalogue: Catalogue) -> shown.WayStats:
 
 def _levels(values: Iterable[LevelMeasure], catalogue: Catalogue) -> list[shown.LevelStats]:
     return [
-        shown.LevelStats.from_value(value, name=NAME_OF[value.level], label=catalogue.word("level", value.level))
+        shown.LevelStats.from_value(value, name=NAME_BY_LEVEL[value.level], label=catalogue.word("level", value.level))
         for value in values
     ]
 
@@ -202,7 +202,7 @@ def _labelled_counts(catalogue: Catalogue, section: str, counts: Mapping[str, in
     ]
 
 
-def _summary_sentences(value: Measured, catalogue: Catalogue) -> Sequence[str]:
+def _summary_sentences(value: Measurements, catalogue: Catalogue) -> Sequence[str]:
     counts = {
         "compactions": value.applied,
         "saved": value.tokens_saved,

@@ -35,7 +35,7 @@ from app.core.model.errors import ContextOverWindowError
 from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.gauge import Breakdown, Gauge, gauge_of, in_proportion
 from app.core.model.model_io import ContextMessage, ToolSpec
-from app.core.model.policies.policy import exact
+from app.core.model.policies.policy import exact_share
 from app.core.model.segments import Marker, ShownSegment
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.segments.markers import find_markers
@@ -207,7 +207,7 @@ def _token_limits(inputs: ContextInputs, budget: int | None) -> TokenLimits:
     tokens = inputs.conversation.estimated_within(budget)
     if share is None:
         return TokenLimits(tokens=tokens, anchors=None, removed_first="least")
-    return TokenLimits(tokens=tokens, anchors=math.floor(exact(share) * tokens), removed_first="anchors")
+    return TokenLimits(tokens=tokens, anchors=math.floor(exact_share(share) * tokens), removed_first="anchors")
 
 
 def _refuse_files_that_fill_the_budget(

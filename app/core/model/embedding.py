@@ -29,7 +29,7 @@ class Embedded:
     """A model's answer: a vector for each text, in their order."""
 
     vectors: tuple[bytes, ...]
-    """The vectors, each of unit length, as ``packed`` writes them."""
+    """The vectors, each of unit length, as ``packed_vector`` writes them."""
     usage: Usage = field(default_factory=Usage)
 
 
@@ -50,7 +50,7 @@ class MessageVector:
         return len(self.vector) // _BYTES
 
 
-def embeddable(text: str) -> str:
+def text_to_embed(text: str) -> str:
     """The form of a text that a model is given: composed letters, single spaces, no longer than every model takes.
 
     It is empty if the text says nothing.
@@ -60,12 +60,12 @@ def embeddable(text: str) -> str:
     return composed if tokens <= EMBEDDED_TOKENS else composed[: len(composed) * EMBEDDED_TOKENS // tokens].rstrip()
 
 
-def hash_of(text: str) -> bytes:
+def text_hash(text: str) -> bytes:
     """The SHA-256 of what a model is given: the same text needs no second call."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def packed(numbers: Sequence[float]) -> bytes | None:
+def packed_vector(numbers: Sequence[float]) -> bytes | None:
     """A vector scaled to unit length as 32-bit floats, lowest byte first; ``None`` if that cannot be done.
 
     It cannot be done without numbers, with too many, with one that is not finite, or if all are zero.
@@ -78,7 +78,7 @@ def packed(numbers: Sequence[float]) -> bytes | None:
     return _little_endian(array("f", (number / length for number in numbers))).tobytes()
 
 
-def unpacked(vector: bytes) -> array[float]:
+def unpacked_vector(vector: bytes) -> array[float]:
     """The numbers of a packed vector."""
     numbers: array[float] = array("f")
     numbers.frombytes(vector)

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from app.core.model.figure_labels import percent
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.records import ERASURE
+from app.core.model.records import ERASURE_TRIGGER
 from app.core.text.localization.catalogue import Catalogue
 
 NotificationLevel = Literal["info", "warning"]
@@ -20,7 +20,7 @@ UNCHANGED: Final[Mapping[str, NotificationLevel]] = {"compaction.skipped": "info
 NOTIFIED_EVENT_TYPES: Final = frozenset({STARTED, APPLIED, *UNCHANGED})
 """The types of events that may have a notification."""
 
-_KINDS: Final[Mapping[str, str]] = {
+_REASON_BY_TRIGGER: Final[Mapping[str, str]] = {
     "background": "critical",
     "completion": "critical",
     "max_messages": "critical",
@@ -43,14 +43,16 @@ class Notification:
     locale: str
 
 
-def notify(type_: str, data: Mapping[str, Any], policy: CompactionPolicy, catalogue: Catalogue) -> Notification | None:
+def notification_of(
+    type_: str, data: Mapping[str, Any], policy: CompactionPolicy, catalogue: Catalogue
+) -> Notification | None:
     """What a user is told of an event; ``None`` if the policy wants nothing said, or there is nothing to say.
 
     ``summary`` tells what was done; ``before_and_after`` also tells that a compaction begins, and that it came to
     nothing. The user is told nothing of a compaction that an erasure started.
     """
     wanted, trigger = policy.notifications, str(data.get("trigger"))
-    if wanted == "events" or trigger == ERASURE:
+    if wanted == "events" or trigger == ERASURE_TRIGGER:
         return None
     reason = _reason(trigger, policy, catalogue)
     if type_ == APPLIED:
@@ -74,7 +76,7 @@ def _notification(moment: str, catalogue: Catalogue, level: NotificationLevel = 
 
 
 def _reason(trigger: str, policy: CompactionPolicy, catalogue: Catalogue) -> str:
-    kind = _KINDS.get(trigger, "critical")
+    kind = _REASON_BY_TRIGGER.get(trigger, "critical")
     at = next((one.at for one in policy.triggers if one.name == trigger), None)
     # If the trigger has a number of tokens as well as a share, the number may be the one that was reached.
     share = (at.share or at.window) if at and at.tokens is None else None

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.core.model.secret_names import kind_named, may_be_named, stands_alone
-from app.core.model.secret_shapes import Found
+from app.core.model.secret_shapes import FoundSecret
 from app.core.text.patterns import compiled
 
 _ENDS: Final = tuple(map(compiled, (r"\|", r"\t", r";", r",", r"[ ]{2,}")))
@@ -35,7 +35,7 @@ class _Head:
     """The kinds of secrets, by column."""
 
 
-def in_columns(text: str) -> Iterator[Found]:
+def in_columns(text: str) -> Iterator[FoundSecret]:
     """Values that look like secrets, in rows with as many cells as the head right above them."""
     if "\n" not in text or not may_be_named(text):
         return

@@ -66,7 +66,7 @@ def with_quotes(
         return (
             (*narratives, _entry_of_lost_texts(schema, earlier, version, next_entry, before)) if earlier else narratives
         )
-    target = schema.home("fact")
+    target = schema.field_for("fact")
     messages = {message.seq: message for message in span}
     new_entries = [
         StateEntry(
@@ -242,7 +242,7 @@ def _narrative_with_quotes(
 def _entry_of_lost_texts(
     schema: StateSchema, texts: Sequence[str], version: int, number: int, before: Sequence[StateEntry]
 ) -> StateEntry:
-    field = schema.home("narrative")
+    field = schema.field_for("narrative")
     return StateEntry(
         id=f"{ID_LETTERS[field.role]}{number}",
         field=field.name,

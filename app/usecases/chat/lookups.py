@@ -25,7 +25,7 @@ from app.core.model.conversation import Message
 from app.core.model.errors import NotFoundError
 from app.core.model.overlap import message_text
 from app.core.model.records import Turn
-from app.core.model.segments import LEVEL_OF, Expansion, LevelName
+from app.core.model.segments import LEVEL_BY_NAME, Expansion, LevelName
 from app.core.segments.markers import parse_marker
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
@@ -78,7 +78,7 @@ class Lookups:
             return ToolResult(text=catalogue.text("tools.unknown", segment=echoed_words(named)))
         if level is None:
             given = echoed_words(arguments.get("level"))
-            return ToolResult(text=catalogue.text("tools.no_level", level=given, levels=", ".join(LEVEL_OF)))
+            return ToolResult(text=catalogue.text("tools.no_level", level=given, levels=", ".join(LEVEL_BY_NAME)))
         after = clean(str(arguments.get("after") or ""))[:LONGEST_CURSOR] or None
         try:
             page, lines = await self._page(turn, marker.segment_id, level, after, tokens_for_quotes(most), catalogue)

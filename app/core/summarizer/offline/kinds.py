@@ -64,7 +64,7 @@ def field_for(item: Item, role: FieldRole, schema: StateSchema, objective_index:
         taking = next((field for some in telling for field in fitting if field.takes & some), None)
         if taking is not None:
             return taking
-    return schema.home(role)
+    return schema.field_for(role)
 
 
 def kinds_of(item: Item, objective_index: int | None = None) -> frozenset[str]:
