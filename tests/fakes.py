@@ -18,7 +18,7 @@ from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.conversation import Usage
 from app.core.model.embedding import Embedded, InputKind, packed_vector
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
-from app.core.model.files import KeptFile
+from app.core.model.files import FileCopy
 from app.core.model.model_io import (
     ChatRequest,
     ContextMessage,
@@ -324,7 +324,7 @@ class FakeModels:
     async def forget(self, name: str, response_id: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no responses.")
 
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
+    async def keep_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
         raise InvalidInputError(f"The provider of {name} keeps no files.")
 
     async def await_file(self, name: str, file_name: str) -> None:

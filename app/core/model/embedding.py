@@ -14,11 +14,11 @@ from uuid import UUID
 from app.core.model.conversation import Usage
 from app.core.text.token_counts import estimate_text
 
-EMBEDDED_TOKENS: Final = 1_500
+MOST_EMBEDDED_TOKENS: Final = 1_500
 """The most tokens of a text that are embedded: the smallest of today's models take 2 048 by their own count."""
 MOST_DIMENSIONS: Final = 8_192
-_BYTES: Final = 4
-_CHARACTERS: Final = 12_000  # no text of EMBEDDED_TOKENS tokens is longer: only so many characters are counted
+_BYTES_PER_NUMBER: Final = 4
+_MOST_CHARACTERS: Final = 12_000  # no text of EMBEDDED_TOKENS tokens is longer: only so many characters are counted
 
 InputKind = Literal["query", "document"]
 """A question, or a text that may answer it: some models treat the two differently."""
@@ -47,7 +47,7 @@ class MessageVector:
     @property
     def dimensions(self) -> int:
         """How many numbers the vector has."""
-        return len(self.vector) // _BYTES
+        return len(self.vector) // _BYTES_PER_NUMBER
 
 
 def text_to_embed(text: str) -> str:
@@ -55,9 +55,13 @@ def text_to_embed(text: str) -> str:
 
     It is empty if the text says nothing.
     """
-    composed = " ".join(unicodedata.normalize("NFC", text[:_CHARACTERS]).split())
+    composed = " ".join(unicodedata.normalize("NFC", text[:_MOST_CHARACTERS]).split())
     tokens = estimate_text(composed)
-    return composed if tokens <= EMBEDDED_TOKENS else composed[: len(composed) * EMBEDDED_TOKENS // tokens].rstrip()
+    return (
+        composed
+        if tokens <= MOST_EMBEDDED_TOKENS
+        else composed[: len(composed) * MOST_EMBEDDED_TOKENS // tokens].rstrip()
+    )
 
 
 def text_hash(text: str) -> bytes:

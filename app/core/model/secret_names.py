@@ -144,7 +144,7 @@ def _next_line_secrets(text: str) -> Iterator[FoundSecret]:
     for found in _ALONE.finditer(text):
         value = found["value"].rstrip(_TRAILING)
         kinds = _kinds_named_at_line_end(text, found.start()) if any(sign.isdigit() for sign in value) else ()
-        kind = next((kind for kind in kinds if stands_alone(kind, value)), None)
+        kind = next((kind for kind in kinds if is_secret_by_itself(kind, value)), None)
         if kind:
             start = found.start("value")
             yield start, start + len(value), kind
@@ -162,7 +162,7 @@ def _kinds_named_at_line_end(text: str, end: int) -> list[str]:
     return [_kind(name) for name in _NAME.finditer(line) if _ASKING.match(line, name.end())]
 
 
-def stands_alone(kind: str, value: str) -> bool:
+def is_secret_by_itself(kind: str, value: str) -> bool:
     """Whether a value looks like a secret of this kind and like nothing else, even if no word beside it says so."""
     if kind == "pin":
         digits = value.replace(" ", "").replace("-", "")

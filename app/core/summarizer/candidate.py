@@ -118,7 +118,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         narrative=narrative,
         dropped=tuple(_drops(data.get("dropped"))),
         anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
-        kept=tuple({word.id: word for word in _words_about_kept_passages(data)}.values()),
+        anchor_answers=tuple({word.id: word for word in _words_about_kept_passages(data)}.values()),
         digests=_digests(data.get("segments")),
     )
 
