@@ -32,7 +32,7 @@ from app.core.context.media import MEDIA_BYTES
 from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.model.embedding import MOST_DIMENSIONS
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
-from app.core.model.files import FILE_BYTES, FILES_BYTES
+from app.core.model.files import MOST_FILE_BYTES, MOST_FILES_BYTES
 from app.core.model.model_io import OFFLINE
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named
@@ -240,9 +240,9 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
     max_media_bytes: int = Field(default=MEDIA_BYTES, ge=0)
     """The most media of a request to a model, in bytes of Base64; beyond it the oldest are replaced by words."""
-    max_file_bytes: int = Field(default=FILE_BYTES, ge=1)
+    max_file_bytes: int = Field(default=MOST_FILE_BYTES, ge=1)
     """The most bytes of one file of a conversation."""
-    max_files_bytes: int = Field(default=FILES_BYTES, ge=1)
+    max_files_bytes: int = Field(default=MOST_FILES_BYTES, ge=1)
     """The most bytes of all files of a conversation together."""
     request_timeout_seconds: Seconds = 120.0
     max_connections: int = Field(default=4_000, ge=1)

@@ -15,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Final
 
-from app.core.model.conversation import Outline, Quiet
+from app.core.model.conversation import Outline, QuietPeriod
 from app.core.model.gauge import Breakdown
-from app.core.model.pace import COMPACTIONS, Pace, Step, pace_of
-from app.core.model.policies.adaptive import adapt, in_force
+from app.core.model.pace import MOST_COMPACTIONS, MessageSample, Pace, pace_of
+from app.core.model.policies.adaptive import adapt, adapted_policy
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger, budgets_of
 from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import NothingToFold, plan_compaction
@@ -115,7 +115,7 @@ class Play:
     seed: int
     now: datetime = _BEGIN
     messages: list[Outline] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[MessageSample] = field(default_factory=list)
     boundary: int = 0
     anchors: int = 0
     digests: int = 0
@@ -123,7 +123,7 @@ class Play:
     state: int = 0
     version: int = 0
     pace: Pace | None = None
-    quiet: Quiet = field(default_factory=Quiet)
+    quiet: QuietPeriod = field(default_factory=QuietPeriod)
     running: _Running | None = None
     took: list[float] = field(default_factory=list)
     last: tuple[datetime, int, int] | None = None
@@ -147,14 +147,14 @@ class Play:
             self._add_message(message, *asked)
             following = self.talk.messages[number + 1 : number + 2]
             if message.role == "assistant" and not message.calls:
-                self.pace = pace_of(self.steps, self.took[-COMPACTIONS:])
+                self.pace = pace_of(self.steps, self.took[-MOST_COMPACTIONS:])
             if not following or following[0].role != "assistant":
                 self._begin(frozenset({"stored"}))
         return self.played
 
     def _add_message(self, message: Outline, asked: int, cached: int) -> None:
         self.messages.append(message)
-        step = Step(
+        step = MessageSample(
             role=message.role, tokens=message.token_count, at=self.now, input_tokens=asked, cached_tokens=cached
         )
         self.steps.append(step)
@@ -247,7 +247,7 @@ class Play:
     def _in_force(self) -> tuple[CompactionPolicy, Budgets]:
         floor = self.talk.system_tokens + self.anchors + self.budgets.state_tokens
         adapted = adapt(self.policy, self.budgets, self.pace, floor=floor)
-        return in_force(self.policy, self.budgets, adapted) if adapted else (self.policy, self.budgets)
+        return adapted_policy(self.policy, self.budgets, adapted) if adapted else (self.policy, self.budgets)
 
     def _due(self, policy: CompactionPolicy, budgets: Budgets, moments: frozenset[Moment]) -> Trigger | None:
         return first_due_trigger(

@@ -31,7 +31,7 @@ from app.core.model.overlap import message_text
 from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.retrieval.serving import Recall
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import estimate_text
 from app.core.text.words import GENERIC_STEMS, stems
@@ -145,7 +145,7 @@ def laid_out(replay: Replay, segments: Sequence[ServableSegment]) -> ContextInpu
     source = DigestSource(segments=segments, total=len(segments), levels=replay.policy.levels)
     digest_budget = replay.budgets.digest_room(beside=layout.tokens)
     served = with_digests(
-        layout, source, max_tokens=digest_budget, room_to_keep=None, served_as=replay.policy.served_as
+        layout, source, max_tokens=digest_budget, later_digest_budget=None, served_as=replay.policy.served_as
     )
     return replace(
         material,

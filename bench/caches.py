@@ -26,16 +26,16 @@ from pathlib import Path
 from typing import Final
 
 from app.core.model.caches import (
+    CacheDemand,
     CachedPrefix,
+    CacheLifetime,
     CacheMode,
     Caching,
-    Demand,
-    Life,
-    decide,
+    break_even_uses,
+    decide_caching,
     saved_by_use,
     spent_on_keeping,
     spent_on_making,
-    uses_to_pay,
 )
 from app.core.model.model_io import CachePrices, CacheTerms
 from app.providers import gemini
@@ -99,7 +99,7 @@ def play(
     """The cost of the prefix in USD, and how many caches are made and renewed, for requests at these times."""
     caching = Caching(prefix=CachedPrefix(system="", awareness=""), tokens=tokens, mode=mode, ttl=ttl)
     prices = _known(terms, tokens)
-    demand, life, last = Demand(), None, None
+    demand, life, last = CacheDemand(), None, None
     usd, made, renewed = 0.0, 0, 0
     for now in times:
         gap: timedelta | None = None if last is None else now - last
@@ -111,14 +111,14 @@ def play(
             usd += full - cached * (prices.input - prices.cached)
             demand = demand.hit(round(cached), tokens)
         demand = demand.used(now)
-        decision = decide(caching, terms, demand, life, now, minimum=0, tokens=tokens)
+        decision = decide_caching(caching, terms, demand, life, now, minimum=0, tokens=tokens)
         if decision.step == "make":
             usd, made = usd + (spent_on_making(prices, tokens, ttl) or 0.0), made + 1
-            life = Life(expires_at=now + ttl, ttl=ttl)
+            life = CacheLifetime(expires_at=now + ttl, ttl=ttl)
         elif decision.step == "renew" and life is not None:
             longer = now + ttl - life.expires_at
             usd, renewed = usd + (spent_on_keeping(prices, tokens, longer) or 0.0), renewed + 1
-            life = Life(expires_at=now + ttl, ttl=ttl)
+            life = CacheLifetime(expires_at=now + ttl, ttl=ttl)
     return usd, made, renewed
 
 
@@ -173,7 +173,7 @@ def break_even(tokens: int) -> tuple[Sequence[str], list[Sequence[str]]]:
     rows: list[Sequence[str]] = []
     for model in MODELS:
         prices = _known(_terms(model), tokens)
-        needed = (uses_to_pay(prices, life / timedelta(hours=1), rate) for life in LIVES for rate in HIT_RATES)
+        needed = (break_even_uses(prices, life / timedelta(hours=1), rate) for life in LIVES for rate in HIT_RATES)
         rows.append([model, *(str(math.floor(uses) + 1) for uses in needed)])
     return headers, rows
 

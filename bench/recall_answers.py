@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.answers import respond
+from app.core.retrieval.offline_responder import respond
 from bench.fidelity_made import FOLDER as MADE
 from bench.recall_talks import Talk, TalkQuestion, open_trust_talks, talks
 

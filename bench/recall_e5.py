@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from app.core.model.embedding import packed
+from app.core.model.embedding import packed_vector
 
 AT_ONCE: Final = 32
 """How many texts a call gets: more would take more memory, but not less time."""
@@ -41,4 +41,4 @@ class E5:
 
 
 def _packed(vector: Any) -> bytes:
-    return packed([float(number) for number in vector]) or b""
+    return packed_vector([float(number) for number in vector]) or b""

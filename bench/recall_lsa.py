@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.core.model.embedding import packed
+from app.core.model.embedding import packed_vector
 from app.core.retrieval.corpus import words_of
 
 DIMENSIONS: Final = 100
@@ -51,4 +51,4 @@ class Lsa:
 
     def _vector(self, line: Any) -> bytes:
         numbers = [float(number) for number in line @ self._directions]
-        return packed(numbers) or packed([1e-6, *[0.0] * (len(numbers) - 1)]) or b""
+        return packed_vector(numbers) or packed_vector([1e-6, *[0.0] * (len(numbers) - 1)]) or b""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 from unittest.mock import patch
 
-from app.core.context import joining
+from app.core.context import recalled_messages
 from bench.made_runs import rows
 from bench.recall_talks import Talk, context, folded
 from bench.tool_arguments import run_of
@@ -72,5 +72,5 @@ def _served(talk: Talk, tokens: int) -> tuple[list[int], list[int]]:
         )
 
     now = [at(share) for share in SHARES]
-    with patch.object(joining, "TOOL_DATA_RATIO", _ALWAYS):
+    with patch.object(recalled_messages, "TOOL_DATA_RATIO", _ALWAYS):
         return now, [at(share) for share in SHARES]

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from app.core.model.embedding import packed
+from app.core.model.embedding import packed_vector
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import Ranking
 from app.core.retrieval.similarity import cosines, likeness_of_pieces
@@ -147,7 +147,7 @@ def _costs(talk: Talk) -> Iterator[tuple[str, float]]:
         _took(lambda: Ranking(corpus, completed_question(asked, corpus))),
     )
     for dimensions in COSTED:
-        question = packed([1.0] * dimensions) or b""
+        question = packed_vector([1.0] * dimensions) or b""
         vectors = {source.seq: question for source in corpus.sources}
         yield f"comparing vectors of {dimensions} numbers", _took(lambda: cosines(question, vectors))  # noqa: B023 - at once
 

@@ -22,8 +22,8 @@ from typing import Any, Final
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.state import StateSchema
-from app.core.segments.redundant import StateWords
-from app.core.state.digesting import DigestSource
+from app.core.segments.deduplication import StateWords
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import with_digests
 from app.core.state.pruning import state_token_limit
 from app.core.text.relative import has_relative_time
@@ -134,7 +134,7 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
         segments=segments, total=len(segments), levels=replay.policy.levels, **_adjacent(served_lines)
     )
     room = replay.budgets.digest_room(beside=layout.tokens)
-    whole = with_digests(layout, source, max_tokens=room, room_to_keep=None, served_as=replay.policy.served_as)
+    whole = with_digests(layout, source, max_tokens=room, later_digest_budget=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
     texts = [(level, one.texts[level]) for one in segments if (level := shown.get(one.id)) is not None]
     relative = [text for text in entries if has_relative_time(text)]

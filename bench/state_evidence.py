@@ -3,8 +3,8 @@
 ``python -m bench.state_evidence [--data FILE …] [--windows 8000 32000] [--out FILE]`` plays each talk message by
 message in each window, folded whenever it is due and once at its end. For each question it counts
 
-* *named*: the state has an entry that names one of the messages that hold the answer, and
-* *told*: one entry has most of the answer: every number in it, and at least six tenths of its other words.
+* *evidence*: the state has an entry that names one of the messages that hold the answer, and
+* *answer*: one entry has most of the answer: every number in it, and at least six tenths of its other words.
 
 Anchors, digests and recall are left out: ``bench.fidelity`` measures what they add. Figures of two commits are compared
 question by question: ``--against FILE`` prints the difference with its 95 % interval over talks (bootstrap).
@@ -34,6 +34,8 @@ from bench.survival import DATA
 
 _MOST_OF: Final = 0.6
 _RESAMPLED: Final = 2_000
+_LABELS: Final = {"named": "evidence", "told": "answer"}
+"""The labels in tables of what is counted, by its field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     rows = shares(found)
     print_table(
-        ["window", "talks", "questions", "named %", "told %"],
+        ["window", "talks", "questions", "evidence %", "answer %"],
         [
             [str(r["window"]), str(r["talks"]), str(r["questions"]), f"{r['named']:.1f}", f"{r['told']:.1f}"]
             for r in rows
@@ -153,9 +155,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     if given.against:
         before = [Answered(**one) for one in json.loads(given.against.read_text(encoding="utf-8"))]
-        for of in ("named", "told"):
+        for of in _LABELS:
             whole, low, high = difference(found, before, of)
-            print(f"{of}: {whole:+.1f} points ({low:+.1f} to {high:+.1f})")
+            print(f"{_LABELS[of]}: {whole:+.1f} points ({low:+.1f} to {high:+.1f})")
     if given.out:
         given.out.write_text(json.dumps([asdict(one) for one in found], ensure_ascii=False) + "\n", encoding="utf-8")
     return 0

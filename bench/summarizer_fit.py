@@ -10,7 +10,7 @@ It is measured with each conversation left out. *Found*: the share of the questi
 chosen by worth per token, within a share of the tokens of a span of ``SPAN`` messages. *Precision*: the average
 precision of the readers' sentences. Both are compared with equal likelihoods for all sentences, and a random choice.
 ``--state`` plays each conversation as ``bench.state_evidence`` does, with the weights fitted on the others: it counts
-the questions *named* and *told*, and *kept*, the share of entries that say what readers would keep.
+the questions *evidence* and *answer*, and *kept*, the share of entries that say what readers would keep.
 ``--kept`` prints the latter with the weights as they are, for the conversations with labels and for those that nothing
 is fitted on (``HELD``).
 """
@@ -294,7 +294,7 @@ _OF_SENTENCES: Final = [
     *(f"found, {share:.0%}, {kind}" for share in SHARES for kind in ("with", "without", "random")),
     *(f"precision, {kind}" for kind in ("with", "without", "random")),
 ]
-_OF_STATES: Final = [f"{what}, {kind}" for what in ("named", "told", "kept") for kind in ("with", "without")]
+_OF_STATES: Final = [f"{what}, {kind}" for what in ("evidence", "answer", "kept") for kind in ("with", "without")]
 _UNKNOWN: Final = float("nan")
 
 

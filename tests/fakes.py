@@ -16,9 +16,9 @@ from uuid import UUID
 from app.core.context.tools import tools_tokens
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.conversation import Usage
-from app.core.model.embedding import Embedded, InputKind, packed
+from app.core.model.embedding import Embedded, InputKind, packed_vector
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
-from app.core.model.files import KeptFile
+from app.core.model.files import FileCopy
 from app.core.model.model_io import (
     ChatRequest,
     ContextMessage,
@@ -324,7 +324,7 @@ class FakeModels:
     async def forget(self, name: str, response_id: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no responses.")
 
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
+    async def keep_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
         raise InvalidInputError(f"The provider of {name} keeps no files.")
 
     async def await_file(self, name: str, file_name: str) -> None:
@@ -382,7 +382,7 @@ class ScriptedEmbedder:
         return Embedded(vectors=tuple(map(self.vector, texts)), usage=usage)
 
     def vector(self, text: str) -> bytes:
-        found = packed([1.0, *(float(text.lower().count(word)) * 5 for word in self.words)])
+        found = packed_vector([1.0, *(float(text.lower().count(word)) * 5 for word in self.words)])
         assert found is not None
         return found
 

@@ -90,7 +90,7 @@ class Session:
 
     @property
     def _say(self) -> Catalogue:
-        return self.screen.say
+        return self.screen.catalogue
 
     @property
     def _conversation_id(self) -> str:
@@ -232,7 +232,7 @@ def _lines(screen: Screen) -> Iterator[str]:
             return
         except KeyboardInterrupt:
             screen.line()
-            screen.line((screen.say.text("cli.goodbye"), DIM))
+            screen.line((screen.catalogue.text("cli.goodbye"), DIM))
 
 
 @contextlib.contextmanager

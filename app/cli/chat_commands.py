@@ -11,7 +11,7 @@ from app.cli.screen import DIM, Screen
 from app.cli.showing import show_context, show_segment, show_state, show_stats
 from app.client import Throughline
 from app.client.endpoints import LevelName
-from app.core.model.segments import LEVEL_OF
+from app.core.model.segments import LEVEL_BY_NAME
 
 PAGE: Final = 4_000
 """The most tokens that an expansion shows."""
@@ -42,7 +42,7 @@ def run_command(text: str, client: Throughline, id_: str, screen: Screen) -> boo
         return False
     act = COMMANDS.get(name)
     if act is None:
-        raise ComplaintError(screen.say.text("cli.no_command", name=name))
+        raise ComplaintError(screen.catalogue.text("cli.no_command", name=name))
     act(client, id_, screen, rest.strip())
     return True
 
@@ -54,21 +54,21 @@ def _context(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
 def _state(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
     newest = newest_state(client, id_)
     if newest is None:
-        screen.line((screen.say.text("cli.no_state"), DIM))
+        screen.line((screen.catalogue.text("cli.no_state"), DIM))
     else:
         show_state(screen, newest)
 
 
 def _expand(client: Throughline, id_: str, screen: Screen, rest: str) -> None:
     before, _, last = rest.rpartition(" ")
-    named, level = (before, last) if before and last in LEVEL_OF else (rest, None)
+    named, level = (before, last) if before and last in LEVEL_BY_NAME else (rest, None)
     if not named:
-        raise ComplaintError(screen.say.text("cli.needs_marker"))
+        raise ComplaintError(screen.catalogue.text("cli.needs_marker"))
     wanted = cast("LevelName | None", level)
-    found = expanded_segment(client, id_, named.strip(), wanted, screen.say, max_tokens=PAGE)
+    found = expanded_segment(client, id_, named.strip(), wanted, screen.catalogue, max_tokens=PAGE)
     show_segment(screen, found)
     if found.next_cursor:
-        screen.line((screen.say.text("cli.more"), DIM))
+        screen.line((screen.catalogue.text("cli.more"), DIM))
 
 
 def _stats(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
@@ -78,7 +78,7 @@ def _stats(client: Throughline, id_: str, screen: Screen, _rest: str) -> None:
 def _help(_client: Throughline, _id: str, screen: Screen, _rest: str) -> None:
     width = max(len(usage) for _, usage in HELP)
     for name, usage in HELP:
-        screen.line(f"{usage:<{width}}  ", (screen.say.text(f"cli.help.{name}"), DIM))
+        screen.line(f"{usage:<{width}}  ", (screen.catalogue.text(f"cli.help.{name}"), DIM))
 
 
 COMMANDS: Final[Mapping[str, Act]] = {

@@ -67,22 +67,22 @@ def complain(words: str) -> None:
     sys.stderr.write(f"{' '.join(words.split())}\n")
 
 
-def words_of(error: Exception, say: Catalogue | None = None) -> str:
+def words_of(error: Exception, catalogue: Catalogue | None = None) -> str:
     """The text of an error for a person, in the language of a chat, otherwise of the terminal."""
-    say = say or terminal_catalogue()
+    catalogue = catalogue or terminal_catalogue()
     if isinstance(error, UnauthenticatedError):
-        return say.text("cli.complaint.needs_key")
+        return catalogue.text("cli.complaint.needs_key")
     if isinstance(error, ApiError):
-        return _refusal_words(error, say)
+        return _refusal_words(error, catalogue)
     if isinstance(error, ConnectionFailedError):
-        return say.text("cli.complaint.no_answer", why=str(error))
+        return catalogue.text("cli.complaint.no_answer", why=str(error))
     return str(error)
 
 
-def _refusal_words(error: ApiError, say: Catalogue) -> str:
-    detail = error.detail or say.text("cli.complaint.status", status=str(error.status))
+def _refusal_words(error: ApiError, catalogue: Catalogue) -> str:
+    detail = error.detail or catalogue.text("cli.complaint.status", status=str(error.status))
     # The service's own messages are English. In another language the code is shown, and what was wrong with the input.
-    if title := say.own.get(f"title.{error.code}"):
+    if title := catalogue.own.get(f"title.{error.code}"):
         detail = f"{title}: {detail}" if error.status in _INPUT_STATUSES else title
     fields = [f"{one.get('field')}: {one.get('message')}" for one in error.errors]
     shown = [detail, *(field for field in fields if field not in detail and detail not in field)]

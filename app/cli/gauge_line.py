@@ -34,29 +34,34 @@ def show_gauge(screen: Screen, gauge: Gauge) -> None:
 def gauge_parts(screen: Screen, gauge: Gauge) -> list[Text | tuple[str, str]]:
     """The parts of the line for that screen, for code that prints it together with other text."""
     colour = _COLOURS.get(gauge.status, _UNKNOWN)
-    say = screen.say
-    words = say.text("cli.gauge.full", percent=_percent(gauge, say), tokens=gauge.tokens, budget=gauge.budget)
+    catalogue = screen.catalogue
+    words = catalogue.text(
+        "cli.gauge.full", percent=_percent(gauge, catalogue), tokens=gauge.tokens, budget=gauge.budget
+    )
     shown: list[Text | tuple[str, str]] = [_bar(gauge, colour), (f" {words}", colour)] if screen.is_terminal else []
     begin, end = ("", "") if screen.is_terminal else (f"[{words}", "]")
-    details = f"{say.word('cli.gauge', gauge.status)} · {parts_of(gauge, say)}{_tokens_until_compaction(gauge, say)}"
+    details = (
+        f"{catalogue.word('cli.gauge', gauge.status)} · {parts_of(gauge, catalogue)}"
+        f"{_tokens_until_compaction(gauge, catalogue)}"
+    )
     return [*shown, (f"{begin} · {details}{end}", DIM)]
 
 
-def parts_of(gauge: Gauge, say: Catalogue = CATALOGUES[FALLBACK]) -> str:
+def parts_of(gauge: Gauge, catalogue: Catalogue = CATALOGUES[FALLBACK]) -> str:
     """What the context consists of, in tokens."""
     sizes = gauge.breakdown.model_dump()
-    parts = (f"{say.word('cli.part', name)} {say.number(sizes[name])}" for name in PARTS if sizes.get(name))
-    return ", ".join(parts) or say.text("cli.gauge.empty")
+    parts = (f"{catalogue.word('cli.part', name)} {catalogue.number(sizes[name])}" for name in PARTS if sizes.get(name))
+    return ", ".join(parts) or catalogue.text("cli.gauge.empty")
 
 
-def _percent(gauge: Gauge, say: Catalogue) -> str:
+def _percent(gauge: Gauge, catalogue: Catalogue) -> str:
     share = gauge.utilization * 100
-    return say.number(share, 1) if 0 < share < 1 else str(int(share))
+    return catalogue.number(share, 1) if 0 < share < 1 else str(int(share))
 
 
-def _tokens_until_compaction(gauge: Gauge, say: Catalogue) -> str:
+def _tokens_until_compaction(gauge: Gauge, catalogue: Catalogue) -> str:
     until = gauge.tokens_until_compaction
-    return f" · {say.text('cli.gauge.ahead', tokens=until)}" if until else ""
+    return f" · {catalogue.text('cli.gauge.ahead', tokens=until)}" if until else ""
 
 
 def _bar(gauge: Gauge, colour: str) -> Text:

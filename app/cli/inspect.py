@@ -28,7 +28,7 @@ from app.cli.showing import (
 from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import Segment, StateVersion, Throughline
 from app.client.endpoints import CompactOptions, Format, LevelName
-from app.core.model.segments import NAME_OF
+from app.core.model.segments import NAME_BY_LEVEL
 from app.core.segments.markers import parse_marker
 from app.core.text.localization.catalogue import Catalogue
 
@@ -176,7 +176,7 @@ def expanded_segment(
     id_: str,
     segment: str,
     level: LevelName | None,
-    say: Catalogue,
+    catalogue: Catalogue,
     *,
     max_tokens: int | None = None,
 ) -> Segment:
@@ -187,8 +187,8 @@ def expanded_segment(
     """
     marker = parse_marker(segment)
     if marker is None:
-        raise ComplaintError(say.text("cli.complaint.no_marker", given=repr(segment)))
-    wanted = level or (NAME_OF[marker.level] if "→" in segment or "->" in segment else "full")
+        raise ComplaintError(catalogue.text("cli.complaint.no_marker", given=repr(segment)))
+    wanted = level or (NAME_BY_LEVEL[marker.level] if "→" in segment or "->" in segment else "full")
     found = client.segment(id_, marker.segment_id, wanted, max_tokens=max_tokens)
     while max_tokens is None and found.next_cursor:
         following = client.segment(id_, marker.segment_id, wanted, after=found.next_cursor)

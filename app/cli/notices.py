@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from app.client import Conversation, Throughline, ThroughlineError
-from app.core.model.notifications import notify
+from app.core.model.notifications import notification_of
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 
@@ -50,11 +50,11 @@ class Notices:
         if not type_.startswith(PREFIX) or key in self._shown:
             return None
         self._shown.add(key)
-        say = catalogue_of(self._conversation.locale)
-        notification = notify(type_, data, self._policy, say)
+        catalogue = catalogue_of(self._conversation.locale)
+        notification = notification_of(type_, data, self._policy, catalogue)
         if notification is None:
             return None
-        return f"{notification.title} · {notification.message.rstrip('.')}{_sizes_or_reason(type_, data, say)}"
+        return f"{notification.title} · {notification.message.rstrip('.')}{_sizes_or_reason(type_, data, catalogue)}"
 
     def _follow_events(self, after: int) -> None:
         with contextlib.suppress(ThroughlineError, ValidationError, RuntimeError), self._connect() as client:
@@ -63,12 +63,12 @@ class Notices:
                     self._received.put((event.type, event.data))
 
 
-def _sizes_or_reason(type_: str, data: Mapping[str, Any], say: Catalogue) -> str:
+def _sizes_or_reason(type_: str, data: Mapping[str, Any], catalogue: Catalogue) -> str:
     if type_ != "compaction.applied":
         reason = data.get("reason")
-        return f" ({say.word('reason', reason)})" if reason else ""
+        return f" ({catalogue.word('reason', reason)})" if reason else ""
     before, after = (data.get(name) for name in _SIZE_FIELDS)
-    return f" ({say.number(before)} → {say.number(after)})" if before and after else ""
+    return f" ({catalogue.number(before)} → {catalogue.number(after)})" if before and after else ""
 
 
 def _policy_with_notices(conversation: Conversation) -> CompactionPolicy:

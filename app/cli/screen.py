@@ -34,8 +34,8 @@ def replace_unprintable() -> None:
 class Screen:
     """Standard output. Texts come from models and strangers, so control characters in them never reach a terminal."""
 
-    def __init__(self, say: Catalogue = CATALOGUES[FALLBACK], *, wraps: bool = False) -> None:
-        self.say: Final = say
+    def __init__(self, catalogue: Catalogue = CATALOGUES[FALLBACK], *, wraps: bool = False) -> None:
+        self.catalogue: Final = catalogue
         """The catalogue of the command line's own texts, in the reader's language."""
         self._wraps = wraps
         """Whether long lines are broken between words: easier to read, harder to copy."""

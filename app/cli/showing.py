@@ -20,7 +20,7 @@ from app.client import (
     StateVersion,
 )
 from app.client.resources import Stats
-from app.core.model.segments import LEVEL_OF, LevelName
+from app.core.model.segments import LEVEL_BY_NAME, LevelName
 from app.core.text.localization.catalogue import FALLBACK, Catalogue
 from app.core.text.parts import own_content
 
@@ -39,26 +39,27 @@ def print_found(found: Found, show: Callable[[Screen, Found], None], *, as_json:
 
 def show_context(screen: Screen, context: Context) -> None:
     """Print the context that a model would be sent, part by part."""
-    say = screen.say
+    catalogue = screen.catalogue
     rows = [
         (
-            say.word("cli.part", part.kind),
-            say.number(part.tokens),
+            catalogue.word("cli.part", part.kind),
+            catalogue.number(part.tokens),
             ranges_of(part.seqs),
-            part.segment_id or (say.text(f"cli.what.{part.kind}") if say.has(f"cli.what.{part.kind}") else ""),
+            part.segment_id
+            or (catalogue.text(f"cli.what.{part.kind}") if catalogue.has(f"cli.what.{part.kind}") else ""),
         )
         for part in context.sections
     ]
     columns = ("part", "tokens", "messages", "what")
-    screen.table([say.text(f"cli.columns.{one}") for one in columns], rows)
+    screen.table([catalogue.text(f"cli.columns.{one}") for one in columns], rows)
     for marker in context.markers:
-        screen.line((say.text("cli.expand", marker=marker.text), DIM))
+        screen.line((catalogue.text("cli.expand", marker=marker.text), DIM))
     if context.truncated is not None:
         cut = context.truncated
         seqs = f"{cut.from_seq}–{cut.to_seq}"
-        screen.line((f"{say.text('cli.left_out')}: ", "yellow"), say.text("cli.messages", seqs=seqs))
+        screen.line((f"{catalogue.text('cli.left_out')}: ", "yellow"), catalogue.text("cli.messages", seqs=seqs))
     for warning in context.warnings:
-        screen.line((f"{say.text('cli.warning')}: ", "yellow"), warning_words(warning, say))
+        screen.line((f"{catalogue.text('cli.warning')}: ", "yellow"), warning_words(warning, catalogue))
     show_gauge(screen, context.gauge)
     if context.gauge.adaptive is not None:
         screen.line((context.gauge.adaptive.explanation, DIM))
@@ -66,78 +67,80 @@ def show_context(screen: Screen, context: Context) -> None:
 
 def show_messages(screen: Screen, context: Context) -> None:
     """Print the texts that a model would be sent."""
-    say = screen.say
+    catalogue = screen.catalogue
     for message in context.messages:
         seq = message.get("seq")
-        head = role_words(str(message.get("role")), say) + (
-            f" · {say.text('cli.show.message', seq=str(seq))}" if seq else ""
+        head = role_words(str(message.get("role")), catalogue) + (
+            f" · {catalogue.text('cli.show.message', seq=str(seq))}" if seq else ""
         )
         screen.line()
         screen.line((head, HEAD))
         screen.line(str(message.get("content") or ""))
         for part in message.get("parts") or ():
             if part.get("type") != "text":
-                screen.line((part_words(part, say), DIM))
+                screen.line((part_words(part, catalogue), DIM))
 
 
-def part_words(part: Mapping[str, Any], say: Catalogue) -> str:
+def part_words(part: Mapping[str, Any], catalogue: Catalogue) -> str:
     """A part of a message that is not text, in words."""
     kind = part.get("type")
     if kind == "tool_call":
-        return say.text("cli.show.calls", name=str(part.get("name")), arguments=str(part.get("arguments")))
+        return catalogue.text("cli.show.calls", name=str(part.get("name")), arguments=str(part.get("arguments")))
     if kind == "tool_result":
         name = str(part.get("name") or part.get("tool_call_id"))
-        return say.text("cli.show.result", name=name, content=str(part.get("content")))
+        return catalogue.text("cli.show.result", name=name, content=str(part.get("content")))
     return f"{part.get('media_type', kind)} {part.get('url', '')}".rstrip()
 
 
 def show_state(screen: Screen, version: StateVersion, *, newest: int | None = None) -> None:
     """Show one version of the state, every entry with the messages that it came from."""
-    say = screen.say
+    catalogue = screen.catalogue
     key = "version_of" if newest and newest != version.version else "version"
-    head = say.text(f"cli.state.{key}", version=str(version.version), newest=str(newest))
+    head = catalogue.text(f"cli.state.{key}", version=str(version.version), newest=str(newest))
     last = version.boundary_seq
-    covers = say.text("cli.state.covers", last=str(last)) if last else say.text("cli.state.covers_nothing")
+    covers = catalogue.text("cli.state.covers", last=str(last)) if last else catalogue.text("cli.state.covers_nothing")
     screen.line((head, HEAD), (f" · {version.state_schema} · {covers}", DIM))
     sources = {(entry["field"], entry["text"]): entry.get("from_seqs") or () for entry in version.provenance}
     for field, value in version.state.items():
-        screen.line((field_words(field, say), "magenta"))
+        screen.line((field_words(field, catalogue), "magenta"))
         for text in [value] if isinstance(value, str) else value or ():
             seqs = sources.get((field, text), ())
-            screen.line("  · ", str(text) or say.text("cli.nothing"), (f"  ← {ranges_of(seqs)}" if seqs else "", DIM))
+            screen.line(
+                "  · ", str(text) or catalogue.text("cli.nothing"), (f"  ← {ranges_of(seqs)}" if seqs else "", DIM)
+            )
 
 
 def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_by: str = "compaction") -> None:
     """Show each repair of the summary that a version was made from; without a summary, what wrote the version."""
-    say = screen.say
+    catalogue = screen.catalogue
     if not repairs:
         written = {"erasure": "by_erasure", "restore": "by_restore"}.get(made_by)
-        screen.line(say.text(f"cli.state.{written or 'no_repairs'}"))
+        screen.line(catalogue.text(f"cli.state.{written or 'no_repairs'}"))
         return
-    screen.line((say.text("cli.state.repairs"), HEAD))
+    screen.line((catalogue.text("cli.state.repairs"), HEAD))
     for one in repairs:
-        screen.line((f"{field_words(one['field'], say)} · {say.word('repair', one['reason'])}", "magenta"))
+        screen.line((f"{field_words(one['field'], catalogue)} · {catalogue.word('repair', one['reason'])}", "magenta"))
         if not (one["before"] or one["after"]):  # the repair may be about a message that was erased
-            screen.line("  ", (f"({say.text('export.erased')})", DIM))
+            screen.line("  ", (f"({catalogue.text('export.erased')})", DIM))
             continue
-        screen.line("  - ", one["before"] or (say.text("cli.state.added"), DIM))
+        screen.line("  - ", one["before"] or (catalogue.text("cli.state.added"), DIM))
         if one["after"] != one["before"]:
-            screen.line("  + ", one["after"] or (say.text("cli.state.gone"), DIM))
+            screen.line("  + ", one["after"] or (catalogue.text("cli.state.gone"), DIM))
 
 
 def show_difference(screen: Screen, found: StateDifference) -> None:
     """Print what is new, gone and changed."""
-    screen.line((screen.say.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEAD))
+    screen.line((screen.catalogue.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEAD))
     if not (found.added or found.removed or found.changed):
-        screen.line(screen.say.text("cli.show.unchanged"))
+        screen.line(screen.catalogue.text("cli.show.unchanged"))
     for entry in found.added:
-        screen.line(("+ ", "green"), (f"{field_words(entry['field'], screen.say)}: ", DIM), str(entry["text"]))
+        screen.line(("+ ", "green"), (f"{field_words(entry['field'], screen.catalogue)}: ", DIM), str(entry["text"]))
     for entry in found.removed:
-        screen.line(("- ", "red"), (f"{field_words(entry['field'], screen.say)}: ", DIM), str(entry["text"]))
+        screen.line(("- ", "red"), (f"{field_words(entry['field'], screen.catalogue)}: ", DIM), str(entry["text"]))
     for entry in found.changed:
         screen.line(
             ("~ ", "yellow"),
-            (f"{field_words(entry['field'], screen.say)}: ", DIM),
+            (f"{field_words(entry['field'], screen.catalogue)}: ", DIM),
             f"{entry['before']} → {entry['after']}",
         )
 
@@ -145,50 +148,53 @@ def show_difference(screen: Screen, found: StateDifference) -> None:
 def show_segment(screen: Screen, segment: Segment) -> None:
     """Print a segment at one level: its text, or the originals."""
     place = ranges_of([segment.from_seq, segment.to_seq]) if segment.from_seq and segment.to_seq else ""
-    say = screen.say
-    where = f" · {say.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
+    catalogue = screen.catalogue
+    where = f" · {catalogue.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
     screen.line(
         (segment.topic or segment.segment_id, HEAD),
-        (f" · {segment.segment_id} · {_level_in_language(segment.level, say)}{where}", DIM),
+        (f" · {segment.segment_id} · {_level_in_language(segment.level, catalogue)}{where}", DIM),
     )
     if segment.content:
         screen.line(segment.content)
     for message in segment.messages:
         content = own_content(message.role, message.content, message.parts)
-        screen.line((f"{message.seq} {role_words(message.role, say)}", DIM), "  ", content)
+        screen.line((f"{message.seq} {role_words(message.role, catalogue)}", DIM), "  ", content)
         for part in message.parts:
             if part.get("type") != "text":
-                screen.line("   ", (part_words(part, say), DIM))
+                screen.line("   ", (part_words(part, catalogue), DIM))
     for marker in segment.expansion_markers:
-        screen.line((say.text("cli.expand", marker=marker.text), DIM))
+        screen.line((catalogue.text("cli.expand", marker=marker.text), DIM))
     if not (segment.content or segment.messages or segment.expansion_markers):
-        screen.line((say.text("cli.nothing"), DIM))
+        screen.line((catalogue.text("cli.nothing"), DIM))
 
 
 def show_compaction(screen: Screen, row: Compaction) -> None:
     """Print what a compaction did, or would do."""
-    screen.line((compaction_words(row, screen.say), "green" if row.status == "applied" else "yellow"))
+    screen.line((compaction_words(row, screen.catalogue), "green" if row.status == "applied" else "yellow"))
     if row.status == "applied" and row.summary:
         screen.line()
         screen.line(row.summary)
 
 
-def compaction_words(row: Compaction, say: Catalogue) -> str:
+def compaction_words(row: Compaction, catalogue: Catalogue) -> str:
     """What a compaction did, or would do, in one line."""
-    status, reason = _word_in_language("status", row.status, say), _word_in_language("reason", row.reason or "", say)
+    status, reason = (
+        _word_in_language("status", row.status, catalogue),
+        _word_in_language("reason", row.reason or "", catalogue),
+    )
     if not row.messages_covered:
-        why = reason or say.text("cli.compaction.no_reason")
-        return say.text("cli.compaction.nothing", status=status, reason=why)
+        why = reason or catalogue.text("cli.compaction.no_reason")
+        return catalogue.text("cli.compaction.nothing", status=status, reason=why)
     seqs = f" ({row.from_seq}–{row.to_seq})" if row.from_seq is not None else ""
     key = "planned" if row.status == "planned" else "folded"
     phrases = [
-        say.text(f"cli.compaction.{key}", status=status, count=row.messages_covered, seqs=seqs),
-        say.text("cli.compaction.change", before=row.tokens_before or 0, after=row.tokens_after or 0),
+        catalogue.text(f"cli.compaction.{key}", status=status, count=row.messages_covered, seqs=seqs),
+        catalogue.text("cli.compaction.change", before=row.tokens_before or 0, after=row.tokens_after or 0),
     ]
     if row.model:
-        phrases.append(say.text("cli.compaction.by", model=row.model))
+        phrases.append(catalogue.text("cli.compaction.by", model=row.model))
     if row.duration_ms is not None:
-        phrases.append(say.text("cli.compaction.took", seconds=say.number(row.duration_ms / 1000, 1)))
+        phrases.append(catalogue.text("cli.compaction.took", seconds=catalogue.number(row.duration_ms / 1000, 1)))
     return ", ".join([*phrases, reason] if reason else phrases)
 
 
@@ -199,24 +205,24 @@ def show_stats(screen: Screen, stats: Stats) -> None:
     for sentence in summary:
         screen.line(sentence)
     labels: Mapping[str, str] = values.get("labels", {})
-    rows = [(label, value) for path, label in labels.items() if (value := _figure(values, path, screen.say))]
+    rows = [(label, value) for path, label in labels.items() if (value := _figure(values, path, screen.catalogue))]
     if rows:
         if summary:
             screen.line()
-        screen.table([screen.say.text(f"cli.columns.{one}") for one in ("figure", "value")], rows)
+        screen.table([screen.catalogue.text(f"cli.columns.{one}") for one in ("figure", "value")], rows)
 
 
 def show_list(screen: Screen, conversations: Sequence[ConversationSummary]) -> None:
     """Print one line for each conversation."""
-    say = screen.say
+    catalogue = screen.catalogue
     if not conversations:
-        screen.line(say.text("cli.list.empty"))
+        screen.line(catalogue.text("cli.list.empty"))
         return
     rows = [
         (
             str(one.id),
             one.title or "–",
-            say.number(one.message_count),
+            catalogue.number(one.message_count),
             f"{int(one.context.utilization * 100)} %",
             str(one.state_version or "–"),
             one.preset,
@@ -226,62 +232,62 @@ def show_list(screen: Screen, conversations: Sequence[ConversationSummary]) -> N
     ]
     columns = ("id", "title", "messages", "context", "state", "preset", "last")
     spare = [columns.index(one) for one in ("state", "preset", "context", "messages", "last")]
-    names = [say.text(f"cli.list.{one}") for one in columns]
+    names = [catalogue.text(f"cli.list.{one}") for one in columns]
     # An id that is split over two lines cannot be copied.
     screen.table(names, rows, shrinks=columns.index("title"), spare=spare)
 
 
 def show_continuity(screen: Screen, found: Sequence[CompactionContinuity]) -> None:
     """Print the score of each compaction, the newest first."""
-    say = screen.say
+    catalogue = screen.catalogue
     if not found:
-        screen.line(say.text("cli.continuity.nothing"))
+        screen.line(catalogue.text("cli.continuity.nothing"))
         return
     rows = [
         (
             f"{one.from_seq}–{one.to_seq}",
             f"{one.continuity.after} / {one.continuity.before}",
             *(
-                _formatted_share(value, say)
+                _formatted_share(value, catalogue)
                 for value in (one.continuity.recall, one.continuity.contradiction, one.continuity.tone)
             ),
         )
         for one in found
     ]
     columns = ("messages", "answered", "recall", "contradiction", "tone")
-    screen.table([say.text(f"cli.columns.{name}") for name in columns], rows)
+    screen.table([catalogue.text(f"cli.columns.{name}") for name in columns], rows)
 
 
-def _formatted_share(value: float | None, say: Catalogue) -> str:
-    return "–" if value is None else f"{value:.2f}".replace(".", say.decimal)
+def _formatted_share(value: float | None, catalogue: Catalogue) -> str:
+    return "–" if value is None else f"{value:.2f}".replace(".", catalogue.decimal)
 
 
-def role_words(role: str, say: Catalogue) -> str:
+def role_words(role: str, catalogue: Catalogue) -> str:
     """The role of a message in words."""
-    return _word_in_language("context.role", role, say)
+    return _word_in_language("context.role", role, catalogue)
 
 
-def warning_words(warning: str, say: Catalogue) -> str:
+def warning_words(warning: str, catalogue: Catalogue) -> str:
     """A warning's code (``message_elided:7``) in words; an unknown code is shown unchanged."""
     code, _, what = warning.partition(":")
     key, reason = f"warning.{code}", f"reason.{what}"
-    if not say.has(key):
+    if not catalogue.has(key):
         return warning
-    return say.text(key, what=say.text(reason) if say.has(reason) else what)
+    return catalogue.text(key, what=catalogue.text(reason) if catalogue.has(reason) else what)
 
 
-def field_words(name: str, say: Catalogue) -> str:
+def field_words(name: str, catalogue: Catalogue) -> str:
     """The name of a state's field in words."""
-    return _word_in_language("state", name, say)
+    return _word_in_language("state", name, catalogue)
 
 
-def _level_in_language(name: str, say: Catalogue) -> str:
-    level = LEVEL_OF.get(cast("LevelName", name))
-    return name if level is None or say.language == FALLBACK else say.word("level", level)
+def _level_in_language(name: str, catalogue: Catalogue) -> str:
+    level = LEVEL_BY_NAME.get(cast("LevelName", name))
+    return name if level is None or catalogue.language == FALLBACK else catalogue.word("level", level)
 
 
-def _word_in_language(section: str, word: str, say: Catalogue) -> str:
-    return word if say.language == FALLBACK or not word else say.word(section, word)
+def _word_in_language(section: str, word: str, catalogue: Catalogue) -> str:
+    return word if catalogue.language == FALLBACK or not word else catalogue.word(section, word)
 
 
 def ranges_of(seqs: Sequence[int]) -> str:
@@ -297,25 +303,29 @@ def _has_count(one: Mapping[str, Any]) -> bool:
     return bool(one.get("count") or one.get("prompt_version"))
 
 
-def _count_line(one: Mapping[str, Any], say: Catalogue) -> str:
+def _count_line(one: Mapping[str, Any], catalogue: Catalogue) -> str:
     if "prompt_version" not in one:
         return f"{one['label']} {one['count']}"
     counts = {
-        name: say.number(one.get(name, 0)) for name in ("attempts", "refused", "asked_again", "repairs", "doubts")
+        name: catalogue.number(one.get(name, 0)) for name in ("attempts", "refused", "asked_again", "repairs", "doubts")
     }
-    return say.text("cli.show.prompt", version=str(one["prompt_version"]), **counts)
+    return catalogue.text("cli.show.prompt", version=str(one["prompt_version"]), **counts)
 
 
-def _figure(values: Any, path: str, say: Catalogue) -> str:
+def _figure(values: Any, path: str, catalogue: Catalogue) -> str:
     """The value at a path; empty if it is missing, zero, or not a figure."""
     for name in path.split("."):
         if not isinstance(values, Mapping):
             return ""
         values = values.get(name)
     if isinstance(values, list):
-        return ", ".join(_count_line(one, say) for one in values if isinstance(one, Mapping) and _has_count(one))
+        return ", ".join(_count_line(one, catalogue) for one in values if isinstance(one, Mapping) and _has_count(one))
     if isinstance(values, bool) or not isinstance(values, int | float) or not values:
         return ""
     if isinstance(values, int):
-        return say.number(values)
-    return f"{Decimal(f'{values:.4g}'):f}".replace(".", say.decimal) if abs(values) < 1 else say.number(values, 1)
+        return catalogue.number(values)
+    return (
+        f"{Decimal(f'{values:.4g}'):f}".replace(".", catalogue.decimal)
+        if abs(values) < 1
+        else catalogue.number(values, 1)
+    )

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_validator
 
 from app.core.context.turn_options import MOST_STOPS, MOST_TOOLS
-from app.core.model.fieldwise import value_of
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolName, ToolSpec
 from app.http.fields import (
     MAX_CONTENT,
@@ -142,7 +142,7 @@ class ChatRequest(Input):
 
     def input(self) -> ChatInput:
         """The request as a value of the services."""
-        return value_of(
+        return from_same_fields(
             ChatInput,
             self,
             parts=tuple(part.as_given() for part in self.parts),
@@ -154,7 +154,7 @@ class ChatRequest(Input):
 
     def _settings(self) -> CallSettings:
         choice = self.tool_choice
-        return value_of(
+        return from_same_fields(
             CallSettings,
             self,
             max_output_tokens=self.max_tokens,

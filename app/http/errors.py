@@ -131,12 +131,12 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
 
     ``wish`` is an ``Accept-Language`` header, which decides the language of ``title``.
     """
-    say = catalogue_of(wish)
+    catalogue = catalogue_of(wish)
     known = error if isinstance(error, DomainError) else unexpected_error()
     status = status_of(known)
     members = {
         "type": f"urn:throughline:problem:{known.stable_code}",
-        "title": _title(known, say),
+        "title": _title(known, catalogue),
         "status": status,
         "detail": redact(known.detail),
         "code": known.stable_code,
@@ -152,9 +152,9 @@ def problem_of(error: Exception, request_id: str, wish: str | None = None) -> di
     return members | {name: redact_value(value) for name, value in known.extra.items() if name not in members}
 
 
-def _title(error: DomainError, say: Catalogue) -> str:
+def _title(error: DomainError, catalogue: Catalogue) -> str:
     codes = (error.stable_code, *(cls.code for cls in type(error).__mro__ if issubclass(cls, DomainError)))
-    return next((title for code in codes if (title := say.own.get(f"title.{code}"))), error.title)
+    return next((title for code in codes if (title := catalogue.own.get(f"title.{code}"))), error.title)
 
 
 def problem_response(

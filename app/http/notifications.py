@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.bootstrap import Container
 from app.core.model.errors import NotFoundError
-from app.core.model.notifications import NOTIFIED_EVENT_TYPES, Notification, notify
+from app.core.model.notifications import NOTIFIED_EVENT_TYPES, Notification, notification_of
 from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.history.conversations import ConversationView
 
@@ -38,7 +38,7 @@ class Notifier:
             view = await self._conversation_view()
         except NotFoundError:  # deleted meanwhile: the stream will end in a moment
             return None
-        return notify(type_, data, view.policy, catalogue_of(self._wish, view.conversation.locale))
+        return notification_of(type_, data, view.policy, catalogue_of(self._wish, view.conversation.locale))
 
     async def _conversation_view(self) -> ConversationView:
         now = time.monotonic()

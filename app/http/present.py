@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeVar
 
 from app.core.context.formats import Format, in_format
 from app.core.model import files, records
-from app.core.model.allowances import Standing
+from app.core.model.allowances import LimitUsage
 from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.notifications import Notification
 from app.core.model.schemas import SCHEMAS, in_order
-from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_OF, Level, Marker
+from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_BY_LEVEL, Level, Marker
 from app.core.model.state import StateVersion
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.segments.markers import render_marker
@@ -131,12 +131,12 @@ def present_context(view: ContextView, format_: Format) -> schemas.AssembledCont
 
 def present_marker(value: Marker) -> schemas.Marker:
     """A marker as it is served, and what it leads to."""
-    return schemas.Marker(text=render_marker(value), level=NAME_OF[value.level], segment_id=value.segment_id)
+    return schemas.Marker(text=render_marker(value), level=NAME_BY_LEVEL[value.level], segment_id=value.segment_id)
 
 
 def level_name(level: str | None) -> str | None:
     """The published name of a level."""
-    return next((name for one, name in NAME_OF.items() if one is not None and one == level), level)
+    return next((name for one, name in NAME_BY_LEVEL.items() if one is not None and one == level), level)
 
 
 def present_listed(value: Listed, wanted: Level | None) -> schemas.Segment:
@@ -148,7 +148,7 @@ def present_listed(value: Listed, wanted: Level | None) -> schemas.Segment:
     return present_expanded(
         Expanded(
             segment_id=segment.id,
-            level=NAME_OF[shown],
+            level=NAME_BY_LEVEL[shown],
             segment=segment,
             content=level.text if level else "",
             anchors=value.anchors,
@@ -236,7 +236,7 @@ def present_preset(view: PresetView) -> schemas.Preset:
 
 
 def present_limits(
-    principal: Principal, standings: Sequence[Standing], stream_seconds: float | None
+    principal: Principal, standings: Sequence[LimitUsage], stream_seconds: float | None
 ) -> schemas.KeyLimits:
     """The limits of a key."""
     limits = [

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from app.core.model.allowances import Standing
+from app.core.model.allowances import LimitUsage
 from app.core.model.errors import DomainError
 
 HEADERS: Final = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
 
-def rate_headers(standing: Standing | None) -> dict[str, str]:
+def rate_headers(standing: LimitUsage | None) -> dict[str, str]:
     """Headers of an ordinary answer, for the tightest limit; the reset is in seconds."""
     if standing is None:
         return {}

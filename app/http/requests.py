@@ -12,8 +12,8 @@ from pydantic import Field, Strict, ValidationInfo, field_validator, model_valid
 from app.core.context.formats import Format
 from app.core.model.anchors import AnchorStatus
 from app.core.model.conversation import MessageStatus, Role
-from app.core.model.fieldwise import value_of
-from app.core.model.segments import LEVEL_OF, LEVELS, LevelName
+from app.core.model.fieldwise import from_same_fields
+from app.core.model.segments import LEVEL_BY_NAME, LEVELS, LevelName
 from app.core.retrieval.serving import Passage
 from app.core.state.erasing import stubs
 from app.core.text.token_counts import Weight
@@ -130,7 +130,7 @@ class MessageInput(Input):
 
     def draft(self) -> MessageDraft:
         """The message as a value of the services; parts keep exactly the given keys."""
-        return value_of(MessageDraft, self, parts=tuple(part.as_given() for part in self.parts))
+        return from_same_fields(MessageDraft, self, parts=tuple(part.as_given() for part in self.parts))
 
 
 async def drafts_of(messages: Sequence[MessageInput]) -> list[MessageDraft]:
@@ -225,7 +225,9 @@ class RegenerateRequest(Input):
 
     def input(self) -> ChatInput:
         """The body as a value of the services."""
-        return value_of(ChatInput, self, passages=tuple(one.passage() for one in self.passages), regenerates=True)
+        return from_same_fields(
+            ChatInput, self, passages=tuple(one.passage() for one in self.passages), regenerates=True
+        )
 
 
 class CompactRequest(Input):
@@ -296,7 +298,7 @@ class ContextSections(Input):
 
     def wanted(self) -> WantedSections:
         """The sections as a value of the services."""
-        named = None if self.levels is None else [LEVEL_OF[name] for name in self.levels]
+        named = None if self.levels is None else [LEVEL_BY_NAME[name] for name in self.levels]
         levels = None if named is None else tuple(level for level in LEVELS if level in named)
         return WantedSections(**{**dict(self), "levels": levels})
 

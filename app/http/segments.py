@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import Query
 
-from app.core.model.segments import LEVEL_OF, LevelName
+from app.core.model.segments import LEVEL_BY_NAME, LevelName
 from app.http import schemas
 from app.http.dependencies import After, IdempotencyKey, PagingFromStart, Services, Tenant
 from app.http.fields import MAX_TOKENS
@@ -28,7 +28,7 @@ async def list_segments(
 ) -> schemas.Listing[schemas.Segment]:
     """The segments that the present state covers, by position, each at this level or the nearest one that it has."""
     found = await services.expansion.page(tenant, conversation_id, page)
-    return await present_list(found, lambda listed: present_listed(listed, LEVEL_OF[level]))
+    return await present_list(found, lambda listed: present_listed(listed, LEVEL_BY_NAME[level]))
 
 
 @router.get("/{segment_id}")

@@ -6,10 +6,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from app.core.model.caches import Availability, CacheMode
-from app.core.model.caches import Verdict as CacheVerdict
+from app.core.model.caches import Availability, CacheMode, CacheVerdict
 from app.core.model.gauge import GaugeStatus
-from app.core.model.segments import Level, LevelName, Way
+from app.core.model.segments import ExpansionWay, Level, LevelName
 from app.http.schemas import EntryCounts, Moment, Output
 
 
@@ -121,7 +120,7 @@ class CallStats(Output):
 class WayStats(Output):
     """Expansions of one kind."""
 
-    name: Way
+    name: ExpansionWay
     label: str
     count: int
     passages: int

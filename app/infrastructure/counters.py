@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from redis.asyncio import Redis
 
 from app.circuit import Circuit
-from app.core.model.allowances import STEP, STEPS, SlidingCount
+from app.core.model.allowances import STEP_SECONDS, STEPS_PER_MINUTE, SlidingCount
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.infrastructure.attempts import attempt
 from app.infrastructure.redis_client import redis_client
@@ -166,7 +166,9 @@ class RedisCounters:
         """Count one under each name, if there is room under all; ``counts=False`` only looks."""
         local = await self._local.hit(limits, counts=counts)
         keys, most = [PREFIX + name for name, _ in limits], [limit for _, limit in limits]
-        answer = await self._call(lambda: self._hit(keys=keys, args=[STEP, STEPS, int(counts), *most]))
+        answer = await self._call(
+            lambda: self._hit(keys=keys, args=[STEP_SECONDS, STEPS_PER_MINUTE, int(counts), *most])
+        )
         if answer is None:
             return local
         first, *rows = answer.decode().split("\n")

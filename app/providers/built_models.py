@@ -20,7 +20,7 @@ from app.circuit import Circuit
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import InputKind
 from app.core.model.errors import InvalidInputError
-from app.core.model.files import KeptFile
+from app.core.model.files import FileCopy
 from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
 from app.providers import embedding, gemini, gemini_caches, others, responses
@@ -163,7 +163,7 @@ class BuiltModels:
         provider = await asyncio.to_thread(self._provider, others.OPENAI)
         await self.loop.run(lambda: responses.forget(provider, response_id, self.chat_timeout))
 
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
+    async def keep_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
         """Have a model's provider keep a file. Raises what ``ProviderStore.keep_file`` raises."""
         keeper = await self._file_keeper(name)
         return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, self.chat_timeout))

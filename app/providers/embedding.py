@@ -16,7 +16,7 @@ from pydantic_ai.providers import Provider
 
 from app.circuit import Circuit
 from app.core.model.conversation import Usage
-from app.core.model.embedding import Embedded, InputKind, packed
+from app.core.model.embedding import Embedded, InputKind, packed_vector
 from app.core.model.errors import ModelUnavailableError
 from app.core.text.token_counts import estimate_text
 from app.off_loop import off_loop
@@ -88,7 +88,7 @@ class ProviderEmbedder:
     def _checked_vectors(self, result: EmbeddingResult, count: int) -> tuple[bytes, ...]:
         numbers = list(result.embeddings)
         wanted = {self.dimensions} if self.dimensions else {len(one) for one in numbers}
-        found = [vector for one in numbers if (vector := packed(one)) is not None]
+        found = [vector for one in numbers if (vector := packed_vector(one)) is not None]
         if len(found) != count or len(wanted) != 1 or not wanted.issuperset(map(len, numbers)):
             raise ModelUnavailableError(BAD_VECTORS, retryable=True)
         return tuple(found)

@@ -17,7 +17,7 @@ from pydantic_ai.providers import Provider
 from pydantic_ai.providers.google import GoogleProvider
 
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
-from app.core.model.files import FILE_FAILED, FILE_LOST, FILE_PROCESSING, KeptFile
+from app.core.model.files import FILE_FAILED, FILE_LOST, FILE_PROCESSING, FileCopy
 from app.providers.failures import unavailable
 
 PROVIDER: Final = "google"
@@ -58,7 +58,7 @@ def file_account(api_key: str | None, base_url: str | None) -> str | None:
     return hashlib.sha256(f"{PROVIDER}\n{base_url or ''}\n{api_key}".encode()).hexdigest()[:16]
 
 
-async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeout: float) -> KeptFile:  # noqa: ASYNC109 - the client's own
+async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeout: float) -> FileCopy:  # noqa: ASYNC109 - the client's own
     """Upload a file; it may be processed for a while yet. Raises ``ModelUnavailableError``.
 
     It runs in a thread, since the asynchronous client blocks the event loop while it waits to repeat an upload.
@@ -72,7 +72,7 @@ async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeo
     if not kept.name or not kept.uri:
         raise ModelUnavailableError("unreadable", retryable=True)
     expires_at = kept.expiration_time or datetime.now(UTC) + _FILE_LIFETIME
-    return KeptFile(name=kept.name, uri=kept.uri, expires_at=expires_at)
+    return FileCopy(name=kept.name, uri=kept.uri, expires_at=expires_at)
 
 
 async def await_file(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own

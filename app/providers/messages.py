@@ -64,7 +64,7 @@ def to_provider(
         open_calls: Calls before these messages that the provider already has; their results come first.
         locale: The language of the conversation, in which media are described by words.
     """
-    say, messages = catalogue_of(locale), with_names_in_text(messages)
+    catalogue, messages = catalogue_of(locale), with_names_in_text(messages)
     call_parts = [*open_calls, *(part for message in messages for part in _parts_of_kind(message, "tool_call"))]
     results = dict(_results_by_call_id(messages, {str(part.get("id")): part.get("name") for part in call_parts}))
     calls = {str(part.get("id")) for part in call_parts}
@@ -75,12 +75,12 @@ def to_provider(
         if message.role == "system":
             _append_request_part(thread, SystemPromptPart(message.content))
         elif message.role == "user":
-            for prompt in _prompts(message, takes_media, say):
+            for prompt in _prompts(message, takes_media, catalogue):
                 _append_request_part(thread, prompt)
         elif message.role == "assistant":
-            _append_answer(thread, message, results, say)
+            _append_answer(thread, message, results, catalogue)
         else:
-            for extra in _content_without_call(message, calls, takes_media, say):
+            for extra in _content_without_call(message, calls, takes_media, catalogue):
                 _append_request_part(thread, UserPromptPart(extra if isinstance(extra, str) else [extra]))
     return thread
 
@@ -93,9 +93,9 @@ def _append_request_part(thread: list[ModelMessage], part: ModelRequestPart) -> 
 
 
 def _append_answer(
-    thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart], say: Catalogue
+    thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart], catalogue: Catalogue
 ) -> None:
-    texts: list[ModelResponsePart] = [TextPart(text) for text in _words_of(message, say)]
+    texts: list[ModelResponsePart] = [TextPart(text) for text in _words_of(message, catalogue)]
     calls = [_call(part) for part in _parts_of_kind(message, "tool_call")]
     if not texts and not calls:
         return
@@ -118,29 +118,29 @@ def _result_under_provider_id(part: Part, results: Mapping[str, ToolReturnPart])
     return replace(result, tool_call_id=kept) if isinstance(kept, str) and kept else result
 
 
-def _prompts(message: ContextMessage, takes_media: TakesMedia, say: Catalogue) -> Iterator[UserPromptPart]:
+def _prompts(message: ContextMessage, takes_media: TakesMedia, catalogue: Catalogue) -> Iterator[UserPromptPart]:
     pieces: list[UserContent] = [message.content] if message.content.strip() else []
     own_text = split_elements(message.content)[1]  # recalled text was not said by the message's speaker
-    pieces.extend(_piece(part, takes_media, say) for part in own_parts(own_text, message.parts))
+    pieces.extend(_piece(part, takes_media, catalogue) for part in own_parts(own_text, message.parts))
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
 
 
-def _words_of(message: ContextMessage, say: Catalogue) -> Iterator[str]:
+def _words_of(message: ContextMessage, catalogue: Catalogue) -> Iterator[str]:
     if message.content.strip():
         yield message.content
     for part in own_parts(message.content, message.parts):
         if part.get("type") != "tool_call":
-            yield part_as_text(part, say)
+            yield part_as_text(part, catalogue)
 
 
-def _piece(part: Part, takes_media: TakesMedia, say: Catalogue) -> UserContent:
+def _piece(part: Part, takes_media: TakesMedia, catalogue: Catalogue) -> UserContent:
     media_type = str(part.get("media_type", "")).lower()
     if part.get("type") == FILE_COPY:
         return UploadedFile(file_id=str(part["uri"]), provider_name=FILE_COPY_PROVIDER, media_type=media_type)
     data = inline_base64(part) if part.get("type") == "media" and takes_media(media_type) else None
     if data is None:
-        return part_as_text(part, say)
+        return part_as_text(part, catalogue)
     return BinaryContent(data=base64.b64decode(data), media_type=media_type)
 
 
@@ -188,7 +188,7 @@ def _result_content(part: Part, other_text: str) -> Any:
 
 
 def _content_without_call(
-    message: ContextMessage, calls: set[str], takes_media: TakesMedia, say: Catalogue
+    message: ContextMessage, calls: set[str], takes_media: TakesMedia, catalogue: Catalogue
 ) -> Iterator[UserContent]:
     # Results without a call, which a provider would refuse as results, and media that a tool returned.
     answered = [part for part in _parts_of_kind(message, "tool_result") if str(part.get("tool_call_id")) in calls]
@@ -197,7 +197,7 @@ def _content_without_call(
         yield other_text
     for part in own_parts(other_text, message.parts):
         if part not in answered:
-            yield _piece(part, takes_media, say)
+            yield _piece(part, takes_media, catalogue)
 
 
 def _parts_of_kind(message: ContextMessage, kind: str) -> list[Part]:

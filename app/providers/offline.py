@@ -29,7 +29,7 @@ from app.core.model.model_io import (
     TextDelta,
     ToolCall,
 )
-from app.core.retrieval.answers import respond
+from app.core.retrieval.offline_responder import respond
 from app.core.summarizer.offline.extractive import compress, digest
 from app.core.text.budget import first_fitting
 from app.core.text.patterns import compiled

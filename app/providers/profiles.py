@@ -12,10 +12,10 @@ from app.core.model.model_io import (
     Cost,
     ModelProfile,
     ReadsMedia,
-    Refuses,
+    RefusedSettings,
     ToolSpec,
     reads_no_media,
-    takes_everything,
+    refuses_nothing,
     unknown_cost,
 )
 
@@ -41,7 +41,7 @@ def profile_of(
     stateful: bool = False,
     caches: CacheTerms | None = None,
     cost: Cost = unknown_cost,
-    refuses: Refuses = takes_everything,
+    refuses: RefusedSettings = refuses_nothing,
     reads_media: ReadsMedia = reads_no_media,
     file_account: str | None = None,
 ) -> ModelProfile:

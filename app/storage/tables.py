@@ -32,8 +32,8 @@ from sqlmodel import Field, SQLModel
 from app.core.model.anchors import AnchorStatus, AnchorType, ClaimedStatus, Proposer, Speaker
 from app.core.model.caches import CacheAction
 from app.core.model.conversation import MessageStatus, Role
-from app.core.model.records import IN_FLIGHT, AsidePurpose, CompactionStatus, RanIn, TurnStatus, VerificationStatus
-from app.core.model.segments import Level, Way
+from app.core.model.records import IN_FLIGHT, CompactionStatus, DetailCallPurpose, RanIn, TurnStatus, VerificationStatus
+from app.core.model.segments import ExpansionWay, Level
 from app.core.model.state import MadeBy, Verified
 from app.storage.constraints import in_conversation, of_tenant
 
@@ -492,7 +492,7 @@ class DetailCallRow(TenantScoped, table=True):
     __tablename__ = "detail_calls"
     __table_args__ = (
         in_conversation(),
-        _one_of("purpose", AsidePurpose),
+        _one_of("purpose", DetailCallPurpose),
         Index("ix_detail_calls_of_late", "tenant_id", "called_at"),
         Index("ix_detail_calls_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_detail_calls_made", "called_at"),
@@ -512,7 +512,7 @@ class ExpansionRow(TenantScoped, table=True):
     __tablename__ = "expansions"
     __table_args__ = (
         in_conversation(),
-        _one_of("way", Way),
+        _one_of("way", ExpansionWay),
         Index("ix_expansions_of_conversation", "tenant_id", "conversation_id", "id"),
         Index("ix_expansions_made", "created_at"),
     )

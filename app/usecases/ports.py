@@ -15,7 +15,7 @@ from uuid import UUID
 from app.core.model.allowances import SlidingCount
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import Embedded, InputKind
-from app.core.model.files import KeptFile
+from app.core.model.files import FileCopy
 from app.core.model.instruments import Instrument
 from app.core.model.model_io import (
     ChatRequest,
@@ -179,7 +179,7 @@ class ProviderStore(Protocol):
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
         """Have a cache kept for longer. Returns when it ends. Raises ``ModelUnavailableError``."""
 
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> KeptFile:
+    async def keep_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
         """Have a model's provider keep a file, which may not be ready at once. Raises what ``forget`` raises."""
 
     async def await_file(self, name: str, file_name: str) -> None:

@@ -139,7 +139,7 @@ def _claimed(version: str, judged: Mapping[Key, Judged]) -> list[str]:
         ranking = ranking_of(candidate, request.anchors, request.messages, messages)
         over = {claim.anchor_id for claim in ranking.claims if claim.seq}
         known = anchors_by_prompt_id(request.anchors)
-        for word in candidate.kept:
+        for word in candidate.anchor_answers:
             if word.claims == "withdrawn" and (anchor := known.get(word.id)):
                 label = judged.get((case.id, anchor.seq, anchor.content))
                 counts["passages"] += 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from app.core.text.served_text import as_data
+from app.core.text.message_escaping import as_data
 from bench.chaos.log import Answer, Log, Read, SentMessage, Shown, Span
 from bench.chaos.rows import Conversation, Message
 

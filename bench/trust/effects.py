@@ -139,16 +139,18 @@ def _honest_effects(asked: Asked, after: Played, lies: Sequence[Lie]) -> Iterato
     false = false_claims(asked, lies)
     refuted = {claim.target for claim in asked.claims if claim.n in false and claim.kind == "item"}
     in_doubt = doubted(after)
-    shortened = {claim.left for claim in asked.claims if claim.kind == "cut" and is_claim_served(claim, after)}
+    shortened = {claim.text_left for claim in asked.claims if claim.kind == "cut" and is_claim_served(claim, after)}
     for claim in asked.claims:
         if claim.n in false or claim.text in shortened:
             continue
         if claim.kind == "cut":
             yield CUT_BACK, is_claim_served(claim, after)
-        elif claim.gives_up and claim.by in refuted:
+        elif claim.gives_up and claim.successor_id in refuted:
             yield REPLACED_BACK, claim.target in after.items or _is_given_up_by_another(claim, asked, refuted)
         elif claim.gives_up:
-            others = {one.by for one in asked.claims if one.target == claim.target and one.by in refuted}
+            others = {
+                one.successor_id for one in asked.claims if one.target == claim.target and one.successor_id in refuted
+            }
             if not others:
                 yield GIVEN_UP_GONE, is_claim_served(claim, after)
         else:
@@ -160,7 +162,7 @@ def _honest_effects(asked: Asked, after: Played, lies: Sequence[Lie]) -> Iterato
 
 
 def _is_given_up_by_another(claim: Claim, asked: Asked, refuted: set[str]) -> bool:
-    return any(one.target == claim.target and one.by not in refuted for one in asked.claims if one.gives_up)
+    return any(one.target == claim.target and one.successor_id not in refuted for one in asked.claims if one.gives_up)
 
 
 def _is_shown(asked: Asked, claim: Claim, seq: int) -> bool:

@@ -79,7 +79,7 @@ def recorded_effects(answers: Sequence[Recorded]) -> RecordedEffects | None:
             items = [claim for claim in asked.claims if claim.kind == "item" and false.get(claim.n) is lie]
             lies_in_doubt.append(not is_gone and any(claim.target in newly for claim in items))
         by_lie = {claim.target for claim in asked.claims if claim.n in false and claim.kind == "item"}
-        back = {claim.target for claim in asked.claims if claim.by in by_lie}
+        back = {claim.target for claim in asked.claims if claim.successor_id in by_lie}
         for claim in asked.claims:
             if claim.n in false:
                 continue

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.core.model.in_doubt import PARAGRAPH
+from app.core.model.doubt_marks import PARAGRAPH
 from app.core.model.model_io import Doubt, Proposal, SummaryRequest
 from app.core.model.policies.policy import budgets_of
 from app.core.model.policies.resolving import resolve

@@ -179,10 +179,10 @@ def main() -> int:
     chance = {name: by_chance(half) for name, half in halves.items()}
     rows = [[name, lang, *(_share(found, kind, lang) for kind in _KINDS)]
             for name, found in count.items() for lang in [*sorted({one.lang for one in halves[name]}), ""]]  # fmt: skip
-    print_table(["half", "language", "told, failing", "calculated, failing", "wrong, failing"], rows)
+    print_table(["half", "language", "stated, failing", "calculated, failing", "wrong, failing"], rows)
     print()
     rows = [[name, *(_share(found, kind) for kind in _KINDS)] for name, found in in_narratives.items()]
-    print_table(["in narratives", "told, failing", "calculated, failing", "wrong, failing"], rows)
+    print_table(["in narratives", "stated, failing", "calculated, failing", "wrong, failing"], rows)
     print()
     off = {name: a_day_off(half) for name, half in halves.items()}
     rows = [

@@ -117,8 +117,8 @@ def false_claims(asked: Asked, lies: Iterable[Lie]) -> dict[int, Lie]:
     """The claims that lies make, by number, with the lie; also those that give up an entry for a part cut of a lie."""
     found = {claim.n: lie for lie in lies for claim in asked.claims if is_claim_of(claim, asked.case, lie)}
     cut = {claim.text: found[claim.n] for claim in asked.claims if claim.kind == "cut" and claim.n in found}
-    waiting = (claim for claim in asked.claims if claim.waits_for_cut and claim.by_text in cut)
-    return found | {claim.n: cut[claim.by_text] for claim in waiting}
+    waiting = (claim for claim in asked.claims if claim.waits_for_cut and claim.successor_text in cut)
+    return found | {claim.n: cut[claim.successor_text] for claim in waiting}
 
 
 def deciding(lie: Lie) -> tuple[int, ...]:

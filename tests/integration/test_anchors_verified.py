@@ -104,7 +104,7 @@ async def test_what_the_verifier_supports_takes_effect_at_once(begin: UnitOfWork
     assert after.layout_version == before.layout_version + 1
     assert (await newest(service, conversation_id)).version == version.version, "a status belongs to no version"
     claims = [claim for claim in service.summarizer.verification_requests[0].claims if claim.kind == "anchor"]
-    assert [claim.becomes for claim in claims] == ["resolved", "withdrawn"]
+    assert [claim.claimed_status for claim in claims] == ["resolved", "withdrawn"]
 
 
 @pytest.mark.parametrize("verdict", ["not_stated", None])

@@ -18,7 +18,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.candidate import Candidate
-from app.core.model.conversation import Quiet
+from app.core.model.conversation import QuietPeriod
 from app.core.model.errors import DomainError, ModelUnavailableError
 from app.core.model.model_io import (
     FinishReason,
@@ -356,7 +356,7 @@ async def test_what_always_fails_and_nobody_goes_on_with_is_not_tried_for_ever(
 @pytest.mark.control("1")
 @pytest.mark.parametrize(
     ("pause", "failing"),
-    [(Quiet(), "is not None"), (timedelta(seconds=30), "1.9")],
+    [(QuietPeriod(), "is not None"), (timedelta(seconds=30), "1.9")],
     ids=["no pause at all", "a pause that never grows"],
 )
 async def test_control_without_back_off(
@@ -367,8 +367,8 @@ async def test_control_without_back_off(
     pause: Any,
     failing: str,
 ) -> None:
-    def constant(_: object, reason: str, now: Any, **__: object) -> Quiet:
-        return pause if isinstance(pause, Quiet) else Quiet(until=now + pause, reason=reason)
+    def constant(_: object, reason: str, now: Any, **__: object) -> QuietPeriod:
+        return pause if isinstance(pause, QuietPeriod) else QuietPeriod(until=now + pause, reason=reason)
 
     monkeypatch.setattr("app.usecases.compaction.ending.quiet_after_failure", constant)
     with pytest.raises(AssertionError, match=failing):

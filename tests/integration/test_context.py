@@ -11,7 +11,7 @@ import pytest
 from app.core.context.assembly import AssembledContext
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.segments.reading import Messages
+from app.core.segments.message_analysis import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.messages import MessageRepository

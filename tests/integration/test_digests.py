@@ -15,7 +15,7 @@ from app.core.model.conversation import Conversation, Layout
 from app.core.model.records import Compaction
 from app.core.model.segments import ServableSegment
 from app.core.segments.digests import MARKER_ELEMENT_TOKENS
-from app.core.state import digesting
+from app.core.state import digest_selection
 from app.storage.repositories.segments import SegmentRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import saving
@@ -97,7 +97,7 @@ async def test_where_all_is_folded_they_have_what_keeps_it_smaller(
 ) -> None:
     if not guarded:
         monkeypatch.setattr(saving, "_most_tokens_after", lambda _: 10**9)
-    monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
+    monkeypatch.setattr(digest_selection, "BLOCK_SHARE", 0.9)
     smaller: list[bool] = []
     for count in range(4, 20, 3):
         conversation_id = await service.conversation(protect=[], segment_by={"by": "messages", "size": 1})
@@ -248,8 +248,8 @@ async def test_what_was_taken_back_is_in_no_digest_in_any_context(
 ) -> None:
     if not guarded:
         monkeypatch.setattr(layouts, "without_outdated", lambda segments, _: segments)
-    monkeypatch.setattr(digesting, "without_repeated_levels", lambda segments, _: segments)
-    monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
+    monkeypatch.setattr(digest_selection, "without_repeated_levels", lambda segments, _: segments)
+    monkeypatch.setattr(digest_selection, "BLOCK_SHARE", 0.9)
     conversation_id = await service.conversation(
         protect=[], segment_by={"by": "messages", "size": 2}, anchor_share=0.01
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.core.model.embedding import unpacked
+from app.core.model.embedding import unpacked_vector
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
@@ -67,7 +67,7 @@ async def test_each_text_has_its_vector_of_unit_length_in_order(
     registry: ModelRegistry, server: EmbeddingServer
 ) -> None:
     found = await embedder_in(registry).embed(TEXTS, "document")
-    cat, bread = (unpacked(vector) for vector in found.vectors)
+    cat, bread = (unpacked_vector(vector) for vector in found.vectors)
     assert len(cat) == len(bread) == DIMENSIONS
     assert cat[1] == pytest.approx(4 / 17**0.5)
     assert bread[1] == 0
@@ -89,7 +89,7 @@ async def test_a_question_is_told_apart_where_the_model_can() -> None:
         found = await embedder.embed(["Where is the ship?"], "query")
         await registry.close()
     assert embedder.name == f"{GEMINI}@16"
-    assert [len(unpacked(vector)) for vector in found.vectors] == [16]
+    assert [len(unpacked_vector(vector)) for vector in found.vectors] == [16]
     (asked,) = server.asked
     (one,) = asked.get("requests", [asked])
     assert (one["taskType"], one["outputDimensionality"]) == ("RETRIEVAL_QUERY", 16)

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import AsyncAdaptedQueuePool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.allowances import STEP
+from app.core.model.allowances import STEP_SECONDS
 from app.core.model.conversation import Usage
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError
 from app.core.model.model_io import ChatRequest, StepEvent, TextDelta
@@ -444,7 +444,7 @@ async def test_processes_count_together(redis_url: str) -> None:
 async def test_what_was_counted_before_the_server_s_clock_was_set_back_holds_nobody_up(redis_url: str) -> None:
     name, counters = str(uuid4()), RedisCounters(redis_url, call_seconds=30)
     ahead = (await counters._redis.time())[0] + 3_600
-    await counters._redis.hset(PREFIX + name, mapping={str(ahead // STEP): 5})
+    await counters._redis.hset(PREFIX + name, mapping={str(ahead // STEP_SECONDS): 5})
     await counters._redis.zadd(f"{PREFIX}{name}:places", {"of a process that was killed": ahead})
     try:
         assert await counters.taken([f"{name}:places"]) == [0]

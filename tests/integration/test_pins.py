@@ -431,7 +431,7 @@ class TestToolPairs:
         self, service: Service, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
     ) -> None:
         if not guarded:
-            monkeypatch.setattr(holding, "takes_room", lambda _: False)
+            monkeypatch.setattr(holding, "uses_pin_budget", lambda _: False)
         conversation_id = await service.conversation(protect=["goal"])
         first = MessageDraft(role="assistant", content="Looking both up.", parts=(CALL, CALL | {"id": "b"}))
         plain = MessageDraft(role="tool", content="", parts=(RESULT,))
@@ -653,7 +653,7 @@ class TestChangeOfPolicy:
             view = await service.container.conversations.patch(service.tenant, conversation_id, {"policy": wanted})
             said = await read(service, conversation_id)
             room = math.floor(Fraction(str(view.policy.pin_share)) * view.gauge.budget)
-            expected = decided(view.policy, said, room=room)
+            expected = decided(view.policy, said, pin_tokens=room)
             assert {one.seq: one.protected_reason for one in said} == expected, wanted
             await sums_are_right(service, conversation_id)
 

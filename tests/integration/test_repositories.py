@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.conversation import Conversation, Layout, LiveContext, Message, Outline, Quiet, Sums
+from app.core.model.conversation import Conversation, Layout, LiveContext, Message, Outline, QuietPeriod, Sums
 from app.core.model.errors import ConflictError, InvalidInputError, NotFoundError, PolicyInvalidError
 from app.core.model.pace import Pace
 from app.core.model.policies.resolving import resolve
@@ -93,7 +93,7 @@ def full_conversation(tenant_id: UUID) -> Conversation:
         trigger_tokens=66,
         context_messages=2,
         trigger_messages=30,
-        quiet=Quiet(until_seq=8, until_tokens=77, until=moment(99), reason="irreducible_floor"),
+        quiet=QuietPeriod(until_seq=8, until_tokens=77, until=moment(99), reason="irreducible_floor"),
         pace=Pace(
             turns=8,
             turn_tokens=120,

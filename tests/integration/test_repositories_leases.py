@@ -14,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.continuity import Answered, Continuity
-from app.core.model.conversation import Conversation, Quiet, Usage
+from app.core.model.conversation import Conversation, QuietPeriod, Usage
 from app.core.model.errors import NotFoundError
 from app.core.model.records import MAX_CLAIMS, ApiKey, Attempt, Compaction, EntryCounts, FoldRequest, Page, Turn
 from app.core.model.timings import DEFAULT_TIMINGS
@@ -306,14 +306,14 @@ NEEDS: list[tuple[dict[str, Any], bool]] = [
     ({"trigger_tokens": None, "context_messages": 30, "trigger_messages": 30}, True),
     ({"trigger_tokens": None, "context_messages": 29, "trigger_messages": 30}, False),
     ({"context_messages": 29, "trigger_messages": 30}, True),
-    ({"context_messages": 30, "trigger_messages": 30, "quiet": Quiet(until_seq=5)}, False),
-    ({"quiet": Quiet(until_seq=4)}, True),
-    ({"quiet": Quiet(until_seq=5)}, False),
-    ({"quiet": Quiet(until_tokens=120)}, True),
-    ({"quiet": Quiet(until_tokens=121)}, False),
-    ({"quiet": Quiet(until=datetime.now(UTC) - HOUR)}, True),
-    ({"quiet": Quiet(until=datetime.now(UTC) + HOUR)}, False),
-    ({"quiet": Quiet(until_seq=4, until_tokens=121, until=datetime.now(UTC) - HOUR)}, False),
+    ({"context_messages": 30, "trigger_messages": 30, "quiet": QuietPeriod(until_seq=5)}, False),
+    ({"quiet": QuietPeriod(until_seq=4)}, True),
+    ({"quiet": QuietPeriod(until_seq=5)}, False),
+    ({"quiet": QuietPeriod(until_tokens=120)}, True),
+    ({"quiet": QuietPeriod(until_tokens=121)}, False),
+    ({"quiet": QuietPeriod(until=datetime.now(UTC) - HOUR)}, True),
+    ({"quiet": QuietPeriod(until=datetime.now(UTC) + HOUR)}, False),
+    ({"quiet": QuietPeriod(until_seq=4, until_tokens=121, until=datetime.now(UTC) - HOUR)}, False),
 ]
 
 

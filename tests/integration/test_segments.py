@@ -25,7 +25,7 @@ from app.core.model.errors import (
 )
 from app.core.model.model_io import DetailRequest, Proposal, SummaryRequest
 from app.core.model.records import Page
-from app.core.model.segments import LEVEL_OF, Expansion, Segment
+from app.core.model.segments import LEVEL_BY_NAME, Expansion, Segment
 from app.core.segments import segmentation
 from app.core.segments.markers import find_markers, render_marker
 from app.core.text.token_counts import estimate_text
@@ -448,7 +448,7 @@ class TestExpansion:
         await say(service, conversation_id, 8)
         await compact(service, conversation_id)
         one = (await current(service, conversation_id))[0]
-        for name, level in ((name, level) for level, name in LEVEL_OF.items() if name):
+        for name, level in ((name, level) for level, name in LEVEL_BY_NAME.items() if name):
             for most in (1, 3, 11, 10_000):
                 pages = await expand(service, conversation_id, one.id, level=level, max_tokens=most)
                 assert "".join(page.content for page in pages) == one.levels[name].text
@@ -581,7 +581,7 @@ class TestExpansion:
         (empty,) = await expand(service, conversation_id, "earlier")
         assert (empty.content, empty.token_count) == ("", 0)
         for id_ in ("nobody", "", "\x00", "A B", "x" * 5_000, "../etc", "full"):
-            for level in LEVEL_OF:
+            for level in LEVEL_BY_NAME:
                 with pytest.raises(NotFoundError, match="No such segment"):
                     await expand(service, conversation_id, id_, level=level)
         with pytest.raises(NotFoundError):
@@ -595,7 +595,7 @@ class TestExpansion:
         stranger = Service(service.begin, await make_tenant(service.begin, "stranger"))
         own = await stranger.conversation()
         for where in (conversation_id, own):
-            for level in LEVEL_OF:
+            for level in LEVEL_BY_NAME:
                 with pytest.raises(NotFoundError):
                     await expand(stranger, where, one.id, level=level)
             with pytest.raises(NotFoundError):
@@ -759,7 +759,7 @@ class TestErasure:
         before = await current(service, conversation_id)
         (held,) = [one for one in before if one.from_seq <= canary.seq <= one.to_seq]
         assert self.CANARY in held.id
-        for level in LEVEL_OF:
+        for level in LEVEL_BY_NAME:
             await expand(service, conversation_id, held.id, level=level)
         await service.container.erasure.erase(tenant, conversation_id, canary.id)
         await service.container.outbox.drain()

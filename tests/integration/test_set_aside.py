@@ -16,7 +16,7 @@ from sqlalchemy import select
 from sqlmodel import col
 
 from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
-from app.core.model.records import Crashes, Page, Work, WorkKind
+from app.core.model.records import CrashCount, Page, Work, WorkKind
 from app.settings import Settings
 from app.storage.repositories.works import WorkRepository
 from app.storage.tables import WorkRow
@@ -52,7 +52,7 @@ async def leave_behind(service: Service, conversation_id: UUID, kind: WorkKind =
         await service.container.sweeper.sweep()
 
 
-async def crashes(service: Service, conversation_id: UUID) -> Crashes | None:
+async def crashes(service: Service, conversation_id: UUID) -> CrashCount | None:
     async with service.begin(service.tenant) as uow:
         return await uow.works.crashes(conversation_id)
 
@@ -210,7 +210,7 @@ async def test_a_crash_that_cannot_be_counted_holds_up_no_other(
     first, second = await two(service)
     counted = work_records.count_crash
 
-    async def broken(uow: UnitOfWork, work: Work, clock: Clock) -> Crashes | None:
+    async def broken(uow: UnitOfWork, work: Work, clock: Clock) -> CrashCount | None:
         if work.conversation_id == first:
             raise RuntimeError("a row that is broken")
         return await counted(uow, work, clock)
@@ -332,7 +332,7 @@ async def test_what_was_put_on_record_and_not_heard_of_is_struck(
     await service.container.work_records.drain()
     begin_work = WorkRepository.begin
 
-    async def unheard(self: WorkRepository, work: Work, *, seconds: float) -> Crashes | None:
+    async def unheard(self: WorkRepository, work: Work, *, seconds: float) -> CrashCount | None:
         await begin_work(self, work, seconds=seconds)
         raise ending
 

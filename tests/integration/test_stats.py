@@ -18,8 +18,8 @@ from app.core.model.conversation import Conversation, Usage
 from app.core.model.errors import NotFoundError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Attempt, DetailCall, Verification
-from app.core.model.statistics import CostOfOne, Measured
-from app.core.retrieval.used import uses_passages
+from app.core.model.statistics import CostOfOne, Measurements
+from app.core.retrieval.recall_use import uses_passages
 from app.core.text.localization.catalogue import CATALOGUES
 from app.http.stats_present import present_conversation_stats, present_service_stats
 from app.infrastructure.ids import new_id
@@ -63,13 +63,13 @@ async def ended(begin: UnitOfWorkFactory, row: Conversation, **fields: Any) -> U
     return claimed.id
 
 
-async def measured(begin: UnitOfWorkFactory, row: Conversation) -> Measured:
+async def measured(begin: UnitOfWorkFactory, row: Conversation) -> Measurements:
     async with begin(row.tenant_id) as unit:
         await unit.use_snapshot()
         return await unit.statistics.measured(row.id)
 
 
-def figures_agree(seen: Measured) -> bool:
+def figures_agree(seen: Measurements) -> bool:
     """Whether the figures fit: every compaction here is applied and probed, saves the same, and took two calls."""
     calls = sum(tally.count for tally in seen.calls)
     return (
@@ -87,7 +87,7 @@ def figures_agree(seen: Measured) -> bool:
 async def test_sums_are_exact_while_many_write(begin: UnitOfWorkFactory, tenant: UUID, writers: int) -> None:
     """Writers end compactions in a conversation each while readers look: no figure ever shows half of a compaction."""
     rows = [await stored(begin, tenant) for _ in range(writers)]
-    looks: list[Measured] = []
+    looks: list[Measurements] = []
 
     async def write(row: Conversation) -> None:
         for _ in range(6):
@@ -136,7 +136,7 @@ async def test_calls_are_counted_by_their_prompt_and_those_of_older_rows_apart(
     assert [one.prompt_version for one in read.attempts] == [None, None]
 
 
-async def slips_in(begin: UnitOfWorkFactory, row: Conversation, patch: pytest.MonkeyPatch) -> Measured:
+async def slips_in(begin: UnitOfWorkFactory, row: Conversation, patch: pytest.MonkeyPatch) -> Measurements:
     """Measure, while another compaction ends between two statements of the measurement."""
     await ended(begin, row)
     calls = StatisticsRepository._calls
@@ -253,7 +253,7 @@ def unlabelled(shown: dict[str, Any]) -> list[str]:
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("language", sorted(CATALOGUES))
 async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, language: str) -> None:
-    service, say = Service(begin, tenant), CATALOGUES[language]
+    service, catalogue = Service(begin, tenant), CATALOGUES[language]
     id_ = await service.conversation()
     await service.say(id_, 40, words=4)
     await service.container.manual.compact(tenant, id_, CompactInput(), timeout=30)
@@ -261,14 +261,14 @@ async def test_every_figure_has_a_label(begin: UnitOfWorkFactory, tenant: UUID, 
         await unit.expansions.add([expansion(id_, way="automatic", used=True)])
         await unit.turns.start(turn(await unit.conversations.get(id_), status="running"))
         await unit.commit()
-    one = present_conversation_stats(await service.container.stats.conversation(tenant, id_), say)
+    one = present_conversation_stats(await service.container.stats.conversation(tenant, id_), catalogue)
     assert unlabelled(one.model_dump(mode="json")) == []
     assert one.locale == language
     assert one.levels
     assert one.last is not None
     assert one.last.levels == one.levels
     assert one.context.saved_now == one.tokens.saved
-    all_ = present_service_stats(await service.container.stats.service(tenant), say)
+    all_ = present_service_stats(await service.container.stats.service(tenant), catalogue)
     assert unlabelled(all_.model_dump(mode="json")) == []
     assert (all_.tokens, all_.compactions.total) == (one.tokens, one.compactions.total)
     assert (all_.active.conversations, all_.active.levels) == (1, one.levels)

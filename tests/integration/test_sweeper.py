@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.conversation import Conversation, Quiet
+from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.records import MAX_CLAIMS, Compaction, IdempotencyRecord, RanIn, Turn
 from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS
@@ -78,7 +78,7 @@ class Service:
         await uow.conversations.lock(row.conversation_id)
         await uow.compactions.update_locked(row.id, status="failed", reason="crashed", finished_at=datetime.now(UTC))
         await uow.events.add(row.conversation_id, "compaction.failed", {"compaction_id": str(row.id)}, row.requested_at)
-        await uow.conversations.update(row.conversation_id, quiet=Quiet(until_seq=1, reason="crashed"))
+        await uow.conversations.update(row.conversation_id, quiet=QuietPeriod(until_seq=1, reason="crashed"))
 
 
 class World:

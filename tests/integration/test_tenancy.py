@@ -41,7 +41,7 @@ from app.core.model.records import (
 )
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
-from app.core.model.statistics import Measured
+from app.core.model.statistics import Measurements
 from app.core.text.contents import detached_contents
 from app.storage import tenancy
 from app.storage.compiled import compiled_for
@@ -302,7 +302,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "states.waiting": (lambda unit: unit.states.waiting(CONVERSATION), None),
     "states.rewrite": (lambda unit: unit.states.rewrite(CONVERSATION, version(1, "stolen")), None),
     "states.by_compaction": (lambda unit: unit.states.by_compaction([COMPACTION]), {}),
-    "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measured()),
+    "statistics.measured": (lambda unit: unit.statistics.measured(CONVERSATION), Measurements()),
     "statistics.levels": (lambda unit: unit.statistics.levels([CONVERSATION]), []),
     "statistics.levels_of": (lambda unit: unit.statistics.levels_of(CONVERSATION, COMPACTION), []),
     "statistics.ended": (

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.conversation import Quiet, Role
+from app.core.model.conversation import QuietPeriod, Role
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Compaction
 from app.core.text.parts import Part
@@ -336,7 +336,7 @@ class TestFloors:
         policy = {"policy": {"context_window": 4_001}}
         await service.container.conversations.patch(service.tenant, conversation_id, policy)
 
-        assert (await service.row(conversation_id)).quiet == Quiet()
+        assert (await service.row(conversation_id)).quiet == QuietPeriod()
         assert len(await service.compactions(conversation_id)) == 2
 
 

@@ -84,7 +84,7 @@ def honest(_: Claim) -> Mapping[str, Any]:
 
 
 def against_the_lie(claim: Claim) -> Mapping[str, Any]:
-    if LIE in claim.text or (claim.by_text and LIE in claim.by_text):
+    if LIE in claim.text or (claim.successor_text and LIE in claim.successor_text):
         return {"verdict": "contradicted", "seq": 3, "quote": PROOF}
     return honest(claim)
 

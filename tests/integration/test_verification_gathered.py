@@ -66,7 +66,7 @@ def against(lie: str, quote: str, seq: int) -> VerificationEntry:
 
     def judge(claim: Claim) -> Mapping[str, Any]:
         found = {"verdict": "contradicted", "quote": quote, "seq": seq}
-        return found if lie in (claim.text, claim.by_text) else honest(claim)
+        return found if lie in (claim.text, claim.successor_text) else honest(claim)
 
     return verdicts(judge)
 

@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app import bootstrap
 from app.core.context.turn_options import TurnOptions
-from app.core.model.conversation import Quiet, Usage
+from app.core.model.conversation import QuietPeriod, Usage
 from app.core.model.errors import (
     DependencyUnavailableError,
     ForkInProgressError,
@@ -28,7 +28,7 @@ from app.core.model.errors import (
     ModelUnavailableError,
     SummarizerFailedError,
 )
-from app.core.model.live_context import sent_of
+from app.core.model.live_context import sent_conversation
 from app.core.model.model_io import CallSettings, ChatRequest, Proposal, StepEvent, SummaryRequest, ToolSpec
 from app.core.model.records import Page, Turn
 from app.http.openai.conversations import create_openai_conversation
@@ -148,7 +148,7 @@ async def test_what_is_unpinned_while_a_compaction_runs_ends_the_quiet_after_it(
         await service.container.pins.unpin(tenant, conversation_id, pinned)
     gate.go_on.set()
     await asyncio.wait_for(running, PATIENCE)
-    assert ((await service.row(conversation_id)).quiet == Quiet()) == is_unpinned
+    assert ((await service.row(conversation_id)).quiet == QuietPeriod()) == is_unpinned
 
 
 # --- a turn that waited in vain, and how the other compaction ended
@@ -351,7 +351,7 @@ async def noted_while_deleting(service: Service, conversation_id: UUID) -> int:
     live = LiveContexts(service.container.chat._shell)
     async with service.begin(service.tenant) as uow:
         await removing.delete_conversation(uow, conversation_id)
-        noting = asyncio.create_task(live.note_copy(turn, said, sent_of(conversation)))
+        noting = asyncio.create_task(live.note_copy(turn, said, sent_conversation(conversation)))
         await asyncio.wait({noting}, timeout=0.5)
         await uow.commit()
     await asyncio.wait_for(noting, PATIENCE)

@@ -23,15 +23,15 @@ from app.core.model.policies.goals import states_goal
 from app.core.model.policies.policy import SegmentBy
 from app.core.model.redaction import redact
 from app.core.model.schemas import SESSION
-from app.core.retrieval.answers import respond
 from app.core.retrieval.corpus import Corpus, Source
+from app.core.retrieval.offline_responder import respond
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.retrieval.search import has_phrases, query_of, rank_messages, snippet
 from app.core.retrieval.serving import Recall, passages_in, recalled_in, split_elements, with_elements_before
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
-from app.core.segments.reading import analysis_of
+from app.core.segments.message_analysis import analysis_of
 from app.core.segments.segmentation import split_into_segments
 from app.core.state.erasing import (
     ErasedTexts,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.core.anchors.detect import detect as anchors_of
-from app.core.model.in_doubt import with_doubt_marks
+from app.core.model.doubt_marks import with_doubt_marks
 from app.core.model.model_io import SummaryRequest
 from app.core.model.policies.goals import states_goal
 from app.core.model.schemas import SESSION
@@ -22,9 +22,9 @@ from app.core.text.identifiers import identifiers
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
 from app.core.text.relative import date_note
-from app.core.text.rivals import RIVALS
 from app.core.text.sentences import sentences
 from app.core.text.supposing import is_supposed
+from app.core.text.technologies import RIVALS
 from app.core.text.values import values
 from app.core.validation.excuses import is_excuse
 from app.core.validation.orders import orders_in

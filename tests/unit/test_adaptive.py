@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from app.core.model.errors import PolicyInvalidError
 from app.core.model.figure_labels import trigger_label
-from app.core.model.gauge import Breakdown, explained, gauge_of
-from app.core.model.pace import LEAST_TURNS, TURNS, Pace, Step, pace_of
-from app.core.model.policies.adaptive import Adapted, adapt, adaptive_errors, in_force
+from app.core.model.gauge import Breakdown, explained_thresholds, gauge_of
+from app.core.model.pace import LEAST_TURNS, MOST_TURNS, MessageSample, Pace, pace_of
+from app.core.model.policies.adaptive import AdaptedThresholds, adapt, adapted_policy, adaptive_errors
 from app.core.model.policies.operator import operator_numbers
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.resolving import resolve
@@ -42,7 +42,7 @@ def under(preset: str = "semantic", **overrides: Any) -> tuple[CompactionPolicy,
     return policy, budgets_of(policy, WINDOW, output_limit=8_000)
 
 
-def adapted(pace: Pace | None, *, floor: int = 0, **overrides: Any) -> Adapted:
+def adapted(pace: Pace | None, *, floor: int = 0, **overrides: Any) -> AdaptedThresholds:
     found = adapt(*under(**overrides), pace, floor=floor)
     assert found is not None
     return found
@@ -127,15 +127,15 @@ def test_bounds_that_an_operator_s_new_numbers_contradict_let_the_policy_s_own_h
 
 
 def test_no_notice_names_a_threshold_that_moves() -> None:
-    say = CATALOGUES["en"]
-    assert "70" in trigger_label(say, "background", resolve("semantic", {})), "control"
-    assert "70" not in trigger_label(say, "background", under()[0])
-    assert "85" in trigger_label(say, "sync", under()[0])
+    catalogue = CATALOGUES["en"]
+    assert "70" in trigger_label(catalogue, "background", resolve("semantic", {})), "control"
+    assert "70" not in trigger_label(catalogue, "background", under()[0])
+    assert "85" in trigger_label(catalogue, "sync", under()[0])
 
 
 def test_an_operator_can_switch_it_on_for_a_preset() -> None:
     numbers = operator_numbers({"semantic": {"adaptive": "on"}})
-    assert resolve("semantic", numbers.beneath("semantic", {})).adaptive == "on"
+    assert resolve("semantic", numbers.completed_overrides("semantic", {})).adaptive == "on"
     with pytest.raises(PolicyInvalidError, match="adaptive"):
         operator_numbers({"semantic": {"adaptive": "sometimes"}})
 
@@ -152,7 +152,7 @@ def test_they_never_leave_their_bounds(pace: Pace, preset: str, floor: int) -> N
         <= max(sync - 0.05 + 1e-9, found.own_background)
     )
     assert found.own_target - 0.20 - 1e-9 <= found.target <= found.own_target < found.background
-    changed, tokens = in_force(policy, budgets, found)
+    changed, tokens = adapted_policy(policy, budgets, found)
     first = trigger_tokens(changed, tokens)
     assert first is not None
     assert tokens.target < first <= budgets.share(sync) + 1
@@ -179,26 +179,26 @@ def test_each_cause_moves_them_one_way(pace: Pace, data: st.DataObject) -> None:
     assert later[1] <= before[1]
 
 
-def said(turns: int, *, seconds: float = 30, cached: int = 0) -> list[Step]:
+def said(turns: int, *, seconds: float = 30, cached: int = 0) -> list[MessageSample]:
     """Turns with a question of 10 tokens, a call of 5, its result of 40, and a reply of 45."""
     steps = []
     for number in range(turns):
         at = THEN + timedelta(seconds=seconds * number)
         steps += [
-            Step(role="user", tokens=10, at=at),
-            Step(role="assistant", tokens=5, at=at),
-            Step(role="tool", tokens=40, at=at),
-            Step(role="user", tokens=0, at=at, is_command=True),
-            Step(role="assistant", tokens=45, at=at, input_tokens=1_000, cached_tokens=cached),
+            MessageSample(role="user", tokens=10, at=at),
+            MessageSample(role="assistant", tokens=5, at=at),
+            MessageSample(role="tool", tokens=40, at=at),
+            MessageSample(role="user", tokens=0, at=at, is_command=True),
+            MessageSample(role="assistant", tokens=45, at=at, input_tokens=1_000, cached_tokens=cached),
         ]
     return steps
 
 
 def test_a_pace_is_what_the_newest_turns_were() -> None:
-    old = [Step(role="user", tokens=9_000, at=THEN - timedelta(days=9))]
+    old = [MessageSample(role="user", tokens=9_000, at=THEN - timedelta(days=9))]
     found = pace_of([*old, *said(20, cached=750)], [3.0, 8.5, 2.0], factor=1.25)
     assert found == Pace(
-        turns=TURNS,
+        turns=MOST_TURNS,
         turn_tokens=125,
         largest_turn=125,
         turn_seconds=30.0,
@@ -233,8 +233,8 @@ def test_a_pace_takes_some_turns() -> None:
 )
 def test_the_gauge_says_why(locale: str, pace: Pace | None, sentence: str) -> None:
     found = adapted(pace)
-    policy, budgets = in_force(*under(), found)
-    gauge = gauge_of(policy, budgets, Breakdown(tail=10), adaptive=explained(found, CATALOGUES[locale]))
+    policy, budgets = adapted_policy(*under(), found)
+    gauge = gauge_of(policy, budgets, Breakdown(tail=10), adaptive=explained_thresholds(found, CATALOGUES[locale]))
     assert gauge.adaptive is not None
     assert sentence in gauge.adaptive.explanation
     assert (gauge.background_at, gauge.target) == (

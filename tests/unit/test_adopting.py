@@ -81,7 +81,7 @@ def test_nothing_is_lost_on_the_way_to_any_schema(data: st.DataObject, one: str,
     ],
 )
 def test_a_role_has_a_home(role: str, schema: StateSchema, field: str) -> None:
-    assert schema.home(role).name == field  # type: ignore[arg-type]
+    assert schema.field_for(role).name == field  # type: ignore[arg-type]
 
 
 def test_one_text_tells_what_only_a_narrative_can_take() -> None:

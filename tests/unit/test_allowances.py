@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits, SlidingCount, Spent, hourly
+from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits, MinuteSpending, SlidingCount, hourly_usages
 from app.core.model.errors import InvalidInputError, RateLimitedError
 from app.settings import Settings
 from app.usecases.admin import failures
@@ -25,11 +25,11 @@ def test_no_minute_has_more_than_the_limit_and_the_wait_is_enough(gaps: list[flo
     now, count, taken = 1_000.0, SlidingCount(), list[float]()
     for gap in gaps:
         now += gap
-        standing = count.at(now).standing(now, LIMIT, "key")
+        standing = count.at(now).limit_usage(now, LIMIT, "key")
         if standing.wait:
             assert standing.remaining == 0
             later = now + standing.wait
-            assert count.at(later).standing(later, LIMIT, "key").wait == 0, "after the wait there is room"
+            assert count.at(later).limit_usage(later, LIMIT, "key").wait == 0, "after the wait there is room"
             continue
         count, taken = count.plus(now), [*taken, now]
     for first in taken:
@@ -41,8 +41,8 @@ def test_a_clock_that_is_set_back_holds_nobody_up() -> None:
     count = SlidingCount()
     for _ in range(LIMIT):
         count = count.plus(10_000.0)
-    assert count.standing(10_000.0, LIMIT, "key").wait
-    assert count.standing(10_000.0 - 3_600, LIMIT, "key").wait == 0
+    assert count.limit_usage(10_000.0, LIMIT, "key").wait
+    assert count.limit_usage(10_000.0 - 3_600, LIMIT, "key").wait == 0
 
 
 def test_control_a_fixed_window_lets_twice_as_many_through() -> None:
@@ -57,14 +57,17 @@ def test_control_a_fixed_window_lets_twice_as_many_through() -> None:
 def test_an_hour_is_free_when_its_oldest_minutes_are_over() -> None:
     clock = FakeClock()
     minute = clock.now()
-    spent = [Spent(minute=minute, calls=1, tokens=70, usd=0.5), Spent(minute=minute, calls=1, tokens=50)]
+    spent = [
+        MinuteSpending(minute=minute, calls=1, tokens=70, usd=0.5),
+        MinuteSpending(minute=minute, calls=1, tokens=50),
+    ]
     limits = Limits(chat_tokens_per_hour=100, chat_calls_per_hour=9, chat_usd_per_hour=0.5)
-    found = {one.name: one for one in hourly("chat", spent, limits, "tenant", minute)}
+    found = {one.name: one for one in hourly_usages("chat", spent, limits, "tenant", minute)}
     assert found["chat_tokens_per_hour"].wait == found["chat_tokens_per_hour"].resets_in == 3_660
     assert found["chat_calls_per_hour"].wait == 0
     assert found["chat_usd_per_hour"].wait == 3_660
-    assert hourly("verification", spent, limits, "tenant", minute) == []
-    assert hourly("chat", [], Limits(chat_usd_per_hour=0), "key", minute)[0].wait == 3_600
+    assert hourly_usages("verification", spent, limits, "tenant", minute) == []
+    assert hourly_usages("chat", [], Limits(chat_usd_per_hour=0), "key", minute)[0].wait == 3_600
 
 
 def test_limits_of_the_settings_and_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

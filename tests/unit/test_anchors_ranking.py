@@ -60,7 +60,7 @@ def test_an_answer_names_passages_by_id_or_by_their_words() -> None:
         "dropped": dropped,
     }
     candidate = parse_candidate(json.dumps(answer), SESSION)
-    assert candidate.kept == (
+    assert candidate.anchor_answers == (
         AnchorAnswer(id="P1-1", claims=None),
         AnchorAnswer(id="P1-2", claims=None),
         AnchorAnswer(id="P2-1", claims="resolved", by_seq=4),

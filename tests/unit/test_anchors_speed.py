@@ -11,7 +11,7 @@ import pytest
 from app.core.anchors.detect import detect
 from app.core.anchors.statements import statements_of
 from app.core.model.conversation import Message, Role
-from app.core.text.cued import CUE_INDEX
+from app.core.text.cue_patterns import CUE_INDEX
 from app.core.text.words import words
 from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS

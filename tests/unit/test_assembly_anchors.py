@@ -19,7 +19,7 @@ from app.core.context.assembly import AssembledContext, ContextInputs, assemble,
 from app.core.context.drafts import Draft, first_draft, with_anchors
 from app.core.context.fitting import RemovedFirst, TokenLimits, fit
 from app.core.model.anchors import Anchor, Proposer
-from app.core.model.conversation import Message, Quiet
+from app.core.model.conversation import Message, QuietPeriod
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_message
@@ -638,11 +638,11 @@ def test_no_step_gives_anchors_more_room_than_is_read_for(
     )
     given: list[int] = []
 
-    def seen(material: ContextInputs, draft: Draft, *, room: int | None) -> Draft:
-        assert room is not None
+    def seen(material: ContextInputs, draft: Draft, *, token_limit: int | None) -> Draft:
+        assert token_limit is not None
         staying = sum(one.token_count for one in material.servable(draft).within(LEAST_TOKEN_LIMIT).shown)
-        given.append(room - staying)
-        return with_anchors(material, draft, room=room)
+        given.append(token_limit - staying)
+        return with_anchors(material, draft, token_limit=token_limit)
 
     monkeypatch.setattr(fitting, "with_anchors", seen)
     for budget in (None, *range(40, 2_600, 40)):
@@ -669,7 +669,7 @@ def test_all_anchors_are_read_where_none_has_to_go_or_their_weight_is_not_known(
 )
 def test_what_is_left_out_since_anchors_have_no_room_is_warned_of(count: int, reason: str, *, warned: bool) -> None:
     source = made_of(talk_of(count))
-    quiet = replace(source, conversation=replace(source.conversation, quiet=Quiet(reason=reason)))
+    quiet = replace(source, conversation=replace(source.conversation, quiet=QuietPeriod(reason=reason)))
 
     assert ("anchors_over_budget" in put_together(quiet).warnings) is warned
     assert "anchors_over_budget" not in put_together(source).warnings

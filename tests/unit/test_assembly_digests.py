@@ -25,7 +25,7 @@ from app.core.model.gauge import breakdown_of
 from app.core.model.segments import LEVELS, Level, ServableSegment, ShownSegment
 from app.core.retrieval.serving import Passage
 from app.core.segments.markers import EARLIER_MARKER
-from app.core.state.digesting import NO_DIGESTS, Digests, DigestSource, digest_token_shares
+from app.core.state.digest_selection import NO_DIGESTS, Digests, DigestSource, digest_token_shares
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import Estimator
 from tests.builders import message, policy_of
@@ -74,7 +74,7 @@ def digested(
     allotted = source.budgets.digest_room(beside=layout.tokens + sum(one.token_count for one in source.held))
     room = allotted if room is None else min(room, allotted)
     layout = with_digests(
-        layout, source.digest_source, max_tokens=room, room_to_keep=None, served_as=source.policy.served_as
+        layout, source.digest_source, max_tokens=room, later_digest_budget=None, served_as=source.policy.served_as
     )
     return replace(source, conversation=replace(source.conversation, layout=layout))
 
@@ -333,7 +333,7 @@ def test_what_is_served_fits_where_it_stands_and_more_room_never_shows_fewer(
     assert layout is not None
     source = DigestSource(segments=found, total=len(found) + hidden, levels=levels, estimator=estimator)
     less, greater = (
-        with_digests(layout, source, max_tokens=tokens, room_to_keep=None, served_as="pair")
+        with_digests(layout, source, max_tokens=tokens, later_digest_budget=None, served_as="pair")
         for tokens in (room, room + more)
     )
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.context import joining
+from app.core.context import recalled_messages
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble
 from app.core.context.drafts import Draft, first_draft
 from app.core.model.conversation import Message
@@ -149,7 +149,7 @@ def test_a_context_never_exceeds_its_budget_nor_serves_a_message_twice(
 
 def test_a_served_message_would_be_recalled_twice_if_nobody_looked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the property above."""
-    monkeypatch.setattr(joining, "served_seqs", lambda draft: frozenset())
+    monkeypatch.setattr(recalled_messages, "served_seqs", lambda draft: frozenset())
     found = put_together(recalling(said(61), boundary=30), 2_000)
 
     assert set(section(found, "recalled")) & set(section(found, "tail"))
@@ -209,7 +209,7 @@ def test_tools_data_keeps_room_in_the_measure_in_which_tools_spoke(monkeypatch: 
     found = len(recalled(1))
     assert found > 2 * len(recalled(16)), "an agent's ids stay"
 
-    monkeypatch.setattr(joining, "TOOL_DATA_RATIO", 1_000)
+    monkeypatch.setattr(recalled_messages, "TOOL_DATA_RATIO", 1_000)
     assert found > 2 * len(recalled(1)), "the control: as it was, whoever said how much"
 
 
@@ -281,7 +281,7 @@ def test_a_pin_takes_no_more_of_a_small_budget_than_it_needs(needed: int) -> Non
     def fit(tokens: int) -> Draft:
         return whole if tokens >= needed else replace(whole, held=())
 
-    total, draft = joining.fit_with_all_held(source, fit, 193, 170)
+    total, draft = recalled_messages.fit_with_all_held(source, fit, 193, 170)
     assert draft.held == whole.held != ()
     assert min(193 - needed, 170) - 170 / 32 - 1 <= total <= 193 - needed
 
@@ -291,7 +291,7 @@ def test_a_pin_that_never_fits_leaves_nothing_to_recall() -> None:
     source = recalling(said(41, policy=policy), boundary=36, policy=policy)
     without = replace(first_draft(source), held=())
 
-    assert joining.fit_with_all_held(source, lambda _: without, 193, 170) == (0, without)
+    assert recalled_messages.fit_with_all_held(source, lambda _: without, 193, 170) == (0, without)
 
 
 def test_keep_full_recalls_only_in_what_is_free() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.core.context import served
+from app.core.context import escaped_messages
 from app.core.model.model_io import ContextMessage
 from bench.attack import document, hostile, json_bodies, strings, twins
 from bench.attack.fences import Expected, Speech, faults
@@ -28,7 +28,7 @@ ROLES = {"Qn9999": "state"}
 def served_faults(texts: Sequence[str]) -> list[str]:
     """The faults in a block of ours with these texts of a user after it, in the form that a model is sent."""
     messages = [ContextMessage(role="user", content=text) for text in texts]
-    said = [Speech(role="user", text=message.content) for message in served.escaped_messages(messages)]
+    said = [Speech(role="user", text=message.content) for message in escaped_messages.escaped_messages(messages)]
     roles = {**ROLES, **{one.canary: "user" for one in drawn(1, len(texts))}}
     expected = Expected(roles=roles, states=1, passages=0)  # type: ignore[arg-type]
     return faults([Speech(role="user", text=BLOCK), *said], expected)
@@ -39,7 +39,7 @@ def test_every_injection_is_served_as_data_and_without_the_exchange_most_are_fou
 ) -> None:
     texts = [one.text for one in drawn(1, 320)]
     assert served_faults(texts) == []
-    monkeypatch.setattr(served, "as_data", lambda text, *_: text)
+    monkeypatch.setattr(escaped_messages, "as_data", lambda text, *_: text)
     found = sum(bool(served_faults([text])) for text in texts)
     assert found > len(texts) / 3
 

@@ -10,17 +10,17 @@ import pytest
 
 from app.core.model.caches import (
     DEMAND_HOURS,
+    CacheDemand,
     CachedFile,
     CachedPrefix,
+    CacheLifetime,
     CacheMode,
+    CacheVerdict,
     Caching,
-    Demand,
-    Life,
-    Verdict,
-    decide,
+    break_even_uses,
+    decide_caching,
     saved_by_use,
     spent_on_making,
-    uses_to_pay,
 )
 from app.core.model.model_io import CachePrices, CacheTerms, ToolSpec
 from app.providers.cache_prices import minimum_of, storage_of
@@ -39,8 +39,8 @@ def caching(mode: CacheMode = "auto") -> Caching:
     return Caching(prefix=PREFIX, tokens=6_000, mode=mode, ttl=HOUR)
 
 
-def demand(rate: float, hit_rate: float | None = 0.0, measured: int = 9) -> Demand:
-    return Demand(rate=rate, at=NOW, hit_rate=hit_rate, measured=measured)
+def demand(rate: float, hit_rate: float | None = 0.0, measured: int = 9) -> CacheDemand:
+    return CacheDemand(rate=rate, at=NOW, hit_rate=hit_rate, measured=measured)
 
 
 def test_the_design_s_table_of_uses() -> None:
@@ -50,11 +50,11 @@ def test_the_design_s_table_of_uses() -> None:
     assert [table["gemini-3-flash-preview"][f"1 h, h = {rate}"] for rate in ("0", "0.5", "0.9")] == ["4", "7", "34"]
     assert [table["gemini-2.5-pro"][f"15 min, h = {rate}"] for rate in ("0", "0.5", "0.9")] == ["3", "5", "22"]
     assert table["gemini-2.5-pro"]["24 h, h = 0"] == "98"
-    assert math.isinf(uses_to_pay(FLASH, 1, 1.0)), "what is cached anyway never pays"
+    assert math.isinf(break_even_uses(FLASH, 1, 1.0)), "what is cached anyway never pays"
 
 
 def test_a_cache_costs_less_from_that_number_of_uses_on_and_not_before() -> None:
-    needed, tokens = uses_to_pay(FLASH, 1, 0.25), 6_000
+    needed, tokens = break_even_uses(FLASH, 1, 0.25), 6_000
     for uses, pays in ((math.floor(needed), False), (math.floor(needed) + 1, True)):
         spent = spent_on_making(FLASH, tokens, HOUR) or 0.0
         saved, beyond = saved_by_use(FLASH, tokens, 0.25)
@@ -75,18 +75,22 @@ def test_a_cache_costs_less_from_that_number_of_uses_on_and_not_before() -> None
         (demand(99.0, hit_rate=None), ("hit_rate_unknown", None)),
     ],
 )
-def test_auto_decides_by_what_is_expected(given: Demand, expected: tuple[Verdict, str | None]) -> None:
-    decision = decide(caching(), TERMS, given, None, NOW, minimum=4_096, tokens=6_000)
+def test_auto_decides_by_what_is_expected(given: CacheDemand, expected: tuple[CacheVerdict, str | None]) -> None:
+    decision = decide_caching(caching(), TERMS, given, None, NOW, minimum=4_096, tokens=6_000)
     assert (decision.verdict, decision.step) == expected
 
 
 def test_what_is_unknown_too_small_or_switched_off_is_not_made() -> None:
     priceless = replace(TERMS, prices=lambda _tokens, _day: None)
     often = demand(99.0)
-    assert decide(caching(), priceless, often, None, NOW, minimum=4_096, tokens=6_000).verdict == "price_unknown"
-    assert decide(caching("always"), priceless, often, None, NOW, minimum=4_096, tokens=6_000).step == "make"
-    assert decide(caching("always"), TERMS, often, None, NOW, minimum=6_001, tokens=6_000).verdict == "too_small"
-    assert decide(caching("off"), TERMS, often, None, NOW, minimum=0, tokens=6_000).verdict == "off"
+    assert (
+        decide_caching(caching(), priceless, often, None, NOW, minimum=4_096, tokens=6_000).verdict == "price_unknown"
+    )
+    assert decide_caching(caching("always"), priceless, often, None, NOW, minimum=4_096, tokens=6_000).step == "make"
+    assert (
+        decide_caching(caching("always"), TERMS, often, None, NOW, minimum=6_001, tokens=6_000).verdict == "too_small"
+    )
+    assert decide_caching(caching("off"), TERMS, often, None, NOW, minimum=0, tokens=6_000).verdict == "off"
 
 
 @pytest.mark.parametrize(
@@ -101,25 +105,25 @@ def test_what_is_unknown_too_small_or_switched_off_is_not_made() -> None:
     ],
 )
 def test_a_cache_is_renewed_in_the_last_third_of_its_life(
-    left: float, mode: CacheMode, rate: float, expected: tuple[Verdict, str | None]
+    left: float, mode: CacheMode, rate: float, expected: tuple[CacheVerdict, str | None]
 ) -> None:
-    life = Life(expires_at=NOW + timedelta(minutes=left), ttl=HOUR)
-    decision = decide(caching(mode), TERMS, demand(rate), life, NOW, minimum=4_096, tokens=6_000)
+    life = CacheLifetime(expires_at=NOW + timedelta(minutes=left), ttl=HOUR)
+    decision = decide_caching(caching(mode), TERMS, demand(rate), life, NOW, minimum=4_096, tokens=6_000)
     assert (decision.verdict, decision.step) == expected
 
 
 def test_demand_follows_how_often_and_forgets() -> None:
-    one = Demand()
+    one = CacheDemand()
     for minute in range(0, 60 * 48, 20):
         one = one.used(NOW + timedelta(minutes=minute))
     assert one.at is not None
     assert one.rate == pytest.approx(3.0, rel=0.05)
     assert one.rate_at(one.at + timedelta(hours=DEMAND_HOURS)) == pytest.approx(one.rate / math.e)
-    first = Demand().hit(0, 6_000)
+    first = CacheDemand().hit(0, 6_000)
     assert first.measured == 0, "the first request misses whatever comes after it"
     hits = one.hit(9_000, 6_000).hit(6_000, 6_000).hit(0, 6_000)
     assert hits.known_hit_rate == pytest.approx(2 / 3)
-    many = Demand(at=NOW, hit_rate=0.9, measured=1_000)
+    many = CacheDemand(at=NOW, hit_rate=0.9, measured=1_000)
     assert many.hit(0, 6_000).hit_rate == pytest.approx(0.9 * 0.98), "one miss is no rule"
 
 

@@ -14,9 +14,9 @@ from app.core.model.calibration import (
     LEAST_TOKENS,
     MOST_FACTOR,
     MOST_STEP,
+    adjusted_factor,
     counted,
     estimated_within,
-    learn,
 )
 from app.core.model.gauge import in_proportion
 
@@ -29,7 +29,7 @@ SMALL_STEP = 0.051  # five hundredths, and a float's inaccuracy
 @pytest.mark.case("17")
 @given(FACTORS, COUNTS, COUNTS)
 def test_value_and_step_are_clamped_whatever_is_reported(factor: float, estimated: int, reported: int) -> None:
-    after = learn(factor, estimated=estimated, reported=reported)
+    after = adjusted_factor(factor, estimated=estimated, reported=reported)
     assert 0.7 <= after <= 1.5
     assert abs(after - factor) <= SMALL_STEP
 
@@ -37,7 +37,7 @@ def test_value_and_step_are_clamped_whatever_is_reported(factor: float, estimate
 @given(FACTORS, ENOUGH, ENOUGH)
 def test_it_moves_towards_what_was_reported_and_never_past_it(factor: float, estimated: int, reported: int) -> None:
     aim = min(max(reported / estimated, LEAST_FACTOR), MOST_FACTOR)
-    after = learn(factor, estimated=estimated, reported=reported)
+    after = adjusted_factor(factor, estimated=estimated, reported=reported)
     assert min(factor, aim) - 1e-9 <= after <= max(factor, aim) + 1e-9
     assert after != factor or math.isclose(factor, aim)
 
@@ -45,7 +45,9 @@ def test_it_moves_towards_what_was_reported_and_never_past_it(factor: float, est
 @given(FACTORS, ENOUGH, ENOUGH, ENOUGH)
 def test_more_reported_never_means_a_smaller_factor(factor: float, estimated: int, one: int, other: int) -> None:
     low, high = sorted((one, other))
-    assert learn(factor, estimated=estimated, reported=low) <= learn(factor, estimated=estimated, reported=high)
+    assert adjusted_factor(factor, estimated=estimated, reported=low) <= adjusted_factor(
+        factor, estimated=estimated, reported=high
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_more_reported_never_means_a_smaller_factor(factor: float, estimated: in
     [(0, 5_000), (5_000, 0), (-1, 5_000), (5_000, -5_000), (0, 0), (30, 90), (199, 5_000), (5_000, 199)],
 )
 def test_garbage_and_tiny_requests_teach_nothing(estimated: int, reported: int) -> None:
-    assert learn(1.1, estimated=estimated, reported=reported) == 1.1
+    assert adjusted_factor(1.1, estimated=estimated, reported=reported) == 1.1
 
 
 @pytest.mark.parametrize("ratio", [0.75, 0.9, 1.0, 1.15, 1.4])
@@ -61,17 +63,17 @@ def test_honest_reports_are_learnt(ratio: float) -> None:
     factor = 1.0
     for number in range(30):
         estimated = 3_000 + 500 * number
-        factor = learn(factor, estimated=estimated, reported=round(estimated * ratio))
+        factor = adjusted_factor(factor, estimated=estimated, reported=round(estimated * ratio))
     assert factor == pytest.approx(ratio, abs=0.01)
 
 
 def test_a_stored_factor_outside_the_bounds_comes_back() -> None:
-    assert learn(9.0, estimated=1_000, reported=1_000) <= 1.5
-    assert learn(0.1, estimated=0, reported=0) == 0.7
+    assert adjusted_factor(9.0, estimated=1_000, reported=1_000) <= 1.5
+    assert adjusted_factor(0.1, estimated=0, reported=0) == 0.7
 
 
 def moved_by_one_wild_report() -> float:
-    return learn(1.0, estimated=20_000, reported=200_000) - 1.0
+    return adjusted_factor(1.0, estimated=20_000, reported=200_000) - 1.0
 
 
 @pytest.mark.case("17")
@@ -80,7 +82,7 @@ def test_ten_times_too_high_once_is_one_small_step() -> None:
     # and four correct reports undo most of it
     factor = 1.0 + moved_by_one_wild_report()
     for _ in range(4):
-        factor = learn(factor, estimated=20_000, reported=20_000)
+        factor = adjusted_factor(factor, estimated=20_000, reported=20_000)
     assert factor < 1.025
 
 
@@ -93,7 +95,7 @@ def test_without_the_clamp_of_the_step_one_wild_report_would_move_it_far(monkeyp
 def wildest() -> float:
     factor = 1.0
     for _ in range(500):
-        factor = learn(factor, estimated=20_000, reported=200_000)
+        factor = adjusted_factor(factor, estimated=20_000, reported=200_000)
     return factor
 
 

@@ -59,20 +59,22 @@ def test_a_replaced_entry_is_claimed_with_what_took_its_place() -> None:
     item, replaced = claims_of([old], after)
     assert (item.kind, replaced.kind) == ("item", "replaced")
     assert replaced.statement == "F1 (The budget is 900) may go, as F9 (The budget is 700) takes its place"
-    assert (replaced.text, replaced.target, replaced.by, replaced.seqs) == (old.text, "F1", "F9", (3,))
+    assert (replaced.text, replaced.target, replaced.successor_id, replaced.seqs) == (old.text, "F1", "F9", (3,))
 
 
 def test_one_entry_that_two_items_replaced_is_claimed_with_each() -> None:
     old = entry("F1", "Likes tea and coffee")
     after = [entry("F8", "Tea"), entry("F9", "Coffee"), replace(old, pruned=True, replaced_by=("F8", "F9"))]
-    assert [claim.by for claim in claims_of([old], after) if claim.kind == "replaced"] == ["F8", "F9"]
+    assert [claim.successor_id for claim in claims_of([old], after) if claim.kind == "replaced"] == ["F8", "F9"]
 
 
 def test_what_an_older_version_replaced_is_found_by_the_text_on_record() -> None:
     """The version between the two still had the entry on record; the next one has only its text."""
     before = [entry("F1", "The budget is 900"), entry("F2", "Has a cat", superseded=["Has a kitten"])]
     after = [before[1], entry("F9", "The budget is 700", superseded=["The budget is 900"])]
-    assert [(one.target, one.by) for one in claims_of(before, after) if one.kind == "replaced"] == [("F1", "F9")]
+    assert [(one.target, one.successor_id) for one in claims_of(before, after) if one.kind == "replaced"] == [
+        ("F1", "F9")
+    ]
 
 
 def test_an_entry_set_aside_is_claimed_as_dropped_or_as_replaced() -> None:
@@ -83,7 +85,7 @@ def test_an_entry_set_aside_is_claimed_as_dropped_or_as_replaced() -> None:
         entry("F9", "Wants a dog"),
     ]
     claims = claims_of(before, after, repairs=[aside("F1"), aside("F2")])
-    assert [(claim.kind, claim.target, claim.by) for claim in claims if claim.gives_up] == [
+    assert [(claim.kind, claim.target, claim.successor_id) for claim in claims if claim.gives_up] == [
         ("dropped", "F1", None),
         ("replaced", "F2", "F9"),
     ]
@@ -95,7 +97,7 @@ def test_an_entry_that_was_kept_as_it_is_is_claimed_too() -> None:
     after = [before[0], replace(before[1], replaced_by=("F9",)), entry("F9", "Wants a dog")]
     kept = [replace(aside(name), reason="kept") for name in ("F1", "F2")]
     claims = claims_of(before, after, repairs=kept)
-    assert [(claim.kind, claim.target, claim.by) for claim in claims if claim.gives_up] == [
+    assert [(claim.kind, claim.target, claim.successor_id) for claim in claims if claim.gives_up] == [
         ("dropped", "F1", None),
         ("replaced", "F2", "F9"),
     ]

@@ -47,7 +47,7 @@ def judged(
     claims = claims_of(before, after, repairs=repairs)
     verdicts = []
     for claim in claims:
-        name = f"{claim.target}>{claim.by}" if claim.kind == "replaced" else claim.target
+        name = f"{claim.target}>{claim.successor_id}" if claim.kind == "replaced" else claim.target
         if word := words.get("-" + name if claim.kind == "dropped" else name):
             verdicts.append(said(claim, word, **TRUE) if word == "contradicted" else said(claim, word))
     assert len(verdicts) == len(words), "every verdict is about a claim"

@@ -7,7 +7,7 @@ import pytest
 from app.core.anchors.detect import detect
 from app.core.reading.passages import passages_of
 from app.core.text.clauses import clauses_with_values
-from app.core.text.corrected import with_corrections
+from app.core.text.corrections import with_corrections
 from app.core.text.identifiers import find_identifiers
 from app.core.text.sentences import sentence_spans
 from tests.unit.test_extractive import message

@@ -14,7 +14,7 @@ from app.core.anchors.detect import detect
 from app.core.anchors.rendering import anchor_line, seqs_in
 from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
-from app.core.text.languages.dialect import Language
+from app.core.text.languages.language_file import Language
 from app.core.text.languages.loading import languages
 from app.core.text.relative import date_note, has_relative_time, near_days, without_added_days
 from app.core.text.sameness import canonical

@@ -21,7 +21,7 @@ from app.core.model.schemas.research import RESEARCH
 from app.core.model.schemas.session import SESSION
 from app.core.model.schemas.summary import SUMMARY
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
-from app.core.retrieval.answers import respond
+from app.core.retrieval.offline_responder import respond
 from app.core.retrieval.serving import Passage, passages_element, with_elements_before
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.offline.extractive import compress, digest

@@ -22,10 +22,10 @@ BY_HAND: Final = {
 
 FROM_TABLES: Final = {
     "app/core/validation/orders.py": {"_opening_pattern", "_composed_patterns"},
-    "app/core/text/cued.py": {"__init__"},
+    "app/core/text/cue_patterns.py": {"__init__"},
     "app/core/anchors/tables.py": {"_table", "_any_number_of"},
     "app/core/model/policies/goals.py": {"__init__"},
-    "app/core/retrieval/words.py": {"__init__"},
+    "app/core/retrieval/question_words.py": {"__init__"},
     "app/core/text/languages/joined.py": {"pattern_of"},
 }
 """Functions that compile patterns of tables, which are read only once, when their module is imported."""

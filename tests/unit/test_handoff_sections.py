@@ -56,8 +56,8 @@ def test_headings_are_in_the_readers_language() -> None:
 def test_every_field_of_every_schema_has_a_heading_in_every_language() -> None:
     told = {field.name for schema in SCHEMAS.values() for field in schema.fields if field is not _story(schema)}
     assert told
-    for say in CATALOGUES.values():
-        assert {name for name in told if f"state.{name}" not in say.messages} == set(), say.language
+    for catalogue in CATALOGUES.values():
+        assert {name for name in told if f"state.{name}" not in catalogue.messages} == set(), catalogue.language
 
 
 def _story(schema: StateSchema) -> object:

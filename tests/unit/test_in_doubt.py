@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import Candidate
-from app.core.model.in_doubt import with_doubt_marks
+from app.core.model.doubt_marks import with_doubt_marks
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.state import merge as merge_module

@@ -25,7 +25,7 @@ from app.core.model.model_io import ContextMessage
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS
 from app.core.model.segments import LEVELS
-from app.core.retrieval.answers import respond
+from app.core.retrieval.offline_responder import respond
 from app.core.retrieval.serving import recalled_element, recalled_in, split_elements, with_elements_before
 from app.core.segments.digests import serve_digests
 from app.core.text.elision import elide
@@ -55,16 +55,16 @@ def test_all_that_the_code_says_in_english_is_said(language: str) -> None:
 
 @pytest.mark.parametrize("language", sorted(CATALOGUES))
 def test_every_warning_has_words_in_the_command_line_and_on_the_page(language: str) -> None:
-    say, codes = CATALOGUES[language], set(warning_codes())
+    catalogue, codes = CATALOGUES[language], set(warning_codes())
     page = json.loads((ROOT / "web" / "src" / "i18n" / "service" / f"{language}.json").read_text(encoding="utf-8"))
     assert len(codes) > 8
     assert {f"warning.{code}" for code in codes} - page.keys() == set()
-    assert {f"warning.{code}" for code in codes} - say.messages.keys() == set()
-    assert warning_words("message_elided:7", say) == say.text("warning.message_elided", what="7")
-    assert warning_words("model_not_allowed:a:b_c", say).count("a:b_c") == 1
-    failed = warning_words("compaction_failed:anchors_over_budget", say)
-    assert failed == say.text("warning.compaction_failed", what=say.text("reason.anchors_over_budget"))
-    assert warning_words("new_one:7", say) == "new_one:7"
+    assert {f"warning.{code}" for code in codes} - catalogue.messages.keys() == set()
+    assert warning_words("message_elided:7", catalogue) == catalogue.text("warning.message_elided", what="7")
+    assert warning_words("model_not_allowed:a:b_c", catalogue).count("a:b_c") == 1
+    failed = warning_words("compaction_failed:anchors_over_budget", catalogue)
+    assert failed == catalogue.text("warning.compaction_failed", what=catalogue.text("reason.anchors_over_budget"))
+    assert warning_words("new_one:7", catalogue) == "new_one:7"
 
 
 def test_english_says_what_an_anchor_share_is_for() -> None:
@@ -149,9 +149,9 @@ def test_the_command_line_speaks_the_terminal_s_language(
 
 
 def test_what_went_wrong_is_said_by_its_code_and_by_the_service_s_words_where_only_they_help() -> None:
-    say = CATALOGUES["ru"]
+    catalogue = CATALOGUES["ru"]
     gone = error_of(404, {"code": "not_found", "detail": "There is nothing at this path."})
     wrong = error_of(422, {"code": "invalid_input", "detail": "content: too long"})
-    assert words_of(gone, say) == "Не найдено (not_found)"
-    assert words_of(wrong, say) == "Неверные данные: content: too long (invalid_input)"
+    assert words_of(gone, catalogue) == "Не найдено (not_found)"
+    assert words_of(wrong, catalogue) == "Неверные данные: content: too long (invalid_input)"
     assert words_of(gone, CATALOGUES["en"]) == "There is nothing at this path. (not_found)"

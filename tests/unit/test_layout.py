@@ -12,7 +12,7 @@ from app.core.anchors.serving import ServedAnchors
 from app.core.model.schemas import SESSION
 from app.core.model.segments import LEVELS, Marker
 from app.core.segments.markers import find_markers, render_marker
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import (
     LeftOut,
     ServedAs,
@@ -111,7 +111,7 @@ def test_a_layout_says_what_its_digests_weigh(served_as: ServedAs, estimator: Es
     bare = layout_of(
         SESSION, STATE, served_as=served_as, estimator=estimator, anchors=ServedAnchors(shown=(anchor(3),))
     )
-    layout = with_digests(bare, source, max_tokens=400, room_to_keep=450, served_as=served_as)
+    layout = with_digests(bare, source, max_tokens=400, later_digest_budget=450, served_as=served_as)
     block = block_messages(layout.text, served_as=served_as, anchors=layout.anchors, digests=layout.digests)
 
     assert layout.tokens == messages_tokens(block, estimator) == bare.tokens + layout.digest_tokens
@@ -128,8 +128,11 @@ def test_what_has_no_room_leaves_the_layout_as_it_was() -> None:
     bare = layout_of(SESSION, STATE, served_as="pair", estimator="script")
 
     for room in (-5, 0, 3):
-        assert with_digests(bare, source, max_tokens=room, room_to_keep=None, served_as="pair") == bare
-    assert with_digests(bare, replace(source, levels=()), max_tokens=300, room_to_keep=None, served_as="pair") == bare
+        assert with_digests(bare, source, max_tokens=room, later_digest_budget=None, served_as="pair") == bare
+    assert (
+        with_digests(bare, replace(source, levels=()), max_tokens=300, later_digest_budget=None, served_as="pair")
+        == bare
+    )
 
 
 def test_a_layout_from_before_there_were_digests_still_loads() -> None:

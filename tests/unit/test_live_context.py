@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.context.assembly import AssembledContext, ContextInputs
 from app.core.context.live_context import calls_in, live_context_addition
 from app.core.model.conversation import Conversation, LiveContext, Message
-from app.core.model.live_context import Sent, live_after, sent_of
+from app.core.model.live_context import SentConversation, live_context_after, sent_conversation
 from app.core.retrieval.serving import Passage
 from tests.builders import CONVERSATION, START, TENANT, material, message, policy_of
 
@@ -31,29 +31,29 @@ def conversation(**changes: Any) -> Conversation:
 class TestAResponse:
     def test_that_follows_on_what_was_sent_is_gone_on_from(self) -> None:
         before = conversation()
-        assert live_after(replace(before, last_seq=6), sent_of(before), NEWEST) == NEWEST
+        assert live_context_after(replace(before, last_seq=6), sent_conversation(before), NEWEST) == NEWEST
 
     @pytest.mark.parametrize("earlier", [None, EARLIER])
     def test_the_first_one_is_too(self, earlier: LiveContext | None) -> None:
         before = conversation(live=earlier)
-        assert live_after(before, sent_of(before), NEWEST) == NEWEST
+        assert live_context_after(before, sent_conversation(before), NEWEST) == NEWEST
 
     def test_after_a_compaction_meanwhile_it_is_too(self) -> None:
         before = conversation()
-        assert live_after(replace(before, boundary_seq=5), sent_of(before), NEWEST) == NEWEST
+        assert live_context_after(replace(before, boundary_seq=5), sent_conversation(before), NEWEST) == NEWEST
 
     @pytest.mark.parametrize("earlier", [None, EARLIER])
     def test_is_not_where_something_was_appended_before_it(self, earlier: LiveContext | None) -> None:
         before = conversation(live=earlier)
         later = replace(NEWEST, through_seq=7)
-        assert live_after(replace(before, last_seq=7), sent_of(before), later) == earlier
+        assert live_context_after(replace(before, last_seq=7), sent_conversation(before), later) == earlier
 
     @pytest.mark.parametrize("change", [{"content_epoch": 2}, {"boundary_seq": 2}, {"live": None}])
     def test_is_not_where_something_was_taken_back_meanwhile(self, change: dict[str, Any]) -> None:
         """After an erasure or a restore, a live context that was given up is not taken up again."""
         before = conversation()
         present = replace(before, **change)
-        assert live_after(present, sent_of(before), NEWEST) == present.live
+        assert live_context_after(present, sent_conversation(before), NEWEST) == present.live
 
     @given(st.lists(st.sampled_from(["turn", "append", "appended meanwhile", "broken off", "erase"]), max_size=30))
     def test_holds_at_any_time_what_the_history_says_up_to_its_message(self, events: list[str]) -> None:
@@ -76,7 +76,7 @@ class TestAResponse:
                 row = replace(row, live=None, content_epoch=row.content_epoch + 1)
             elif event != "erase":
                 stored(f"asked {number}")
-                sent = sent_of(row)
+                sent = sent_conversation(row)
                 told = [*kept.get(sent.live.response_id, []), *history[sent.live.through_seq :]] if sent.live else []
                 whole = told or list(history)
                 if event == "appended meanwhile":
@@ -85,7 +85,7 @@ class TestAResponse:
                 if event != "broken off":
                     response = LiveContext(model="m", response_id=f"resp_{number}", through_seq=seq)
                     kept[response.response_id] = [*whole, history[-1]]
-                    row = replace(row, live=live_after(row, sent, response))
+                    row = replace(row, live=live_context_after(row, sent, response))
             if row.live is not None:
                 assert kept[row.live.response_id] == history[: row.live.through_seq]
 
@@ -145,4 +145,6 @@ def test_the_calls_of_a_message() -> None:
 
 
 def test_a_request_knows_what_it_was_made_of() -> None:
-    assert sent_of(conversation()) == Sent(through_seq=5, content_epoch=1, boundary_seq=3, live=EARLIER)
+    assert sent_conversation(conversation()) == SentConversation(
+        through_seq=5, content_epoch=1, boundary_seq=3, live=EARLIER
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.core.model.notifications import Notification, notify
+from app.core.model.notifications import Notification, notification_of
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.resolving import resolve
 from app.core.text.localization.catalogue import CATALOGUES
@@ -33,7 +33,7 @@ def data(trigger: str = "completion", messages: int = 5, saved: int = 12_345) ->
 
 
 def told(type_: str, given: dict[str, Any], language: str = "en", wanted: str = "before_and_after") -> Notification:
-    found = notify(type_, given, policy(wanted), CATALOGUES[language])
+    found = notification_of(type_, given, policy(wanted), CATALOGUES[language])
     assert found is not None
     return found
 
@@ -78,7 +78,7 @@ def test_the_reason_with_the_policys_own_threshold() -> None:
 def test_a_share_is_named_only_where_it_alone_decides(at: dict[str, Any], reason: str) -> None:
     trigger = {"name": "max_tokens", "on": "before_call", "at": at, "run": "inline"}
     wanted = resolve("handoff", {"notifications": "summary", "triggers": [trigger]})
-    said = notify("compaction.applied", data("max_tokens"), wanted, CATALOGUES["en"])
+    said = notification_of("compaction.applied", data("max_tokens"), wanted, CATALOGUES["en"])
     assert said is not None
     assert said.message == f"{reason}: 5 messages summarised, 12,345 tokens saved."
 
@@ -86,7 +86,7 @@ def test_a_share_is_named_only_where_it_alone_decides(at: dict[str, Any], reason
 def test_a_number_of_messages_does_not_fill_a_context() -> None:
     trigger = {"name": "max_messages", "on": "stored", "at": {"messages": 20}, "run": "background"}
     wanted = resolve("semantic", {"notifications": "summary", "triggers": [trigger]})
-    said = notify("compaction.applied", data("max_messages"), wanted, CATALOGUES["en"])
+    said = notification_of("compaction.applied", data("max_messages"), wanted, CATALOGUES["en"])
     assert said is not None
     assert said.message.startswith("The set limit is reached: ")
 
@@ -103,16 +103,16 @@ def test_what_did_not_get_smaller_saved_nothing() -> None:
 
 @pytest.mark.parametrize("type_", ["compaction.started", "compaction.skipped", "compaction.failed"])
 def test_a_summary_tells_only_what_was_done(type_: str) -> None:
-    assert notify(type_, data(), policy("summary"), CATALOGUES["en"]) is None
+    assert notification_of(type_, data(), policy("summary"), CATALOGUES["en"]) is None
     assert told("compaction.applied", data(), wanted="summary").title == "Conversation compressed"
 
 
 @pytest.mark.parametrize("type_", ["compaction.started", "compaction.applied", "compaction.failed"])
 def test_nothing_is_said_where_nothing_is_wanted(type_: str) -> None:
-    assert notify(type_, data(), policy("events"), CATALOGUES["en"]) is None
-    assert notify(type_, data("erasure"), policy(), CATALOGUES["en"]) is None
+    assert notification_of(type_, data(), policy("events"), CATALOGUES["en"]) is None
+    assert notification_of(type_, data("erasure"), policy(), CATALOGUES["en"]) is None
 
 
 @pytest.mark.parametrize("type_", ["message.created", "reply.completed", "compaction.queued", "conversation.restored"])
 def test_other_events_have_no_words(type_: str) -> None:
-    assert notify(type_, data(), policy(), CATALOGUES["en"]) is None
+    assert notification_of(type_, data(), policy(), CATALOGUES["en"]) is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.core.model.conversation import Message
 from app.core.model.model_io import ChatRequest, ContextMessage, StepFinish, SummaryRequest, TextDelta
 from app.core.model.schemas.session import SESSION
-from app.core.retrieval.answers import respond
+from app.core.retrieval.offline_responder import respond
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.token_counts import estimate_text
 from app.providers import offline

@@ -19,7 +19,7 @@ import pytest
 
 import app.core
 from app.core.text.patterns import known
-from app.core.text.rivals import RIVALS
+from app.core.text.technologies import RIVALS
 
 ROOT: Final = Path(app.core.__path__[0])
 
@@ -120,8 +120,8 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
     "days as they are written": (finds_days, "app.core.text.identifiers", {}),
     "heads of letters": (begins_letters, "app.core.text.pasted", {}),
     # in these two, text.cued compiles what anchors.topics and reading.cues list
-    "what is given up": (tells_what_goes, "app.core.text.cued", {}),
-    "a correction": (hears_corrections, "app.core.text.cued", {}),
+    "what is given up": (tells_what_goes, "app.core.text.cue_patterns", {}),
+    "a correction": (hears_corrections, "app.core.text.cue_patterns", {}),
 }
 """For each idea, what its patterns do, the one module that has them, and others that do the same for another reason."""
 
@@ -149,7 +149,7 @@ LANGUAGE: Final = {
     ): "by whose stems question and texts are compared: by function words alone",
     ("text/language.py", "language_of_locale"): "no text: the language in the name of a locale",
     (
-        "retrieval/answers.py",
+        "retrieval/offline_responder.py",
         "_language_of_answer",
     ): "the words of a reply: a question of a few words, told by its letters alone",
 }
@@ -245,7 +245,7 @@ def test_one_function_tells_which_language_is_spoken() -> None:
 def test_languages_of_several_messages_are_told_in_one_module_only() -> None:
     """Other modules tell the language of one text, never of messages that were joined for it."""
     found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if joined(path.read_text("utf-8"))}
-    assert found == {"retrieval/answers.py"}, "the context, where the question has no word"
+    assert found == {"retrieval/offline_responder.py"}, "the context, where the question has no word"
     assert joined('told = detect("\\n".join(message.content for message in messages))'), "control"
 
 
@@ -302,14 +302,14 @@ def scores_words(source: str) -> bool:
 SPENDING: Final = {
     "continuity/statements.py": {"block_statements": "characters: the line that crosses the bound is cut"},
     "planning/cuts.py": {"_index_before_last_tokens": "the fewest messages that weigh at least so much, not at most"},
-    "retrieval/used.py": {"_bounded_passages": "characters: the passage that crosses the bound is cut"},
+    "retrieval/recall_use.py": {"_bounded_passages": "characters: the passage that crosses the bound is cut"},
     "segments/digests.py": {
         "_steps": "ends once mere markers have no room, and keeps steps that may be lighter than they",
         "_steps_within": "a better line takes the place of a shorter one, and the frame is lighter once all are shown",
     },
     "segments/extractive.py": {"add": "a term that an earlier one says already takes no room"},
     "state/shrinking.py": {"_chosen_entries": "what repeats comes last; words of a record never without its id"},
-    "state/thinning.py": {"_news_and_older_in_turn": "two lists by turns, whatever the room"},
+    "state/statement_removal.py": {"_news_and_older_in_turn": "two lists by turns, whatever the room"},
     "summarizer/offline/files.py": {
         "_fitting_and_other_files": "what is not told in full is named: it takes room all the same"
     },
@@ -421,7 +421,7 @@ def has_heap(source: str) -> bool:
 
 
 SENTENCES: Final = {
-    "segments/reading.py": "the levels of a segment, chosen by ``segments/extractive.py``",
+    "segments/message_analysis.py": "the levels of a segment, chosen by ``segments/extractive.py``",
     "summarizer/offline/extractive.py": "the digest of what a context leaves out",
     "summarizer/offline/facts.py": "the facts of a state, beside those that it holds (``earlier_entries``)",
 }
@@ -431,7 +431,7 @@ def test_whoever_weighs_sentences_has_them_chosen_by_one_chooser() -> None:
     """An extractive summary weighs sentences and takes the best, but does not score or compare them itself."""
     sources = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in ROOT.rglob("*.py")}
     assert {name for name, source in sources.items() if calls(source, "score_all")} == set(SENTENCES)
-    for name in {*SENTENCES, "segments/extractive.py"} - {"segments/reading.py"}:
+    for name in {*SENTENCES, "segments/extractive.py"} - {"segments/message_analysis.py"}:
         assert calls(sources[name], "choose") or calls(sources[name], "EarlierEntries"), name
     defined = {
         name for name, source in sources.items() if re.search(r"^def (?:choose|score_all)\(", source, re.MULTILINE)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.context.newest import newest_within
+from app.core.context.newest_messages import newest_within
 from app.core.context.reconciling import Reconciliation, lines_of
 from app.core.model.conversation import Message
 from app.core.model.model_io import ContextMessage

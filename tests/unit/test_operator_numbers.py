@@ -18,7 +18,7 @@ OWN = operator_numbers({}, max_tokens=50_000, keep_tail=5)
 
 
 def resolved(preset: str, overrides: dict[str, Any], defaults: OperatorNumbers = OWN) -> CompactionPolicy:
-    return resolve(preset, defaults.beneath(preset, overrides))
+    return resolve(preset, defaults.completed_overrides(preset, overrides))
 
 
 def numbers(policy: CompactionPolicy) -> list[tuple[int | None, float | None, int]]:

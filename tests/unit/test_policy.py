@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.conversation import LONGEST_WAIT, Quiet
+from app.core.model.conversation import LONGEST_WAIT, QuietPeriod
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.gauge import Breakdown, gauge_of
 from app.core.model.policies.contradictions import contradictions
@@ -30,7 +30,7 @@ from app.core.planning.triggers import (
 from tests.builders import START, budgets, policy_of
 from tests.corpus import assert_values, corpus, names
 
-ALWAYS = Quiet()
+ALWAYS = QuietPeriod()
 
 
 def due(
@@ -38,7 +38,7 @@ def due(
     moment: Moment,
     *,
     messages: int = 9,
-    quiet: Quiet = ALWAYS,
+    quiet: QuietPeriod = ALWAYS,
     last_seq: int = 9,
     minutes: int = 0,
     **overrides: Any,
@@ -300,7 +300,7 @@ def test_a_lasting_floor_is_left_alone_for_a_hundred_messages() -> None:
 
 
 def test_quiet_ends_by_time() -> None:
-    quiet = Quiet(until=START + timedelta(minutes=5))
+    quiet = QuietPeriod(until=START + timedelta(minutes=5))
 
     assert due(3_000, "before_call", quiet=quiet, minutes=4) is None
     assert due(3_000, "before_call", quiet=quiet, minutes=5) == "sync"
@@ -308,9 +308,9 @@ def test_quiet_ends_by_time() -> None:
 
 def test_a_quiet_period_that_a_wrong_clock_began_years_ahead_is_none() -> None:
     """The longest quiet period that can be planned is kept to its end, also if clocks differ a little."""
-    longest = Quiet(until=START + LONGEST_WAIT)
+    longest = QuietPeriod(until=START + LONGEST_WAIT)
     assert due(3_000, "before_call", quiet=longest, minutes=0) is None
-    assert due(3_000, "before_call", quiet=Quiet(until=START + timedelta(days=1_500)), minutes=0) == "sync"
+    assert due(3_000, "before_call", quiet=QuietPeriod(until=START + timedelta(days=1_500)), minutes=0) == "sync"
 
 
 def test_what_is_out_of_range_is_named() -> None:

@@ -145,7 +145,7 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
 )
 def test_control_as_a_compaction_like_any_other_it_loses(monkeypatch: pytest.MonkeyPatch, one: str, other: str) -> None:
     monkeypatch.setattr(applying, "_most_state_tokens", lambda to: state_token_limit(to.schema, to.budgets))
-    monkeypatch.setattr(applying, "without_drops_for_room", lambda candidate: candidate)
+    monkeypatch.setattr(applying, "without_drops_for_space", lambda candidate: candidate)
     monkeypatch.setattr("bench.replay.requested_state_tokens", lambda budgets, entries, carried: budgets.state_tokens)
     talk = begun("en", one)
     before = list(pieces(told(talk), schema_of(one)))

@@ -17,8 +17,8 @@ from app.core.model.policies import goals
 from app.core.model.policies.resolving import resolve
 from app.core.reading import cues
 from app.core.reading.passages import passages_of
-from app.core.segments import reading, topics
-from app.core.segments.reading import Messages, analysis_of
+from app.core.segments import message_analysis, topics
+from app.core.segments.message_analysis import Messages, analysis_of
 from app.core.text import identifiers
 from app.core.text import token_counts as tokens
 from app.core.text.memo import forget
@@ -93,7 +93,7 @@ async def test_a_stretch_is_searched_for_terms_once_for_its_topic_and_all_its_le
         made.append(given)
         return build(*given)
 
-    monkeypatch.setattr(reading, "Terms", counted)
+    monkeypatch.setattr(message_analysis, "Terms", counted)
     span, policy = talk(40, seed=12), resolve("semantic", {})
     cuts = cut_span(span, policy.segment_by, from_seq=1, to_seq=40)
     told = await new_segments(cuts, span, policy, digests=(), model="offline", locale="en", now=span[-1].created_at)

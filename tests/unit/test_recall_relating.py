@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from app.core.retrieval import relating
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.features import features
-from app.core.retrieval.kinds import forms_of, stems_of_kind
 from app.core.retrieval.question import question_of
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
+from app.core.retrieval.related_words import forms_of, stems_of_kind
 from app.core.text.token_counts import weigh
 from app.core.text.words import stem, stems
 from bench.ranking import choose, scores

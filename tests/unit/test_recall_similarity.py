@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.core.model.embedding import EMBEDDED_TOKENS, embeddable, hash_of, packed, unpacked
+from app.core.model.embedding import MOST_EMBEDDED_TOKENS, packed_vector, text_hash, text_to_embed, unpacked_vector
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.question import Question
 from app.core.retrieval.question_completion import completed_question
@@ -34,22 +34,24 @@ def asked(text: str, corpus: Corpus) -> Question:
 
 @pytest.mark.parametrize("numbers", [[], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0], [1e308, 1e308], [1.0] * 9_000])
 def test_what_is_no_vector_is_none(numbers: list[float]) -> None:
-    assert packed(numbers) is None
+    assert packed_vector(numbers) is None
 
 
 def test_a_vector_has_unit_length_and_comes_back() -> None:
-    vector = packed([3.0, 4.0])
+    vector = packed_vector([3.0, 4.0])
     assert vector == b"\x9a\x99\x19?\xcd\xccL?"
-    assert list(unpacked(vector)) == pytest.approx([0.6, 0.8])
-    assert cosines(vector, {1: vector, 2: packed([4.0, -3.0]) or b"", 3: b"1234"}) == pytest.approx({1: 1.0, 2: 0.0})
+    assert list(unpacked_vector(vector)) == pytest.approx([0.6, 0.8])
+    assert cosines(vector, {1: vector, 2: packed_vector([4.0, -3.0]) or b"", 3: b"1234"}) == pytest.approx(
+        {1: 1.0, 2: 0.0}
+    )
 
 
 def test_a_model_is_given_the_beginning_of_a_text_in_one_form() -> None:
-    assert embeddable(" Cafe\u0301 \n\n au\tlait ") == "Café au lait"
-    assert hash_of(embeddable("a\nb")) == hash_of(embeddable("a  b"))
+    assert text_to_embed(" Cafe\u0301 \n\n au\tlait ") == "Café au lait"
+    assert text_hash(text_to_embed("a\nb")) == text_hash(text_to_embed("a  b"))
     for text in ("word " * 9_000, "火车" * 9_000, "x" * 99_000):
-        assert 0 < estimate_text(embeddable(text)) <= EMBEDDED_TOKENS
-    assert embeddable(" \n ") == ""
+        assert 0 < estimate_text(text_to_embed(text)) <= MOST_EMBEDDED_TOKENS
+    assert text_to_embed(" \n ") == ""
 
 
 def test_only_what_stands_out_counts_whatever_the_range_of_the_cosines() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.context.formats import Format, in_format
-from app.core.context.joining import as_sent
+from app.core.context.recalled_messages import as_sent
 from app.core.model.conversation import Message
 from app.core.model.export import markdown_message
 from app.core.model.model_io import ContextMessage

@@ -62,7 +62,7 @@ def test_what_a_field_takes_is_a_kind_that_there_is(schema: StateSchema) -> None
 @EVERY
 @pytest.mark.parametrize("role", ID_LETTERS)
 def test_every_role_has_a_home_that_asks_for_no_kind_if_there_is_one(schema: StateSchema, role: str) -> None:
-    home = schema.home(role)  # type: ignore[arg-type]
+    home = schema.field_for(role)  # type: ignore[arg-type]
     fitting = [field for field in schema.fields if field.role == role]
     assert home in (fitting or schema.fields)
     assert not home.takes or all(field.takes for field in fitting)

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.segments import RESERVED, Marker
+from app.core.model.segments import RESERVED_IDS, Marker
 from app.core.segments.markers import find_markers, render_marker
 from app.core.segments.segment_ids import LONGEST_STEM, ids_for, is_id, stem_of
 from tests.corpus import assert_values, assert_verdicts, corpus
@@ -41,7 +41,7 @@ def test_ids_stand_anywhere_and_are_one_each(topics: list[str], taken: frozenset
     ids = ids_for(topics, taken)
     assert ids == ids_for(topics, taken)
     assert len(ids) == len(topics) == len(set(ids))
-    assert not (set(ids) & (RESERVED | taken))
+    assert not (set(ids) & (RESERVED_IDS | taken))
     for topic, id_ in zip(topics, ids, strict=True):
         assert is_id(id_)
         assert id_ == id_.lower()

@@ -20,8 +20,8 @@ from app.core.retrieval.question import question_of
 from app.core.retrieval.recall_decision import decide_recall
 from app.core.segments.digests import MARKER_ELEMENT_TOKENS
 from app.core.state import apply as applying
-from app.core.state import digesting
-from app.core.state.digesting import BLOCK_SHARE, DigestSource
+from app.core.state import digest_selection
+from app.core.state.digest_selection import BLOCK_SHARE, DigestSource
 from app.core.state.layout import block_messages, days_element, layout_of, with_digests
 from app.core.state.pruning import state_token_limit
 from bench.replay import EVERYTHING, Replay
@@ -59,12 +59,12 @@ def states(preset: str, kind: type[Replay], rounds: Sequence[tuple[int, int]]) -
 
 
 ROUNDS = st.lists(st.tuples(st.integers(0, 3), st.integers(10, 30)), min_size=2, max_size=10)
-FEW = st.lists(st.tuples(st.integers(0, 2), st.integers(8, 14)), min_size=2, max_size=5)
+FEW_ROUNDS = st.lists(st.tuples(st.integers(0, 2), st.integers(8, 14)), min_size=2, max_size=5)
 KINDS = st.sampled_from([Replay, Verbose])
 
 
 @examples(0.2)
-@given(st.sampled_from(sorted(PRESETS)), KINDS, FEW)
+@given(st.sampled_from(sorted(PRESETS)), KINDS, FEW_ROUNDS)
 def test_the_state_is_within_its_size_after_any_round(
     preset: str, kind: type[Replay], rounds: list[tuple[int, int]]
 ) -> None:
@@ -107,7 +107,7 @@ def digests_beside(*briefs: str, room: int = 2_000) -> Layout:
     texts = [text for value in STATE.values() for text in ([value] if isinstance(value, str) else value)]
     source = DigestSource(segments=segments, total=len(segments), levels=LEVELS, block_texts=texts)
     bare = layout_of(SESSION, STATE, served_as="pair", estimator="script")
-    return with_digests(bare, source, max_tokens=room, room_to_keep=None, served_as="pair")
+    return with_digests(bare, source, max_tokens=room, later_digest_budget=None, served_as="pair")
 
 
 def _telling(one: ServableSegment, brief: str) -> ServableSegment:
@@ -147,7 +147,7 @@ def test_together_they_are_a_small_part_of_the_block_unless_they_hold_values_of_
 
 
 def test_control_without_that_share_they_are_most_of_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digesting, "BLOCK_SHARE", 0.9)
+    monkeypatch.setattr(digest_selection, "BLOCK_SHARE", 0.9)
     plain = digests_beside(*[f"{NEW_WORDS[:-1]} with {name}." for name in TOPICS * 6])
     assert plain.digest_tokens / plain.tokens > 2 * BLOCK_SHARE
 

@@ -16,11 +16,11 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from app.core.anchors import rendering
 from app.core.anchors.serving import ServedAnchors
-from app.core.context import joining
-from app.core.context import served as places
+from app.core.context import escaped_messages as context_escaping
+from app.core.context import recalled_messages
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble
+from app.core.context.escaped_messages import escaped_messages
 from app.core.context.formats import Format, calls, in_format
-from app.core.context.served import escaped_messages
 from app.core.context.tools import EXPAND_TOOL, SEARCH_TOOL, QuotedLine, quote_element
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Role
@@ -34,13 +34,12 @@ from app.core.retrieval.serving import Passage, Recall, labelled_roles
 from app.core.segments import digests
 from app.core.segments.markers import find_markers, parse_marker
 from app.core.state import layout as layouts
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import ACKNOWLEDGEMENT, layout_of, messages_tokens, with_digests
-from app.core.text import escaping
-from app.core.text import served_text as fencing
+from app.core.text import escaping, message_escaping
 from app.core.text.memo import forget
+from app.core.text.message_escaping import SERVED_TAGS, as_data, value_as_data
 from app.core.text.parts import Part
-from app.core.text.served_text import SERVED_TAGS, as_data, value_as_data
 from app.core.text.token_counts import estimate_text
 from app.providers import messages as to_models
 from app.providers.messages import to_provider
@@ -183,7 +182,7 @@ def scene(hostile: str, messages: Sequence[Message] | None = None, *, passages: 
         SESSION, state, served_as="pair", estimator="script", anchors=ServedAnchors(shown=(anchor,), behind_marker=1)
     )
     digestible = DigestSource(segments=(segment_of(hostile),), total=2, levels=("L1", "L2", "L3"))
-    layout = with_digests(layout, digestible, max_tokens=4_000, room_to_keep=None, served_as="pair")
+    layout = with_digests(layout, digestible, max_tokens=4_000, later_digest_budget=None, served_as="pair")
     corpus = Corpus(
         [Source(seq=one.seq, role=one.role, text=one.content, at=one.created_at, tokens=one.token_count)
          for one in messages if one.content]
@@ -557,7 +556,7 @@ def identity(value: Any, *_: Any) -> Any:
 
 
 CONTROLS: Final[Mapping[str, tuple[tuple[Any, str], ...]]] = {
-    "messages": ((joining, "escaped_messages"),),
+    "messages": ((recalled_messages, "escaped_messages"),),
     "recalled and passages": ((serving, "escape_served"),),
     "anchors": ((rendering, "escape_served"),),
     "state": ((layouts, "escape_served"),),
@@ -599,7 +598,7 @@ def test_arguments_that_spell_a_tag_in_json_are_looked_at_once_they_are_read(
 @pytest.mark.parametrize("name", ["_LOOKAHEAD", "_OPENING"])
 def test_neighbours_and_own_results_are_looked_at_by_what_is_tested(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control for texts that continue in the next one, and for elements that have our form."""
-    monkeypatch.setattr(places, name, 0 if name == "_LOOKAHEAD" else re.compile(".*"))
+    monkeypatch.setattr(context_escaping, name, 0 if name == "_LOOKAHEAD" else re.compile(".*"))
     if name == "_LOOKAHEAD":
         talk = [message(1, "a <", parts=[{"type": "text", "text": "session_state>"}]), message(2, "?", "user")]
         assert service_tags(put_together(material(talk, policy=POLICY)), "openai") != sorted(awareness_tags())
@@ -618,7 +617,7 @@ def test_a_text_of_one_sort_of_sign_takes_time_in_proportion(monkeypatch: pytest
         looked += 1
         return plain(sign)
 
-    monkeypatch.setattr(fencing, "plain_letters", counting)
+    monkeypatch.setattr(message_escaping, "plain_letters", counting)
     for piece in ("<", "<s", "<session_stat", "< ", "<" + " " * 50, "→", "→L", "→ L1", "≺\u200b", "<message rol"):
         sizes = []
         for count in (200, 800):

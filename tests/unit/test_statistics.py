@@ -26,17 +26,17 @@ from app.core.model.policies.resolving import resolve
 from app.core.model.records import Attempt, Compaction
 from app.core.model.statistics import (
     ASKED_AGAIN,
+    CallPurpose,
     CallTally,
     CompactionTally,
     ExpansionTally,
     Latency,
     LevelMeasure,
-    Measured,
+    Measurements,
     PromptEffect,
-    Purpose,
     RepairTally,
 )
-from app.core.retrieval.used import uses_passages
+from app.core.retrieval.recall_use import uses_passages
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
 from app.core.validation.fidelity import MOST_VALUES, exact_values, fidelity, is_whole_in
 from app.infrastructure import metrics
@@ -60,7 +60,7 @@ def tally(trigger: str, status: str, count: int, **more: Any) -> CompactionTally
     return CompactionTally(trigger=trigger, status=status, ran_in="worker", reason=None, count=count, **more)
 
 
-MEASURED = Measured(
+MEASURED = Measurements(
     compactions=[
         tally("background", "applied", 2, messages=30, tokens_before=5_000, tokens_after=2_000),
         tally("manual", "applied", 1, messages=10, tokens_before=3_000, tokens_after=1_500),
@@ -89,13 +89,13 @@ def test_sums_follow_from_the_tallies() -> None:
 
 
 def test_of_nothing_there_is_no_share() -> None:
-    empty = Measured()
+    empty = Measurements()
     assert (empty.used_share, Latency().mean_ms) == (None, None)
     assert LevelMeasure(level="L1", segments=0, tokens=0, original_tokens=0).ratio is None
 
 
 def test_calls_for_summaries_are_counted_by_their_prompt() -> None:
-    def tally(version: str | None, outcome: str, count: int, purpose: Purpose = "compaction") -> CallTally:
+    def tally(version: str | None, outcome: str, count: int, purpose: CallPurpose = "compaction") -> CallTally:
         return CallTally(purpose=purpose, outcome=outcome, reason=None, count=count, prompt_version=version)
 
     calls = [
@@ -106,23 +106,23 @@ def test_calls_for_summaries_are_counted_by_their_prompt() -> None:
         tally("summary-1", "refused", 1),
         tally(None, "accepted", 9, "detail"),
     ]
-    assert [astuple(one)[:4] for one in Measured(calls=calls).by_prompt_version] == [
+    assert [astuple(one)[:4] for one in Measurements(calls=calls).by_prompt_version] == [
         ("summary-2", 4, 3, 0),
         (None, 3, 3, 0),
         ("summary-1", 3, 0, 3),
     ]
-    assert Measured().by_prompt_version == []
+    assert Measurements().by_prompt_version == []
 
 
 def test_what_came_of_a_prompt_stands_beside_its_calls_and_a_worse_one_is_seen() -> None:
-    def of(version: str, *, again: int, refused: int, doubts: int, fidelity: float) -> Measured:
+    def of(version: str, *, again: int, refused: int, doubts: int, fidelity: float) -> Measurements:
         def tally(outcome: str, reason: str | None, count: int) -> CallTally:
             used = Usage(input_tokens=100 * count, output_tokens=10 * count)
             return CallTally(
                 purpose="compaction", outcome=outcome, reason=reason, count=count, usage=used, prompt_version=version
             )
 
-        return Measured(
+        return Measurements(
             calls=[
                 tally("accepted", None, 8),
                 tally("accepted", ASKED_AGAIN, again),
@@ -147,9 +147,9 @@ def test_an_unknown_price_counts_as_nothing_beside_a_known_one() -> None:
         CallTally(purpose="detail", outcome="accepted", reason=None, count=1, usage=Usage(cost_usd=cost))
         for cost in (None, 0.25, 0.5)
     ]
-    assert Measured(calls=priced).usage.cost_usd == 0.75
-    assert Measured(calls=priced[:1]).usage.cost_usd is None
-    assert Measured(calls=priced).cost_of_one.cost_usd is None, "of no compaction"
+    assert Measurements(calls=priced).usage.cost_usd == 0.75
+    assert Measurements(calls=priced[:1]).usage.cost_usd is None
+    assert Measurements(calls=priced).cost_of_one.cost_usd is None, "of no compaction"
 
 
 # --- languages ----------------------------------------------------------------------------------------------------
@@ -232,15 +232,15 @@ def test_any_header_is_taken(header: str) -> None:
 
 
 def test_triggers_are_named_with_the_policys_own_thresholds() -> None:
-    say, policy = CATALOGUES["en"], resolve("semantic", {})
-    assert trigger_label(say, "background", policy) == "in the background, at 70 %"
+    catalogue, policy = CATALOGUES["en"], resolve("semantic", {})
+    assert trigger_label(catalogue, "background", policy) == "in the background, at 70 %"
     assert trigger_label(CATALOGUES["ru"], "sync", policy) == "перед ответом, при 85 %"
-    assert trigger_label(say, "sync", resolve("semantic", {"sync_at": 0.925})) == "before a reply, at 92.5 %"
-    assert trigger_label(say, "manual", policy) == "on request"
-    assert trigger_label(say, "max_tokens", resolve("semantic", {"max_tokens": 8_000})) == (
+    assert trigger_label(catalogue, "sync", resolve("semantic", {"sync_at": 0.925})) == "before a reply, at 92.5 %"
+    assert trigger_label(catalogue, "manual", policy) == "on request"
+    assert trigger_label(catalogue, "max_tokens", resolve("semantic", {"max_tokens": 8_000})) == (
         "at the token limit, above 8,000 tokens"
     )
-    assert trigger_label(say, "something_new") == "something new"
+    assert trigger_label(catalogue, "something_new") == "something new"
     assert (percent(0.7), percent(0.29), percent(0.075)) == (70, 29, 7.5)
 
 
@@ -399,7 +399,7 @@ def test_buckets_hold_what_is_at_most_their_bound() -> None:
 def test_no_label_fills_the_memory() -> None:
     meter = ProcessMeter()
     for number in range(10 * MOST_SERIES):
-        meter.count(instruments.REASONS, reason=f'a "reason"\n{number}')
+        meter.count(instruments.COMPACTION_REASONS, reason=f'a "reason"\n{number}')
     shown = meter.render()
     assert len([line for line in shown.splitlines() if line.startswith("throughline_compaction_reasons_total{")]) <= (
         MOST_SERIES + 1
@@ -413,7 +413,7 @@ def test_opentelemetry_is_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(metrics, "get_meter", lambda name: exported)
     meter = ProcessMeter()
     count_compaction(meter, compaction())
-    meter.set(instruments.IN_FLIGHT, 3, status="queued")
+    meter.set(instruments.COMPACTIONS_IN_FLIGHT, 3, status="queued")
     told = exported.told
     words = {"trigger": "background", "status": "applied", "ran_in": "worker"}
     assert ("throughline.compactions", 1, words) in told

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.answers import respond
+from app.core.retrieval.offline_responder import respond
 from app.core.text import memo
 from app.core.text.plain_letters import in_plain_letters
 from app.core.text.stemming import ALGORITHMS, guessed_language, language_of, stem_in, stems_in

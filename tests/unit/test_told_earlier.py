@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.model import in_doubt
-from app.core.model.in_doubt import own_and_earlier_text, with_doubt_marks, without_doubt_mark
+from app.core.model import doubt_marks
+from app.core.model.doubt_marks import own_and_earlier_text, with_doubt_marks, without_doubt_mark
 from app.core.model.schemas import SUMMARY
 from app.core.model.state import StateEntry
 from app.core.state.pruning import state_of
@@ -14,19 +14,19 @@ TOLD = StateEntry(id="N1", field="summary", role="narrative", text="They bake in
 EARLIER = StateEntry(
     id="N2", field="summary", role="narrative", text="It was to cost 18,900 euros.", since_version=1, in_doubt=True
 )
-CODES = sorted(in_doubt._EARLIER)
+CODES = sorted(doubt_marks._EARLIER)
 
 
 def test_every_language_that_marks_an_entry_marks_a_paragraph() -> None:
-    assert sorted(in_doubt._IN_DOUBT) == CODES
-    assert len(set(in_doubt._EARLIER.values())) >= len(CODES) - 1
+    assert sorted(doubt_marks._IN_DOUBT) == CODES
+    assert len(set(doubt_marks._EARLIER.values())) >= len(CODES) - 1
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_what_was_told_earlier_is_found_in_a_served_text(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_doubt, "likeliest", lambda _: code)
+    monkeypatch.setattr(doubt_marks, "likeliest", lambda _: code)
     state = state_of(SUMMARY, [EARLIER, TOLD])
-    assert state["summary"] == f"{TOLD.text}\n\n{in_doubt._EARLIER[code]}: {EARLIER.text}"
+    assert state["summary"] == f"{TOLD.text}\n\n{doubt_marks._EARLIER[code]}: {EARLIER.text}"
     assert own_and_earlier_text(state["summary"]) == (TOLD.text, EARLIER.text)
     assert own_and_earlier_text(with_doubt_marks([EARLIER])[0]) == ("", EARLIER.text), "alone"
 

@@ -204,7 +204,7 @@ class _Play:
     def _newest_applied(self, *, trigger: str) -> Compaction:
         row = next((row for row in self._newest_compactions() if row.trigger == trigger), None)
         if row is None or row.status != "applied":
-            why = f": {compaction_words(row, self.screen.say)}" if row else ""
+            why = f": {compaction_words(row, self.screen.catalogue)}" if row else ""
             raise ComplaintError(f"No compaction by {trigger} was applied{why}.")
         return row
 
@@ -216,7 +216,7 @@ class _Play:
 
     def _show_compaction(self, row: Compaction) -> None:
         self.session.show_notices()
-        self.screen.line((compaction_words(row, self.screen.say), "green"))
+        self.screen.line((compaction_words(row, self.screen.catalogue), "green"))
         show_gauge(self.screen, self.client.usage(self.id))
         self._pause(_READING_SECONDS)
 

@@ -25,7 +25,7 @@ from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import Topic, given_up_stems, topic_of
 from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.clauses import clause_starts
-from app.core.text.cued import cue_matches
+from app.core.text.cue_patterns import cue_matches
 from app.core.text.sentences import starts_within
 from app.core.text.speakers import without_speaker
 

@@ -27,7 +27,7 @@ from app.core.anchors.topics import topic_of
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
 from app.core.model.conversation import Message
 from app.core.model.redaction import redact
-from app.core.text.cued import CUE_INDEX
+from app.core.text.cue_patterns import CUE_INDEX
 from app.core.text.identifiers import EXACT_KINDS, Identifier
 from app.core.text.speakers import name_in
 

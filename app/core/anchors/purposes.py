@@ -11,7 +11,7 @@ from typing import Final
 
 from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import EXCLUSIVE_KINDS, Topic, stems_of
-from app.core.text.cued import CUE_INDEX, cue_matches
+from app.core.text.cue_patterns import CUE_INDEX, cue_matches
 from app.core.text.identifiers import NAME_KINDS, find_identifiers
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled

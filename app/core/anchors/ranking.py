@@ -33,7 +33,7 @@ def ranking_of(
     message, by ``seq``.
     """
     named = anchors_by_prompt_id(anchors)
-    answers = [(named[word.id], word) for word in candidate.kept if word.id in named]
+    answers = [(named[word.id], word) for word in candidate.anchor_answers if word.id in named]
     given_up_claims = [
         (anchor, claim) for anchor, word in answers if (claim := _provable_claim(anchor, word, span)) is not None
     ]

@@ -11,8 +11,8 @@ from app.core.anchors.statements import Statement
 from app.core.anchors.tables import LONGEST_STATEMENT, TABLES, Rule, Table
 from app.core.anchors.topics import stems_of, technologies_in
 from app.core.model.anchors import AnchorType, Speaker
-from app.core.text.corrected import correction_in
-from app.core.text.cued import CUE_INDEX, CuePatterns
+from app.core.text.corrections import correction_in
+from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
 from app.core.text.identifiers import EXACT_KINDS, NAME_KINDS
 from app.core.text.patterns import capped
 from app.core.text.speakers import without_speaker

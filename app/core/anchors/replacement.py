@@ -17,7 +17,7 @@ from app.core.anchors.tables import TABLES
 from app.core.anchors.topics import Topic, given_up_stems, stems_of, topic_of, without_label
 from app.core.model.anchors import AnchorType
 from app.core.reading.cues import CODES
-from app.core.text.cued import CUE_INDEX, CuePatterns, cue_matches
+from app.core.text.cue_patterns import CUE_INDEX, CuePatterns, cue_matches
 from app.core.text.identifiers import Kind, find_identifiers
 from app.core.text.languages.joined import alternatives, sources_of, words_of
 from app.core.text.memo import memoized

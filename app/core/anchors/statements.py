@@ -14,8 +14,8 @@ from app.core.anchors.tables import LONGEST_STATEMENT
 from app.core.model.conversation import Message
 from app.core.reading.passages import is_data
 from app.core.text.clauses import clause_starts
-from app.core.text.corrected import with_corrections
-from app.core.text.cued import CUE_INDEX
+from app.core.text.corrections import with_corrections
+from app.core.text.cue_patterns import CUE_INDEX
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.pasted import before_paste, is_of_log_or_letter
 from app.core.text.patterns import compiled

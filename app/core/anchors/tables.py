@@ -14,8 +14,8 @@ from operator import or_
 from typing import Final, get_args
 
 from app.core.model.anchors import AnchorType
-from app.core.text.cued import CuePatterns
-from app.core.text.languages.dialect import Language
+from app.core.text.cue_patterns import CuePatterns
+from app.core.text.languages.language_file import Language
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import AnchorCues
 from app.core.text.patterns import Capped, capped, compiled

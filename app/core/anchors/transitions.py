@@ -32,7 +32,7 @@ from app.core.anchors.tables import TABLES, Table
 from app.core.anchors.topics import Topic, technology_kinds_of, topic_of
 from app.core.model.anchors import Anchor, AnchorType, Transition
 from app.core.model.conversation import Message
-from app.core.text.cued import CuePatterns
+from app.core.text.cue_patterns import CuePatterns
 from app.core.text.patterns import compiled
 
 _MOST_WORDS_OF_ANSWER: Final = 12  # the most words of a direct answer

@@ -24,22 +24,22 @@ from app.core.context.drafts import (
     rendered_weight,
     total_weight,
 )
-from app.core.context.eliding import with_all_oversized_elided, with_large_elided
 from app.core.context.files import with_files
 from app.core.context.fitting import DigestFunction, RemovedFirst, TokenLimits, fit
-from app.core.context.joining import conversation_messages, recall_tokens, with_recall
 from app.core.context.larger_budget import FULL, with_detail
+from app.core.context.oversized_messages import with_all_oversized_elided, with_large_elided
+from app.core.context.recalled_messages import conversation_messages, recall_tokens, with_recall
 from app.core.context.tools import tools_tokens
 from app.core.model.caches import Caching
 from app.core.model.errors import ContextOverWindowError
 from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.gauge import Breakdown, Gauge, gauge_of, in_proportion
 from app.core.model.model_io import ContextMessage, ToolSpec
-from app.core.model.policies.policy import exact
+from app.core.model.policies.policy import exact_share
 from app.core.model.segments import Marker, ShownSegment
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.segments.markers import find_markers
-from app.core.state.digesting import NO_DIGESTS, digest_token_shares
+from app.core.state.digest_selection import NO_DIGESTS, digest_token_shares
 
 __all__ = [
     "AssembledContext",
@@ -207,7 +207,7 @@ def _token_limits(inputs: ContextInputs, budget: int | None) -> TokenLimits:
     tokens = inputs.conversation.estimated_within(budget)
     if share is None:
         return TokenLimits(tokens=tokens, anchors=None, removed_first="least")
-    return TokenLimits(tokens=tokens, anchors=math.floor(exact(share) * tokens), removed_first="anchors")
+    return TokenLimits(tokens=tokens, anchors=math.floor(exact_share(share) * tokens), removed_first="anchors")
 
 
 def _refuse_files_that_fill_the_budget(

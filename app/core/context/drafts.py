@@ -21,7 +21,7 @@ from app.core.model.state import StateSchema
 from app.core.retrieval.ranking import Ranking, RecalledMessage
 from app.core.retrieval.serving import Passage, Recall
 from app.core.segments.budgeting import DetailOptions
-from app.core.state.digesting import NO_DIGESTS, Digests, DigestSource, shown_segments
+from app.core.state.digest_selection import NO_DIGESTS, Digests, DigestSource, shown_segments
 from app.core.state.layout import LeftOut, block_messages, days_element, messages_tokens
 from app.core.text.token_counts import tokens_of
 
@@ -174,7 +174,7 @@ class Draft:
     expanded: tuple[ShownSegment, ...] = ()
     """Covered segments whose originals are among the held messages."""
     known_recall_tokens: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The tokens that recall adds (``joining.recall_tokens``), once computed, since they are needed in many steps."""
+    """The tokens that recall adds (``recall_tokens``), once computed, since they are needed in many steps."""
 
     @property
     def through_seq(self) -> int:
@@ -205,9 +205,9 @@ def has_content(message: Message) -> bool:
     return message.is_told and bool(message.content or message.parts)
 
 
-def with_anchors(inputs: ContextInputs, draft: Draft, *, room: int | None) -> Draft:
-    """The draft with the anchors whose messages it does not serve, within this room."""
-    return with_served_anchors(inputs, draft, inputs.servable(draft).within(room))
+def with_anchors(inputs: ContextInputs, draft: Draft, *, token_limit: int | None) -> Draft:
+    """The draft with the anchors whose messages it does not serve, within this number of tokens."""
+    return with_served_anchors(inputs, draft, inputs.servable(draft).within(token_limit))
 
 
 def with_served_anchors(inputs: ContextInputs, draft: Draft, served: ServedAnchors) -> Draft:

@@ -16,8 +16,8 @@ from app.core.model.model_io import ContextMessage
 from app.core.text.escaping import clean
 from app.core.text.file_types import kind_of, text_of
 from app.core.text.localization.catalogue import catalogue_of
+from app.core.text.message_escaping import as_data
 from app.core.text.parts import Part
-from app.core.text.served_text import as_data
 
 FILE_TAG: Final = "attached_file"
 FILE_COPY: Final = "file_copy"

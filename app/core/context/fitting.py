@@ -36,18 +36,18 @@ from app.core.context.drafts import (
     with_held_messages,
     with_served_anchors,
 )
-from app.core.context.eliding import with_oversized_elided, with_tail_elided
+from app.core.context.oversized_messages import with_oversized_elided, with_tail_elided
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Outline
+from app.core.model.doubt_marks import own_and_earlier_text, without_doubt_mark
 from app.core.model.errors import BudgetTooSmallError
-from app.core.model.in_doubt import own_and_earlier_text, without_doubt_mark
 from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, StateSchema
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
 from app.core.reading.labels import role_label
 from app.core.retrieval.corpus import words_in
-from app.core.state.digesting import NO_DIGESTS, Digests
+from app.core.state.digest_selection import NO_DIGESTS, Digests
 from app.core.state.layout import LeftOut, state_json
 from app.core.state.pruning import prune, state_of
 from app.core.state.shrinking import most_informative, shrunk_entries
@@ -232,7 +232,7 @@ def _without_first_of_tail(inputs: ContextInputs, draft: Draft, count: int, limi
     left_out = LeftOut(from_seq=inputs.conversation.boundary_seq + 1, to_seq=cut_seq, digest="")
     shorter = replace(draft, tail=draft.tail[count:], left_out=left_out)
     shorter = with_held_messages(inputs, shorter, (*draft.held, *kept_back)) if kept_back else shorter
-    return with_anchors(inputs, shorter, room=limits.anchors)
+    return with_anchors(inputs, shorter, token_limit=limits.anchors)
 
 
 def _newest_within(inputs: ContextInputs, messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
@@ -394,7 +394,7 @@ def _with_fewer_anchors(inputs: ContextInputs, draft: Draft, limits: TokenLimits
 
     _, present, _ = block_sizes(inputs, draft)
     left = max(present - over(draft), LEAST_TOKEN_LIMIT)
-    return make_fitting(lambda left: with_anchors(inputs, draft, room=left), over, left, LEAST_TOKEN_LIMIT)
+    return make_fitting(lambda left: with_anchors(inputs, draft, token_limit=left), over, left, LEAST_TOKEN_LIMIT)
 
 
 def _without_tail(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from app.core.context.drafts import ContextInputs, Draft, draft_tokens, first_draft, has_content, with_held_messages
-from app.core.context.joining import closeness_to_best, recall_tokens
+from app.core.context.recalled_messages import closeness_to_best, recall_tokens
 from app.core.model.conversation import Message
 from app.core.model.segments import LEVELS, ServableSegment, ShownSegment
 from app.core.segments.budgeting import (
@@ -28,7 +28,7 @@ from app.core.segments.budgeting import (
     upgrade_steps,
 )
 from app.core.segments.digests import MARKER_ELEMENT_TOKENS, digests_element, segment_lines
-from app.core.state.digesting import Digests
+from app.core.state.digest_selection import Digests
 from app.core.text.budget import without_last
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.token_counts import tokens_of

@@ -16,7 +16,7 @@ from typing import Final
 from app.core.anchors.rendering import escape_served
 from app.core.model.model_io import ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
-from app.core.model.segments import LEVEL_OF, LevelName
+from app.core.model.segments import LEVEL_BY_NAME, LevelName
 from app.core.retrieval.serving import RECALLED_TAG
 from app.core.text.budget import first_fitting
 from app.core.text.escaping import clean
@@ -56,7 +56,7 @@ def _expand_tool(catalogue: Catalogue) -> ToolSpec:
                 "marker": {"type": "string", "description": catalogue.text("tools.expand_marker")},
                 "level": {
                     "type": "string",
-                    "enum": list(LEVEL_OF),
+                    "enum": list(LEVEL_BY_NAME),
                     "description": catalogue.text("tools.expand_level"),
                 },
                 "after": {"type": "string", "description": catalogue.text("tools.expand_after")},
@@ -89,8 +89,8 @@ ANSWER_TOOL_NAME: Final = "final_answer"
 """The name of the tool by which some models give a structured answer. No other tool may have it."""
 
 _LEVELS: Final[Mapping[str, LevelName]] = {
-    **{name: name for name in LEVEL_OF},
-    **{str(level or "L0").lower(): name for name, level in LEVEL_OF.items()},
+    **{name: name for name in LEVEL_BY_NAME},
+    **{str(level or "L0").lower(): name for name, level in LEVEL_BY_NAME.items()},
 }
 
 

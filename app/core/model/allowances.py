@@ -9,16 +9,16 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-MINUTE: Final = 60
+MINUTE_SECONDS: Final = 60
 """Seconds of the window in which requests are counted."""
-STEP: Final = 5
-STEPS: Final = MINUTE // STEP
+STEP_SECONDS: Final = 5
+STEPS_PER_MINUTE: Final = MINUTE_SECONDS // STEP_SECONDS
 """The number of whole steps in a minute. The step that lies only partly within the last minute counts as well."""
 HOUR: Final = timedelta(hours=1)
 """The window in which calls, tokens and money are counted."""
 
-Purpose = Literal["chat", "compaction", "verification", "embedding"]
-Whose = Literal["tenant", "key"]
+SpendingPurpose = Literal["chat", "compaction", "verification", "embedding"]
+LimitOwner = Literal["tenant", "key"]
 Count = Annotated[int, Field(ge=0, le=10**15)]
 Money = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
 
@@ -73,11 +73,11 @@ TENANT_ONLY: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class LimitUsage:
     """How much of one limit is used, and when there is room again."""
 
     name: str
-    whose: Whose
+    whose: LimitOwner
     limit: float
     used: float
     resets_in: float
@@ -91,14 +91,14 @@ class Standing:
         return max(self.limit - self.used, 0)
 
 
-def tightest(standings: Iterable[Standing]) -> Standing | None:
+def tightest(usages: Iterable[LimitUsage]) -> LimitUsage | None:
     """The limit with the least room left; ``None`` without limits."""
-    return min(standings, key=lambda one: (one.remaining / one.limit if one.limit else 0, one.limit), default=None)
+    return min(usages, key=lambda one: (one.remaining / one.limit if one.limit else 0, one.limit), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class SlidingCount:
-    """How often something happened in the last minute, counted in steps of ``STEP`` seconds, numbered since 1970.
+    """How often something happened in the last minute, in steps of ``STEP_SECONDS`` seconds, numbered since 1970.
 
     A step counts until all of it is a minute ago. So no minute, wherever it begins, has more than a limit allows.
     """
@@ -108,12 +108,12 @@ class SlidingCount:
 
     def at(self, now: float) -> SlidingCount:
         """This count at a moment, without the steps that have left the window or lie ahead of the clock."""
-        last = int(now // STEP)
-        return SlidingCount(tuple(one for one in self.steps if last - STEPS <= one[0] <= last))
+        last = int(now // STEP_SECONDS)
+        return SlidingCount(tuple(one for one in self.steps if last - STEPS_PER_MINUTE <= one[0] <= last))
 
     def plus(self, now: float) -> SlidingCount:
         """This count with one more, now."""
-        step, kept = int(now // STEP), self.at(now).steps
+        step, kept = int(now // STEP_SECONDS), self.at(now).steps
         if kept and kept[-1][0] == step:
             return SlidingCount((*kept[:-1], (step, kept[-1][1] + 1)))
         return SlidingCount((*kept, (step, 1)))
@@ -123,14 +123,14 @@ class SlidingCount:
         """How often it happened, in all steps together."""
         return sum(count for _, count in self.steps)
 
-    def standing(self, now: float, limit: int, whose: Whose) -> Standing:
-        """The standing of a limit of requests a minute."""
-        amounts = [((step + STEPS + 1) * STEP - now, count) for step, count in self.at(now).steps]
-        return _standing_of_limit("requests_per_minute", amounts, limit, whose, window=MINUTE)
+    def limit_usage(self, now: float, limit: int, whose: LimitOwner) -> LimitUsage:
+        """How much of a limit of requests a minute is used."""
+        amounts = [((step + STEPS_PER_MINUTE + 1) * STEP_SECONDS - now, count) for step, count in self.at(now).steps]
+        return _usage_of_limit("requests_per_minute", amounts, limit, whose, window=MINUTE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class MinuteSpending:
     """What was spent within one minute."""
 
     minute: datetime
@@ -139,20 +139,26 @@ class Spent:
     usd: float = 0.0
 
 
-def hourly_names(purpose: Purpose) -> dict[str, str]:
+def hourly_limit_names(purpose: SpendingPurpose) -> dict[str, str]:
     """The names of the hourly limits of one purpose, by what is counted."""
     return {unit: f"{purpose}_{unit}_per_hour" for unit in ("calls", "tokens", "usd")}
 
 
-def has_hourly(limits: Limits, purpose: Purpose) -> bool:
+def has_hourly_limit(limits: Limits, purpose: SpendingPurpose) -> bool:
     """Whether what is spent on a purpose has an hourly limit."""
-    return any(getattr(limits, name) is not None for name in hourly_names(purpose).values())
+    return any(getattr(limits, name) is not None for name in hourly_limit_names(purpose).values())
 
 
-def hourly(
-    purpose: Purpose, spent: Sequence[Spent], limits: Limits, whose: Whose, now: datetime, *, part: int = 1
-) -> list[Standing]:
-    """The standings of the hourly limits of one purpose.
+def hourly_usages(
+    purpose: SpendingPurpose,
+    spent: Sequence[MinuteSpending],
+    limits: Limits,
+    whose: LimitOwner,
+    now: datetime,
+    *,
+    part: int = 1,
+) -> list[LimitUsage]:
+    """How much of each hourly limit of one purpose is used.
 
     Args:
         purpose: What the calls were made for.
@@ -163,26 +169,26 @@ def hourly(
         part: Each limit is divided by this number first.
     """
     found = []
-    for unit, name in hourly_names(purpose).items():
+    for unit, name in hourly_limit_names(purpose).items():
         limit: float | None = getattr(limits, name)
         if limit is not None:
             amounts = [(one.minute, getattr(one, unit)) for one in spent]
-            found.append(_hourly_standing(name, amounts, limit / part, whose, now))
+            found.append(_hourly_usage(name, amounts, limit / part, whose, now))
     return found
 
 
-def _hourly_standing(
-    name: str, spent: Sequence[tuple[datetime, float]], limit: float, whose: Whose, now: datetime
-) -> Standing:
+def _hourly_usage(
+    name: str, spent: Sequence[tuple[datetime, float]], limit: float, whose: LimitOwner, now: datetime
+) -> LimitUsage:
     # A minute counts until all of it is an hour ago.
     ends = [((minute + HOUR + timedelta(minutes=1) - now).total_seconds(), amount) for minute, amount in spent]
-    return _standing_of_limit(name, ends, limit, whose, window=HOUR.total_seconds())
+    return _usage_of_limit(name, ends, limit, whose, window=HOUR.total_seconds())
 
 
-def _standing_of_limit(
-    name: str, amounts: Sequence[tuple[float, float]], limit: float, whose: Whose, *, window: float
-) -> Standing:
-    """The standing of a limit. ``amounts`` say what was used, and after how many seconds each leaves the window."""
+def _usage_of_limit(
+    name: str, amounts: Sequence[tuple[float, float]], limit: float, whose: LimitOwner, *, window: float
+) -> LimitUsage:
+    """How much of a limit is used. ``amounts`` say what was used, and after how many seconds each leaves the window."""
     used = left = sum(amount for _, amount in amounts)
     wait = 0.0
     for leaves_in, amount in amounts:
@@ -192,4 +198,4 @@ def _standing_of_limit(
     resets = max((leaves_in for leaves_in, amount in amounts if amount), default=0.0)
     if not limit:  # there is never room
         wait = window
-    return Standing(name=name, whose=whose, limit=limit, used=used, resets_in=max(resets, 0.0), wait=wait)
+    return LimitUsage(name=name, whose=whose, limit=limit, used=used, resets_in=max(resets, 0.0), wait=wait)

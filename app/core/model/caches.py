@@ -36,11 +36,11 @@ HIT_WEIGHT: Final = 0.02
 
 With a larger weight a few misses after a pause would hide the hits of a burst that follows.
 """
-MEASURED: Final = 2
+LEAST_MEASURED: Final = 2
 """The rate is known after this many requests without a cache of ours, the first one not counted."""
-MARGIN: Final = timedelta(seconds=15)
+EXPIRY_MARGIN: Final = timedelta(seconds=15)
 """A cache that ends sooner than this is not named in a request, since a request takes a while to arrive."""
-RENEWED_IN: Final = 3
+RENEWAL_DIVISOR: Final = 3
 """A cache is renewed when it is used in the last third of its life."""
 
 
@@ -124,7 +124,7 @@ class MadeCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class CacheDemand:
     """How often a prefix is sent, and how much of it the provider had cached by itself."""
 
     rate: float = 0.0
@@ -142,11 +142,11 @@ class Demand:
         hours = max((now - self.at) / timedelta(hours=1), 0.0)
         return self.rate * math.exp(-hours / DEMAND_HOURS)
 
-    def used(self, now: datetime) -> Demand:
+    def used(self, now: datetime) -> CacheDemand:
         """This demand with one more use."""
         return replace(self, rate=self.rate_at(now) + 1 / DEMAND_HOURS, at=now)
 
-    def hit(self, cached_tokens: int, prefix_tokens: int) -> Demand:
+    def hit(self, cached_tokens: int, prefix_tokens: int) -> CacheDemand:
         """This demand after a request without a cache of ours. The first request is ignored, since it always misses.
 
         Args:
@@ -163,10 +163,10 @@ class Demand:
     @property
     def known_hit_rate(self) -> float | None:
         """The rate of implicit hits; ``None`` until enough was measured."""
-        return self.hit_rate if self.measured >= MEASURED else None
+        return self.hit_rate if self.measured >= LEAST_MEASURED else None
 
 
-def uses_to_pay(prices: CachePrices, hours: float, hit_rate: float, *, exists: bool = False) -> float:
+def break_even_uses(prices: CachePrices, hours: float, hit_rate: float, *, exists: bool = False) -> float:
     """How many uses within its life a cache needs to cost less than none; ``inf`` where it never does.
 
     Args:
@@ -180,15 +180,15 @@ def uses_to_pay(prices: CachePrices, hours: float, hit_rate: float, *, exists: b
     return paid / saved if saved > 0 else math.inf
 
 
-Verdict = Literal[
+CacheVerdict = Literal[
     "off", "too_small", "price_unknown", "hit_rate_unknown", "does_not_pay", "pays", "always", "alive", "full"
 ]
 """Why there is a cache or none, as computed when the prefix was last used."""
-Step = Literal["make", "renew"]
+CacheStep = Literal["make", "renew"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class CacheLifetime:
     """A cache that a provider keeps."""
 
     expires_at: datetime
@@ -196,24 +196,31 @@ class Life:
 
     def ends_soon(self, now: datetime) -> bool:
         """Whether it is in the last part of its life, or past it."""
-        return now >= self.expires_at - self.ttl / RENEWED_IN
+        return now >= self.expires_at - self.ttl / RENEWAL_DIVISOR
 
     def serves(self, now: datetime) -> bool:
         """Whether a request that is sent now may name it."""
-        return now + MARGIN < self.expires_at
+        return now + EXPIRY_MARGIN < self.expires_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class CacheDecision:
     """What is to be done for a prefix that was just used."""
 
-    verdict: Verdict
-    step: Step | None = None
+    verdict: CacheVerdict
+    step: CacheStep | None = None
 
 
-def decide(
-    caching: Caching, terms: CacheTerms, demand: Demand, life: Life | None, now: datetime, *, minimum: int, tokens: int
-) -> Decision:
+def decide_caching(
+    caching: Caching,
+    terms: CacheTerms,
+    demand: CacheDemand,
+    life: CacheLifetime | None,
+    now: datetime,
+    *,
+    minimum: int,
+    tokens: int,
+) -> CacheDecision:
     """Decide what to do with a cache after a reply.
 
     Args:
@@ -227,27 +234,27 @@ def decide(
     """
     exists = life is not None and life.serves(now)
     if caching.mode == "off":
-        return Decision(verdict="off")
+        return CacheDecision(verdict="off")
     if not exists and tokens < minimum:
-        return Decision(verdict="too_small")
+        return CacheDecision(verdict="too_small")
     if exists and life is not None and not life.ends_soon(now):
-        return Decision(verdict="alive")
+        return CacheDecision(verdict="alive")
     if caching.mode == "always":
-        return Decision(verdict="always", step="renew" if exists else "make")
+        return CacheDecision(verdict="always", step="renew" if exists else "make")
     return _decision_by_prices(caching, terms.prices(tokens, now.date()), demand, now, exists=exists)
 
 
 def _decision_by_prices(
-    caching: Caching, prices: CachePrices | None, demand: Demand, now: datetime, *, exists: bool
-) -> Decision:
+    caching: Caching, prices: CachePrices | None, demand: CacheDemand, now: datetime, *, exists: bool
+) -> CacheDecision:
     hit_rate = demand.known_hit_rate
     if prices is None or hit_rate is None:
-        return Decision(verdict="price_unknown" if prices is None else "hit_rate_unknown")
+        return CacheDecision(verdict="price_unknown" if prices is None else "hit_rate_unknown")
     hours = caching.ttl / timedelta(hours=1)
-    needed, expected = uses_to_pay(prices, hours, hit_rate, exists=exists), demand.rate_at(now) * hours
+    needed, expected = break_even_uses(prices, hours, hit_rate, exists=exists), demand.rate_at(now) * hours
     if expected <= needed:
-        return Decision(verdict="does_not_pay")
-    return Decision(verdict="pays", step="renew" if exists else "make")
+        return CacheDecision(verdict="does_not_pay")
+    return CacheDecision(verdict="pays", step="renew" if exists else "make")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +286,7 @@ class ProviderCache:
     rate_at: datetime | None = None
     hit_rate: float | None = None
     measured: int = 0
-    verdict: Verdict
+    verdict: CacheVerdict
     due_at: datetime | None = None
     """From this moment on a worker has to look at the row; ``None``: it need not."""
     tries: int = 0
@@ -288,16 +295,16 @@ class ProviderCache:
     last_used_at: datetime
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> CacheDemand:
         """How often the prefix is sent."""
-        return Demand(rate=self.rate, at=self.rate_at, hit_rate=self.hit_rate, measured=self.measured)
+        return CacheDemand(rate=self.rate, at=self.rate_at, hit_rate=self.hit_rate, measured=self.measured)
 
     @property
-    def life(self) -> Life | None:
+    def life(self) -> CacheLifetime | None:
         """When the cache ends, and how long it is kept; ``None``: there is no cache."""
         if self.name is None or self.expires_at is None:
             return None
-        return Life(expires_at=self.expires_at, ttl=timedelta(seconds=self.ttl_seconds))
+        return CacheLifetime(expires_at=self.expires_at, ttl=timedelta(seconds=self.ttl_seconds))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

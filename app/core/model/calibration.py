@@ -37,7 +37,7 @@ def estimated_within(tokens: int, factor: float) -> int:
     return most
 
 
-def learn(factor: float, *, estimated: int, reported: int) -> float:
+def adjusted_factor(factor: float, *, estimated: int, reported: int) -> float:
     """The factor after one report.
 
     Args:

@@ -59,7 +59,7 @@ class Candidate:
     """Narrative fields that have a text."""
     dropped: tuple[CandidateDrop, ...] = ()
     anchors: tuple[AnchorProposal, ...] = ()
-    kept: tuple[AnchorAnswer, ...] = ()
+    anchor_answers: tuple[AnchorAnswer, ...] = ()
     """The model's word on each anchor that was shown to it."""
     digests: tuple[SegmentDigest, ...] = ()
     """Digests of the request's segments. Missing ones are made by code."""

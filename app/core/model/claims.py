@@ -35,13 +35,13 @@ class Claim:
     digest, of its stretch; for an anchor, its own id; for a cut, the text that is left, empty if none is."""
     seqs: tuple[int, ...] = ()
     """The messages that the judged text names as its sources; for a digest the first and the last of its stretch."""
-    by: str | None = None
+    successor_id: str | None = None
     """For a replaced entry, the id of the entry that took its place; ``None``: code cut the new text."""
-    by_text: str = ""
+    successor_text: str = ""
     """For a replaced entry, the text that took its place."""
-    becomes: ClaimedStatus | None = None
+    claimed_status: ClaimedStatus | None = None
     """For an anchor, the new status that is claimed; the last of ``seqs`` is the message that shows it."""
-    left: str = ""
+    text_left: str = ""
     """For a cut, what code left of the text."""
     replaces: tuple[str, ...] = ()
     """For a cut, the entries that the text was to replace."""
@@ -56,7 +56,7 @@ class Claim:
     @property
     def waits_for_cut(self) -> bool:
         """Whether an entry was given up for a text that code then cut, so that nothing stands in its place."""
-        return self.kind == "replaced" and self.by is None
+        return self.kind == "replaced" and self.successor_id is None
 
     @property
     def names_no_sources(self) -> bool:
@@ -68,8 +68,8 @@ class Claim:
         """What the verifier reads."""
         if self.gives_up:
             return self.given_up()
-        if self.becomes is not None:
-            return f"What #{self.seqs[0]} says ({self.text}) {_BECOMES[self.becomes].format(self.seqs[-1])}"
+        if self.claimed_status is not None:
+            return f"What #{self.seqs[0]} says ({self.text}) {_STATUS_WORDS[self.claimed_status].format(self.seqs[-1])}"
         if self.kind == "part":
             return f"Alone, without what stood beside it, this is clear and true: {self.text}"
         return self.text
@@ -83,11 +83,13 @@ class Claim:
         entry = f"{self.target} ({self.text})" if self.text else self.target
         if self.kind == "dropped":
             return f"{entry} may go, as untrue, settled or useless now"
-        replacement_text = f"{self.by} ({self.by_text})" if self.by else f'"{self.by_text}"'
+        replacement_text = (
+            f"{self.successor_id} ({self.successor_text})" if self.successor_id else f'"{self.successor_text}"'
+        )
         return f"{entry} may go, as {successor or replacement_text} takes its place"
 
 
-_BECOMES: Final[Mapping[ClaimedStatus, str]] = {
+_STATUS_WORDS: Final[Mapping[ClaimedStatus, str]] = {
     "resolved": "is answered, done or settled by #{}",
     "superseded": "no longer holds because of #{}",
     "withdrawn": "promises, decides, asks, states and corrects nothing that matters later",

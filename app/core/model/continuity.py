@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final, Literal, get_args
 
-from app.core.model.fieldwise import fieldwise
+from app.core.model.fieldwise import combine_fields
 
 ProbeKind = Literal["value", "decision", "open_point", "who", "when"]
 """What a probe asks for: an exact value, what was decided or promised, what is open, who is responsible for
@@ -29,7 +29,7 @@ class Answered:
 
     def plus(self, other: Answered) -> Answered:
         """The sum."""
-        return fieldwise(operator.add, self, other)
+        return combine_fields(operator.add, self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.model.calibration import counted, estimated_within
-from app.core.model.fieldwise import fieldwise
+from app.core.model.fieldwise import combine_fields
 from app.core.model.pace import Pace
 from app.core.model.segments import ShownSegment
 from app.core.text.parts import Part
@@ -46,11 +46,11 @@ class Sums:
 
     def plus(self, other: Sums) -> Sums:
         """These sums with those of further messages added."""
-        return fieldwise(operator.add, self, other)
+        return combine_fields(operator.add, self, other)
 
     def minus(self, other: Sums) -> Sums:
         """These sums without those of some messages."""
-        return fieldwise(operator.sub, self, other)
+        return combine_fields(operator.sub, self, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ LONGEST_WAIT: Final = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quiet:
+class QuietPeriod:
     """The quiet period: no trigger fires until all three bounds are passed. ``reason`` says why it was set."""
 
     until_seq: int = 0
@@ -247,7 +247,7 @@ class Conversation:
     """Messages after the boundary."""
     trigger_messages: int | None = None
     """A compaction is due when ``context_messages`` reaches this number; ``None`` = never."""
-    quiet: Quiet = field(default_factory=Quiet)
+    quiet: QuietPeriod = field(default_factory=QuietPeriod)
     failure_count: int = 0
     """Failed automatic compactions in a row; sets the back-off."""
     pace: Pace | None = None

@@ -14,11 +14,11 @@ from uuid import UUID
 from app.core.model.conversation import Usage
 from app.core.text.token_counts import estimate_text
 
-EMBEDDED_TOKENS: Final = 1_500
+MOST_EMBEDDED_TOKENS: Final = 1_500
 """The most tokens of a text that are embedded: the smallest of today's models take 2 048 by their own count."""
 MOST_DIMENSIONS: Final = 8_192
-_BYTES: Final = 4
-_CHARACTERS: Final = 12_000  # no text of EMBEDDED_TOKENS tokens is longer: only so many characters are counted
+_BYTES_PER_NUMBER: Final = 4
+_MOST_CHARACTERS: Final = 12_000  # no text of EMBEDDED_TOKENS tokens is longer: only so many characters are counted
 
 InputKind = Literal["query", "document"]
 """A question, or a text that may answer it: some models treat the two differently."""
@@ -29,7 +29,7 @@ class Embedded:
     """A model's answer: a vector for each text, in their order."""
 
     vectors: tuple[bytes, ...]
-    """The vectors, each of unit length, as ``packed`` writes them."""
+    """The vectors, each of unit length, as ``packed_vector`` writes them."""
     usage: Usage = field(default_factory=Usage)
 
 
@@ -47,25 +47,29 @@ class MessageVector:
     @property
     def dimensions(self) -> int:
         """How many numbers the vector has."""
-        return len(self.vector) // _BYTES
+        return len(self.vector) // _BYTES_PER_NUMBER
 
 
-def embeddable(text: str) -> str:
+def text_to_embed(text: str) -> str:
     """The form of a text that a model is given: composed letters, single spaces, no longer than every model takes.
 
     It is empty if the text says nothing.
     """
-    composed = " ".join(unicodedata.normalize("NFC", text[:_CHARACTERS]).split())
+    composed = " ".join(unicodedata.normalize("NFC", text[:_MOST_CHARACTERS]).split())
     tokens = estimate_text(composed)
-    return composed if tokens <= EMBEDDED_TOKENS else composed[: len(composed) * EMBEDDED_TOKENS // tokens].rstrip()
+    return (
+        composed
+        if tokens <= MOST_EMBEDDED_TOKENS
+        else composed[: len(composed) * MOST_EMBEDDED_TOKENS // tokens].rstrip()
+    )
 
 
-def hash_of(text: str) -> bytes:
+def text_hash(text: str) -> bytes:
     """The SHA-256 of what a model is given: the same text needs no second call."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def packed(numbers: Sequence[float]) -> bytes | None:
+def packed_vector(numbers: Sequence[float]) -> bytes | None:
     """A vector scaled to unit length as 32-bit floats, lowest byte first; ``None`` if that cannot be done.
 
     It cannot be done without numbers, with too many, with one that is not finite, or if all are zero.
@@ -78,7 +82,7 @@ def packed(numbers: Sequence[float]) -> bytes | None:
     return _little_endian(array("f", (number / length for number in numbers))).tobytes()
 
 
-def unpacked(vector: bytes) -> array[float]:
+def unpacked_vector(vector: bytes) -> array[float]:
     """The numbers of a packed vector."""
     numbers: array[float] = array("f")
     numbers.frombytes(vector)

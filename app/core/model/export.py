@@ -18,11 +18,11 @@ _FENCE: Final = compiled(r"`{3,}")
 
 def markdown_head(conversation: Conversation) -> str:
     """The title, and the system prompt where there is one, under headings in the conversation's language."""
-    say = catalogue_of(conversation.locale)
-    began = say.text("export.began", time=_time(conversation.created_at, say))
-    lines = [f"# {conversation.title or say.text('export.title')}", "", began]
+    catalogue = catalogue_of(conversation.locale)
+    began = catalogue.text("export.began", time=_time(conversation.created_at, catalogue))
+    lines = [f"# {conversation.title or catalogue.text('export.title')}", "", began]
     if conversation.system_prompt:
-        lines += ["", f"## {say.text('export.system_prompt')}", "", conversation.system_prompt]
+        lines += ["", f"## {catalogue.text('export.system_prompt')}", "", conversation.system_prompt]
     return "\n".join(lines) + "\n"
 
 
@@ -30,14 +30,14 @@ def markdown_message(message: Message, locale: str = "en") -> str:
     """A message under its heading; empty for typed commands and their answers, which do not belong to the talk."""
     if message.is_command:
         return ""
-    say = catalogue_of(locale)
-    heading = f"\n## {say.text(f'export.{message.role}')}, {_time(message.created_at, say)}\n\n"
-    return heading + "\n\n".join(_paragraphs(message, say)) + "\n"
+    catalogue = catalogue_of(locale)
+    heading = f"\n## {catalogue.text(f'export.{message.role}')}, {_time(message.created_at, catalogue)}\n\n"
+    return heading + "\n\n".join(_paragraphs(message, catalogue)) + "\n"
 
 
-def _time(moment: datetime, say: Catalogue) -> str:
+def _time(moment: datetime, catalogue: Catalogue) -> str:
     moment = moment.astimezone(UTC)
-    return say.text(
+    return catalogue.text(
         "export.time",
         year=f"{moment:%Y}",
         month=f"{moment:%m}",
@@ -46,34 +46,36 @@ def _time(moment: datetime, say: Catalogue) -> str:
     )
 
 
-def _paragraphs(message: Message, say: Catalogue) -> Iterator[str]:
+def _paragraphs(message: Message, catalogue: Catalogue) -> Iterator[str]:
     if message.status == "erased":
-        yield f"*({say.text('export.erased')})*"
+        yield f"*({catalogue.text('export.erased')})*"
         return
     content = own_content(message.role, message.content, message.parts)
     if content:
         yield content
     for part in own_parts(content, message.parts):
-        yield _part(part, say)
+        yield _part(part, catalogue)
     if message.status in {"interrupted", "superseded"}:
-        yield f"*({say.text(f'export.{message.status}')})*"
+        yield f"*({catalogue.text(f'export.{message.status}')})*"
 
 
-def _part(part: Part, say: Catalogue) -> str:
+def _part(part: Part, catalogue: Catalogue) -> str:
     kind = part.get("type")
     if kind == "text":
         return str(part.get("text", ""))
     if kind == "tool_call":
-        called = say.text("export.calls", name=str(part.get("name")))
+        called = catalogue.text("export.calls", name=str(part.get("name")))
         return f"*{called}:*\n\n{_fenced(_as_text(part.get('arguments')))}"
     if kind == "tool_result":
         brought = (
-            say.text("export.result_of", name=str(part["name"])) if part.get("name") else say.text("export.result")
+            catalogue.text("export.result_of", name=str(part["name"]))
+            if part.get("name")
+            else catalogue.text("export.result")
         )
         return f"*{brought}:*\n\n{_fenced(_as_text(part.get('content')))}"
     where = f": {url}" if (url := named_address(part)) else ""
-    known = (part.get("media_type") or say.text("export.file"), " ".join(str(part.get("name") or "").split()))
-    return f"*{say.text('export.attached', what=', '.join(filter(None, map(str, known))))}{where}*"
+    known = (part.get("media_type") or catalogue.text("export.file"), " ".join(str(part.get("name") or "").split()))
+    return f"*{catalogue.text('export.attached', what=', '.join(filter(None, map(str, known))))}{where}*"
 
 
 def _as_text(value: Any) -> str:

@@ -14,13 +14,13 @@ Counts = TypeVar("Counts", bound="DataclassInstance")
 Value = TypeVar("Value", bound="DataclassInstance")
 
 
-def fieldwise(combine: Callable[[int, int], int], one: Counts, other: Counts) -> Counts:
+def combine_fields(combine: Callable[[int, int], int], one: Counts, other: Counts) -> Counts:
     """One value with each of its fields combined with the other's."""
     names = [item.name for item in fields(one)]
     return replace(one, **{name: combine(getattr(one, name), getattr(other, name)) for name in names})
 
 
-def value_of(kind: type[Value], given: object, **further: Any) -> Value:
+def from_same_fields(kind: type[Value], given: object, **further: Any) -> Value:
     """A value of this kind: its fields come from ``further``, else from the fields of the same names of ``given``."""
     same = _shared_names(kind, cast("Any", type(given)))
     return kind(**{name: getattr(given, name) for name in same if name not in further}, **further)

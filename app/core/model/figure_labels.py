@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from app.core.model.policies.adaptive import adaptable
-from app.core.model.policies.policy import CompactionPolicy, Threshold, exact
+from app.core.model.policies.adaptive import adaptable_trigger
+from app.core.model.policies.policy import CompactionPolicy, Threshold, exact_share
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.patterns import compiled
 
@@ -18,7 +18,7 @@ def trigger_label(catalogue: Catalogue, trigger: str, policy: CompactionPolicy |
     """Why a compaction ran. If a policy with this trigger is given, its present threshold is named as well."""
     name = catalogue.word("trigger", trigger)
     found = next((one for one in policy.triggers if one.name == trigger), None) if policy else None
-    if found is None or (policy is not None and policy.adaptive == "on" and found is adaptable(policy)):
+    if found is None or (policy is not None and policy.adaptive == "on" and found is adaptable_trigger(policy)):
         return name  # an adaptive threshold has moved since: nobody knows what it was
     return _threshold_line(catalogue, name, found.at)
 
@@ -34,7 +34,7 @@ def _threshold_line(catalogue: Catalogue, trigger: str, at: Threshold) -> str:
 
 def percent(share: float) -> float:
     """A share as it was written, in percent: 0.7 is 70, 0.075 is 7.5."""
-    percents = exact(share) * 100
+    percents = exact_share(share) * 100
     return int(percents) if percents.denominator == 1 else float(percents)
 
 

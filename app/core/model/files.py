@@ -9,9 +9,9 @@ from uuid import UUID
 
 from app.core.text.parts import Part
 
-FILE_BYTES: Final = 20_000_000
+MOST_FILE_BYTES: Final = 20_000_000
 """The most bytes of one file."""
-FILES_BYTES: Final = 100_000_000
+MOST_FILES_BYTES: Final = 100_000_000
 """The most bytes of all files of a conversation together."""
 MOST_FILES: Final = 100
 """The most files of a conversation: each context reads and names them all."""
@@ -60,7 +60,7 @@ class RequestFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptFile:
+class FileCopy:
     """A copy of a file that a provider keeps."""
 
     name: str

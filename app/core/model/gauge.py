@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from app.core.model.conversation import Conversation
 from app.core.model.figure_labels import percent
-from app.core.model.policies.adaptive import Adapted
+from app.core.model.policies.adaptive import AdaptedThresholds
 from app.core.model.policies.policy import TURN_ENDS, Budgets, CompactionPolicy
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.token_counts import Estimator, tokens_of
@@ -74,7 +74,7 @@ def in_proportion(parts: Iterable[int], total: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptiveThresholds(Adapted):
+class AdaptiveThresholds(AdaptedThresholds):
     """The thresholds in force, and why in a sentence."""
 
     explanation: str
@@ -145,23 +145,25 @@ def gauge_of(
     )
 
 
-def explained(adapted: Adapted, say: Catalogue) -> AdaptiveThresholds:
+def explained_thresholds(adapted: AdaptedThresholds, catalogue: Catalogue) -> AdaptiveThresholds:
     """Adapted thresholds with a sentence that says why they are where they are."""
     shares = {
         name: percent(getattr(adapted, name)) for name in ("background", "target", "own_background", "own_target")
     }
     pace = adapted.pace
     if pace is None:
-        sentence = say.text("adaptive.measuring", **shares)
+        sentence = catalogue.text("adaptive.measuring", **shares)
     else:
         seconds = pace.compaction_seconds
         took = (
-            say.text("adaptive.untimed") if seconds is None else say.text("adaptive.timed", seconds=round(seconds, 1))
+            catalogue.text("adaptive.untimed")
+            if seconds is None
+            else catalogue.text("adaptive.timed", seconds=round(seconds, 1))
         )
         cached = round(100 * pace.cached_share)
-        sentence = say.text("adaptive.adapted", tokens=pace.turn_tokens, took=took, cached=cached, **shares)
+        sentence = catalogue.text("adaptive.adapted", tokens=pace.turn_tokens, took=took, cached=cached, **shares)
     return AdaptiveThresholds(
-        **{item.name: getattr(adapted, item.name) for item in fields(Adapted)}, explanation=sentence
+        **{item.name: getattr(adapted, item.name) for item in fields(AdaptedThresholds)}, explanation=sentence
     )
 
 

@@ -8,7 +8,7 @@ from app.core.model.conversation import Conversation, LiveContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentConversation:
     """The conversation as it was when a request to a stateful model was made."""
 
     through_seq: int
@@ -21,9 +21,9 @@ class Sent:
     """The bytes of all attached files."""
 
 
-def sent_of(conversation: Conversation) -> Sent:
+def sent_conversation(conversation: Conversation) -> SentConversation:
     """The conversation as it is now, for a request that is made of it."""
-    return Sent(
+    return SentConversation(
         through_seq=conversation.last_seq,
         content_epoch=conversation.content_epoch,
         boundary_seq=conversation.boundary_seq,
@@ -32,8 +32,8 @@ def sent_of(conversation: Conversation) -> Sent:
     )
 
 
-def live_after(present: Conversation, sent: Sent, response: LiveContext) -> LiveContext | None:
-    """The live context after the model's reply is stored as message ``said.through_seq``.
+def live_context_after(present: Conversation, sent: SentConversation, response: LiveContext) -> LiveContext | None:
+    """The live context after the model's reply is stored as message ``response.through_seq``.
 
     The response becomes the live context only if it holds the same as the history up to that message: since the request
     nothing was appended, erased or attached, and no earlier state was restored. Otherwise the earlier live context

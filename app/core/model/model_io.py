@@ -122,11 +122,11 @@ class CacheTerms:
     """The prices by the tokens of the prefix, on a day; ``None`` if one of them is unknown."""
 
 
-Refuses = Callable[[CallSettings, Sequence[ToolSpec]], Mapping[str, str]]
+RefusedSettings = Callable[[CallSettings, Sequence[ToolSpec]], Mapping[str, str]]
 """Lists which of a client's settings and tools a model cannot take: the reason, by the field's name."""
 
 
-def takes_everything(_settings: CallSettings, _tools: Sequence[ToolSpec]) -> Mapping[str, str]:
+def refuses_nothing(_settings: CallSettings, _tools: Sequence[ToolSpec]) -> Mapping[str, str]:
     """For a model that takes everything: no setting is refused."""
     return {}
 
@@ -162,7 +162,7 @@ class ModelProfile:
     caches: CacheTerms | None = None
     """The conditions for caches at its provider; ``None``: it keeps none."""
     cost: Cost = field(default=unknown_cost, compare=False, repr=False)
-    refuses: Refuses = field(default=takes_everything, compare=False, repr=False)
+    refuses: RefusedSettings = field(default=refuses_nothing, compare=False, repr=False)
     reads_media: ReadsMedia = field(default=reads_no_media, compare=False, repr=False)
     file_account: str | None = field(default=None, repr=False)
     """A mark of the account in which its provider keeps files; made of the address and our key."""

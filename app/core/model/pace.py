@@ -9,18 +9,18 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
-TURNS: Final = 8
+MOST_TURNS: Final = 8
 """The newest turns that a pace is measured over."""
 LEAST_TURNS: Final = 3
 """A conversation with fewer turns has no pace yet."""
-COMPACTIONS: Final = 5
+MOST_COMPACTIONS: Final = 5
 """The newest applied compactions whose time counts."""
-STEPS: Final = 400
+MOST_MESSAGES: Final = 400
 """The most messages that are looked at to measure a pace; a turn with many tool calls has dozens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class MessageSample:
     """The numbers of a stored message from which the pace is computed."""
 
     role: str
@@ -52,18 +52,18 @@ class Pace:
     """The share of cached tokens among those that the provider counted in requests; 0 where it reports nothing."""
 
 
-def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: float = 1.0) -> Pace | None:
+def pace_of(samples: Sequence[MessageSample], compactions: Sequence[float], *, factor: float = 1.0) -> Pace | None:
     """The pace of a conversation, at the end of a turn.
 
     Args:
-        steps: Its newest messages, oldest first.
+        samples: Its newest messages, oldest first.
         compactions: How many seconds its newest applied compactions took.
         factor: The factor by which estimated tokens are multiplied before they are compared with thresholds.
 
     Returns:
         ``None`` with fewer than ``LEAST_TURNS`` complete turns.
     """
-    turns = _steps_by_turn(steps)[-TURNS:]
+    turns = _samples_by_turn(samples)[-MOST_TURNS:]
     if len(turns) < LEAST_TURNS:
         return None
     sizes = [math.ceil(factor * sum(step.tokens for step in turn)) for turn in turns]
@@ -81,14 +81,14 @@ def pace_of(steps: Sequence[Step], compactions: Sequence[float], *, factor: floa
     )
 
 
-def _steps_by_turn(steps: Sequence[Step]) -> list[list[Step]]:
+def _samples_by_turn(samples: Sequence[MessageSample]) -> list[list[MessageSample]]:
     """The steps of each turn: from a user's message, or several in a row, up to the next one.
 
     Steps before the first user's message belong to no turn.
     """
-    turns: list[list[Step]] = []
+    turns: list[list[MessageSample]] = []
     before = None
-    for step in steps:
+    for step in samples:
         if step.is_command:
             continue
         if step.role == "user" and before != "user":

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from app.core.model.continuity import Continuity
 from app.core.model.conversation import Usage
-from app.core.model.fieldwise import fieldwise
+from app.core.model.fieldwise import combine_fields
 
 CompactionStatus = Literal["queued", "running", "applied", "skipped", "rejected", "failed", "superseded"]
 RanIn = Literal["worker", "turn", "request", "sweeper"]
@@ -23,7 +23,7 @@ Scope = Literal["read", "write", "admin"]
 Actor = Literal["key", "open", "cli", "service"]
 Fold = Literal["to_target", "all"]
 
-ERASURE = "erasure"
+ERASURE_TRIGGER = "erasure"
 """The trigger of a compaction that writes a narrative anew after an erasure; it folds nothing."""
 
 IN_FLIGHT: frozenset[str] = frozenset({"queued", "running"})
@@ -49,7 +49,7 @@ class Attempt:
     """The version of the summarizer's prompt and schema; ``None`` for a model that reads none, and in older rows."""
 
 
-AsidePurpose = Literal["detail", "embedding"]
+DetailCallPurpose = Literal["detail", "embedding"]
 """What a call was for: a segment's L1, or vectors of messages and questions."""
 
 
@@ -62,7 +62,7 @@ class DetailCall:
     called_at: datetime
     attempt: Attempt | None = None
     """How the call went; ``None`` while it runs, and for ever if its process died."""
-    purpose: AsidePurpose = "detail"
+    purpose: DetailCallPurpose = "detail"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class EntryCounts:
 
     def plus(self, other: EntryCounts) -> EntryCounts:
         """The sum over chunks, with ``kept`` from the last chunk."""
-        return replace(fieldwise(operator.add, self, other), kept=other.kept)
+        return replace(combine_fields(operator.add, self, other), kept=other.kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +291,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crashes:
+class CrashCount:
     """How many processes ended in a row while they worked on a conversation."""
 
     conversation_id: UUID

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from app.core.model.conversation import Message
 from app.core.model.secret_columns import in_columns
-from app.core.model.secret_names import NAMED, given_in_answer, names_secret
-from app.core.model.secret_shapes import AFTER_NAMES, BEFORE_NAMES, Finder, Found
+from app.core.model.secret_names import NAME_FINDERS, names_secret, secret_in_answer
+from app.core.model.secret_shapes import FINDERS_AFTER_NAMES, FINDERS_BEFORE_NAMES, FoundSecret, SecretFinder
 from app.core.text.parts import Part, own_content
 from app.core.text.patterns import compiled
 from app.core.text.plain_view import PlainView, plain_view
@@ -73,7 +73,7 @@ def redact_messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     shown = [redact_message(message) for message in messages]
     for place, (before, after) in enumerate(pairwise(shown), 1):
         is_next = after.seq == before.seq + 1
-        value = given_in_answer(before.content, after.content) if is_next else None
+        value = secret_in_answer(before.content, after.content) if is_next else None
         if value is not None:
             shown[place] = _with_secret_replaced(after, *value)
     return tuple(shown)
@@ -94,12 +94,12 @@ def _redacted_once(text: str) -> str:
     return text
 
 
-def _with_findings_replaced(text: str, found: Iterable[Found], view: PlainView) -> str:
+def _with_findings_replaced(text: str, found: Iterable[FoundSecret], view: PlainView) -> str:
     marked = ((view.original(start), view.original(end), f"[REDACTED:{kind}]") for start, end, kind in found)
     return _replaced_pieces(text, marked)
 
 
-_FINDERS: Final[tuple[Finder, ...]] = (*BEFORE_NAMES, in_columns, *NAMED, *AFTER_NAMES)
+_FINDERS: Final[tuple[SecretFinder, ...]] = (*FINDERS_BEFORE_NAMES, in_columns, *NAME_FINDERS, *FINDERS_AFTER_NAMES)
 
 
 # --- parts of messages ---------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _without_split_secrets(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return tuple(changed.get(index, part) for index, part in enumerate(parts))
 
 
-def _redact_across_parts(parts: Sequence[dict[str, Any]], find: Finder) -> None:
+def _redact_across_parts(parts: Sequence[dict[str, Any]], find: SecretFinder) -> None:
     # The mark replaces the piece in which a secret begins; its other pieces are removed from the later parts.
     view = plain_view("".join(part["text"] for part in parts))
     found = [(view.original(start), view.original(end), kind) for start, end, kind in find(view.text)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from app.core.model.secret_names import kind_named, may_be_named, stands_alone
-from app.core.model.secret_shapes import Found
+from app.core.model.secret_names import is_secret_by_itself, kind_named, may_be_named
+from app.core.model.secret_shapes import FoundSecret
 from app.core.text.patterns import compiled
 
 _ENDS: Final = tuple(map(compiled, (r"\|", r"\t", r";", r",", r"[ ]{2,}")))
@@ -35,7 +35,7 @@ class _Head:
     """The kinds of secrets, by column."""
 
 
-def in_columns(text: str) -> Iterator[Found]:
+def in_columns(text: str) -> Iterator[FoundSecret]:
     """Values that look like secrets, in rows with as many cells as the head right above them."""
     if "\n" not in text or not may_be_named(text):
         return
@@ -52,7 +52,7 @@ def in_columns(text: str) -> Iterator[Found]:
         for place, kind in head.kinds.items():
             start, end = cells[place]
             value = line.group()[start:end]
-            if not any(map(str.isspace, value)) and stands_alone(kind, value):
+            if not any(map(str.isspace, value)) and is_secret_by_itself(kind, value):
                 yield line.start() + start, line.start() + end, kind
 
 

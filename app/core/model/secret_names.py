@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from app.core.model.secret_shapes import Finder, Found
+from app.core.model.secret_shapes import FoundSecret, SecretFinder
 from app.core.text.patterns import compiled
 from app.core.text.plain_view import plain_view
 from app.core.text.required_literals import normalized, pieces
@@ -104,7 +104,7 @@ _QUOTES: Final = ('"', "'", "`", "«", "“", "„")
 _QUOTED: Final = "\"'`*\\«“„"
 
 
-def _named_secrets(text: str) -> Iterator[Found]:
+def _named_secrets(text: str) -> Iterator[FoundSecret]:
     if not _has_needed_piece(text, _NAMED_NEEDS):
         return
     place = 0
@@ -138,19 +138,19 @@ def _has_needed_piece(text: str, needed: frozenset[str] | None) -> bool:
     return any(piece in folded for piece in needed)
 
 
-def _next_line_secrets(text: str) -> Iterator[Found]:
+def _next_line_secrets(text: str) -> Iterator[FoundSecret]:
     if "\n" not in text or not _has_needed_piece(text, _NAMED_NEEDS):
         return
     for found in _ALONE.finditer(text):
         value = found["value"].rstrip(_TRAILING)
         kinds = _kinds_named_at_line_end(text, found.start()) if any(sign.isdigit() for sign in value) else ()
-        kind = next((kind for kind in kinds if stands_alone(kind, value)), None)
+        kind = next((kind for kind in kinds if is_secret_by_itself(kind, value)), None)
         if kind:
             start = found.start("value")
             yield start, start + len(value), kind
 
 
-def _yaml_block_secrets(text: str) -> Iterator[Found]:
+def _yaml_block_secrets(text: str) -> Iterator[FoundSecret]:
     for found in _BLOCK.finditer(text):
         kinds = [] if _PLACEHOLDER.match(found["value"]) else _kinds_named_at_line_end(text, found.start())
         if kinds and kinds[-1] != "pin":
@@ -162,7 +162,7 @@ def _kinds_named_at_line_end(text: str, end: int) -> list[str]:
     return [_kind(name) for name in _NAME.finditer(line) if _ASKING.match(line, name.end())]
 
 
-def stands_alone(kind: str, value: str) -> bool:
+def is_secret_by_itself(kind: str, value: str) -> bool:
     """Whether a value looks like a secret of this kind and like nothing else, even if no word beside it says so."""
     if kind == "pin":
         digits = value.replace(" ", "").replace("-", "")
@@ -172,7 +172,7 @@ def stands_alone(kind: str, value: str) -> bool:
     return _is_bare_password(value) and (kind == "password" or (len(value) >= _LEAST_SECRET and value.isascii()))
 
 
-def given_in_answer(before: str, after: str) -> tuple[str, str] | None:
+def secret_in_answer(before: str, after: str) -> tuple[str, str] | None:
     """The secret in a message that answers the message before ("your password?" – "hunter22"): its value and kind."""
     named = before.rstrip()[-_BEFORE_ANSWER:] + "\n"
     both = named + after[:_ANSWER]
@@ -184,7 +184,7 @@ def given_in_answer(before: str, after: str) -> tuple[str, str] | None:
     return None
 
 
-def _passphrases(text: str) -> Iterator[Found]:
+def _passphrases(text: str) -> Iterator[FoundSecret]:
     if not _has_needed_piece(text, _PASSPHRASE_NEEDS):
         return
     for found in _PASSPHRASE.finditer(text):
@@ -192,7 +192,7 @@ def _passphrases(text: str) -> Iterator[Found]:
             yield *found.span("value"), "password"
 
 
-def _seed_phrases(text: str) -> Iterator[Found]:
+def _seed_phrases(text: str) -> Iterator[FoundSecret]:
     if not _has_needed_piece(text, _PHRASE_NEEDS):
         return
     for found in _PHRASE.finditer(text):
@@ -319,7 +319,7 @@ def may_be_named(text: str) -> bool:
     return _has_needed_piece(text, _NAMED_NEEDS)
 
 
-NAMED: Final[tuple[Finder, ...]] = (
+NAME_FINDERS: Final[tuple[SecretFinder, ...]] = (
     _named_secrets,
     _yaml_block_secrets,
     _next_line_secrets,

@@ -13,9 +13,9 @@ from typing import Final
 
 from app.core.text.patterns import compiled
 
-Found = tuple[int, int, str]
+FoundSecret = tuple[int, int, str]
 """Start, end and kind of a secret."""
-Finder = Callable[[str], Iterator[Found]]
+SecretFinder = Callable[[str], Iterator[FoundSecret]]
 """Yields the secrets that it finds in a text, in order and without overlaps."""
 
 # --- keys that providers mark with a prefix -------------------------------------------------------------------------
@@ -77,7 +77,7 @@ _KEY: Final = compiled(
 """The first character is tested first: no key begins with a character of another script."""
 
 
-def _known_keys(text: str) -> Iterator[Found]:
+def _known_keys(text: str) -> Iterator[FoundSecret]:
     for found in _KEY.finditer(text):
         yield found.start(), found.end(), found.lastgroup or "secret"
 
@@ -94,7 +94,7 @@ _KEY_LINES: Final = compiled(
 _LAST_LINE: Final = compiled(rf"(?:(?:\s|\\[nr]){{0,8}}{_END.pattern})?")
 
 
-def _private_keys(text: str) -> Iterator[Found]:
+def _private_keys(text: str) -> Iterator[FoundSecret]:
     """Private keys, from BEGIN to END, or to the last line that looks like a key."""
     if "PRIVATE KEY" not in text and "Private-Lines" not in text:
         return
@@ -154,7 +154,7 @@ _COOKIE: Final = compiled(
 )
 
 
-def _in_commands(text: str) -> Iterator[Found]:
+def _in_commands(text: str) -> Iterator[FoundSecret]:
     if any(command in text for command in _COMMANDS):
         for found in _COMMAND.finditer(text):
             value = found.lastgroup or 0
@@ -162,26 +162,26 @@ def _in_commands(text: str) -> Iterator[Found]:
                 yield *found.span(value), "password"
 
 
-def _in_cookies(text: str) -> Iterator[Found]:
+def _in_cookies(text: str) -> Iterator[FoundSecret]:
     if "=" in text:
         for found in _COOKIE.finditer(text):
             yield *found.span("value"), "session"
 
 
-def _in_urls(text: str, *, shaped: re.Pattern[str] = _IN_URL) -> Iterator[Found]:
+def _in_urls(text: str, *, shaped: re.Pattern[str] = _IN_URL) -> Iterator[FoundSecret]:
     if "://" in text:
         for found in shaped.finditer(text):
             if not _NO_PASSWORD.match(found["value"]):
                 yield *found.span("value"), "password"
 
 
-def _url_signatures(text: str) -> Iterator[Found]:
+def _url_signatures(text: str) -> Iterator[FoundSecret]:
     if "=" in text:
         for found in _SIGNED.finditer(text):
             yield *found.span("value"), "url_token"
 
 
-def _in_headers(text: str) -> Iterator[Found]:
+def _in_headers(text: str) -> Iterator[FoundSecret]:
     for found in _HEADER.finditer(text):
         kind = found.lastgroup or "bearer"
         yield *found.span(kind), kind
@@ -197,7 +197,7 @@ _ISSUERS: Final = compiled(
 )
 
 
-def _cards(text: str) -> Iterator[Found]:
+def _cards(text: str) -> Iterator[FoundSecret]:
     for found in _CARD.finditer(text):
         digits = found.group().translate(_BETWEEN_DIGITS)
         if _ISSUERS.fullmatch(digits) and _passes_luhn(digits):
@@ -212,7 +212,7 @@ def _passes_luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-BEFORE_NAMES: Final[tuple[Finder, ...]] = (
+FINDERS_BEFORE_NAMES: Final[tuple[SecretFinder, ...]] = (
     _private_keys,
     _known_keys,
     partial(_in_urls, shaped=_IN_DATABASE_URL),
@@ -223,4 +223,4 @@ BEFORE_NAMES: Final[tuple[Finder, ...]] = (
     _in_headers,
 )
 """The finders that are tried before those of values that a word names."""
-AFTER_NAMES: Final[tuple[Finder, ...]] = (_cards,)
+FINDERS_AFTER_NAMES: Final[tuple[SecretFinder, ...]] = (_cards,)

@@ -15,17 +15,17 @@ LevelName = Literal["full", "detailed", "brief", "tags"]
 """The published names of L0 to L3."""
 
 LEVELS: Final[tuple[Level, ...]] = ("L1", "L2", "L3")
-LEVEL_OF: Final[Mapping[LevelName, Level | None]] = {"full": None, "detailed": "L1", "brief": "L2", "tags": "L3"}
-NAME_OF: Final[Mapping[Level | None, LevelName]] = {level: name for name, level in LEVEL_OF.items()}
+LEVEL_BY_NAME: Final[Mapping[LevelName, Level | None]] = {"full": None, "detailed": "L1", "brief": "L2", "tags": "L3"}
+NAME_BY_LEVEL: Final[Mapping[Level | None, LevelName]] = {level: name for name, level in LEVEL_BY_NAME.items()}
 
 EXTRACTIVE: Final = "extractive"
 """The value of ``made_by`` for a level that code wrote; for other levels it is the model's name."""
 
-EARLIER: Final = "earlier"
+EARLIER_ID: Final = "earlier"
 """The reserved segment id that stands for all covered segments of the current version, in pages."""
-ANCHORS: Final = "anchors"
+ANCHORS_ID: Final = "anchors"
 """The reserved segment id that stands for the active anchors for which the state block had no room."""
-RESERVED: Final[frozenset[str]] = frozenset({EARLIER, ANCHORS})
+RESERVED_IDS: Final[frozenset[str]] = frozenset({EARLIER_ID, ANCHORS_ID})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ class Marker:
     segment_id: str
 
 
-Way = Literal["explicit", "search", "automatic"]
+ExpansionWay = Literal["explicit", "search", "automatic"]
 """What asked for an expansion: a client or the model's ``expand_context``; ``search_history``; recall before a call."""
 
 
@@ -149,7 +149,7 @@ class Expansion:
 
     id: UUID
     conversation_id: UUID
-    way: Way
+    way: ExpansionWay
     level: LevelName | None = None
     segment_id: str | None = None
     passages: int

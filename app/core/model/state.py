@@ -26,7 +26,7 @@ Origin = Literal["user", "assistant", "system", "tool", "document"]
 
 ID_LETTERS: Mapping[FieldRole, str] = {"fact": "F", "open": "O", "style": "S", "known": "K", "narrative": "N"}
 
-_NEAREST: Mapping[FieldRole, tuple[FieldRole, ...]] = {
+_NEAREST_ROLES: Mapping[FieldRole, tuple[FieldRole, ...]] = {
     "fact": ("open", "narrative"),
     "open": ("fact", "narrative"),
     "style": ("known", "fact", "narrative"),
@@ -67,9 +67,9 @@ class StateSchema:
         """The field of that name; ``KeyError`` when there is none."""
         return next(item for item in self.fields if item.name == name)
 
-    def home(self, role: FieldRole) -> StateField:
+    def field_for(self, role: FieldRole) -> StateField:
         """The field for texts of a role that no field takes by kind; for a role without a field, the nearest one."""
-        for nearest in (role, *_NEAREST[role]):
+        for nearest in (role, *_NEAREST_ROLES[role]):
             fitting = [item for item in self.fields if item.role == nearest]
             if fitting:
                 return next((item for item in fitting if not item.takes), fitting[0])

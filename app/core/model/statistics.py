@@ -13,16 +13,16 @@ from uuid import UUID
 from app.core.model.caches import CacheMeasure
 from app.core.model.continuity import Answered
 from app.core.model.conversation import Usage
-from app.core.model.fieldwise import fieldwise
+from app.core.model.fieldwise import combine_fields
 from app.core.model.records import IN_FLIGHT, EntryCounts
-from app.core.model.segments import Level, Way
+from app.core.model.segments import ExpansionWay, Level
 
 APPLIED: Final = "applied"
 ASKED_AGAIN: Final = "asked_again"
 """The recorded reason of an accepted answer, if the model was asked again about a part of it."""
-DOUBTS: Final = frozenset({"set_aside", "kept", "not_stated", "contradicted"})
+DOUBT_REASONS: Final = frozenset({"set_aside", "kept", "not_stated", "contradicted"})
 """Repairs with these reasons mean that a statement is in doubt or was denied."""
-BROUGHT_BACK: Final = "supported"
+RESTORED_REASON: Final = "supported"
 """A repair with this reason undoes another."""
 
 
@@ -42,7 +42,7 @@ class CompactionTally:
     entries: EntryCounts = field(default_factory=EntryCounts)
 
 
-Purpose = Literal["compaction", "detail", "verification", "embedding"]
+CallPurpose = Literal["compaction", "detail", "verification", "embedding"]
 """What a call made: a summary, a segment's L1, verdicts on a summary, or vectors."""
 
 
@@ -50,7 +50,7 @@ Purpose = Literal["compaction", "detail", "verification", "embedding"]
 class CallTally:
     """Model calls with the same purpose, outcome, reason and prompt, and the tokens that they used."""
 
-    purpose: Purpose
+    purpose: CallPurpose
     outcome: str
     reason: str | None
     count: int
@@ -147,7 +147,7 @@ class Latency:
 class ExpansionTally:
     """Expansions that were started the same way."""
 
-    way: Way
+    way: ExpansionWay
     count: int
     passages: int
     tokens: int
@@ -206,7 +206,7 @@ class ContinuityMeasure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurements:
     """Everything that was counted for one conversation or one tenant, at one moment."""
 
     compactions: Sequence[CompactionTally] = ()
@@ -274,8 +274,8 @@ class Measured:
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             compactions=sum(one.compactions for one in effects),
-            repairs=sum(one.count for one in repairs if one.reason not in {*DOUBTS, BROUGHT_BACK}),
-            doubts=sum(one.count for one in repairs if one.reason in DOUBTS),
+            repairs=sum(one.count for one in repairs if one.reason not in {*DOUBT_REASONS, RESTORED_REASON}),
+            doubts=sum(one.count for one in repairs if one.reason in DOUBT_REASONS),
             fidelity=next((one.fidelity for one in effects), None),
         )
 
@@ -302,7 +302,9 @@ class Measured:
     @property
     def entries(self) -> EntryCounts:
         """What became of the state's entries. An entry that three compactions kept counts three times as ``kept``."""
-        return reduce(partial(fieldwise, operator.add), (tally.entries for tally in self.compactions), EntryCounts())
+        return reduce(
+            partial(combine_fields, operator.add), (tally.entries for tally in self.compactions), EntryCounts()
+        )
 
     @property
     def usage(self) -> Usage:

@@ -163,14 +163,14 @@ def _projection_of(tail: Tail, *, breakdown: Breakdown, budgets: Budgets, estima
     leaving = [0 if index in held else weight for index, weight in enumerate(weights)]
     folded = tuple(accumulate(leaving))
     moved = accumulate(0 if index in held else item.anchor_tokens for index, item in enumerate(tail.outline))
-    room = math.inf if budgets.anchor_tokens is None else max(budgets.anchor_tokens - breakdown.anchors, 0)
+    anchor_budget = math.inf if budgets.anchor_tokens is None else max(budgets.anchor_tokens - breakdown.anchors, 0)
     rest = breakdown.total - breakdown.state - breakdown.digests
     state = max(breakdown.state, budgets.state_tokens)
     digests = budgets.digest_room(beside=state + breakdown.anchors + breakdown.held)
     return _Projection(
         sizes=tuple(accumulate(weights)),
         folded=folded,
-        saved=tuple(gone - int(min(anchors, room)) for gone, anchors in zip(folded, moved, strict=True)),
+        saved=tuple(gone - int(min(anchors, anchor_budget)) for gone, anchors in zip(folded, moved, strict=True)),
         needed=rest + state + digests - budgets.target,
         digests=digests,
         present_digests=breakdown.digests,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from app.core.model.conversation import LONGEST_WAIT, Quiet
+from app.core.model.conversation import LONGEST_WAIT, QuietPeriod
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger
 
 FLOOR_MESSAGES = 100  # messages before a compaction is tried again if held messages alone exceed the target
@@ -22,7 +22,7 @@ def first_due_trigger(
     tokens: int,
     messages: int,
     last_seq: int,
-    quiet: Quiet,
+    quiet: QuietPeriod,
     now: datetime,
 ) -> Trigger | None:
     """The first trigger in the policy's order that is due at one of these moments, or ``None``.
@@ -62,7 +62,7 @@ def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
     return _moments_of_stored_message(policy) | {end}
 
 
-def quiet_over(quiet: Quiet, *, tokens: int, last_seq: int, now: datetime) -> bool:
+def quiet_over(quiet: QuietPeriod, *, tokens: int, last_seq: int, now: datetime) -> bool:
     """Whether a quiet period is over: a new message has come, the context has grown, and the time has passed.
 
     A period that would last longer than ``LONGEST_WAIT`` is over too: it was written by a process with a wrong clock.
@@ -85,7 +85,7 @@ def trigger_messages(policy: CompactionPolicy) -> int | None:
 
 def quiet_after(
     policy: CompactionPolicy, budgets: Budgets, *, seen_seq: int, predicted_tokens: int, lasting_floor: bool = False
-) -> Quiet:
+) -> QuietPeriod:
     """The quiet period after a compaction that was applied, or that found nothing more to fold.
 
     Args:
@@ -96,7 +96,7 @@ def quiet_after(
         lasting_floor: Whether held messages alone exceed the target. More messages do not change that, so the period
             lasts for many messages, unless the policy or a pin changes, or an earlier version is restored.
     """
-    return Quiet(
+    return QuietPeriod(
         until_seq=seen_seq + (FLOOR_MESSAGES if lasting_floor else 0),
         until_tokens=predicted_tokens + budgets.share(policy.minimum_progress),
         reason="irreducible_floor" if lasting_floor else "applied",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
-from app.core.text.corrected import correction_in
-from app.core.text.cued import CUE_INDEX, CuePatterns
+from app.core.text.corrections import correction_in
+from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized

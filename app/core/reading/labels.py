@@ -65,7 +65,7 @@ def _plain_name(name: str) -> str:
 _ROLE_NAMES: Final = frozenset(
     _plain_name(name)
     for role in get_args(Role)
-    for name in (role, *(say.word("context.role", role) for say in CATALOGUES.values()))
+    for name in (role, *(catalogue.word("context.role", role) for catalogue in CATALOGUES.values()))
 )
 
 

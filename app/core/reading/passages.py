@@ -24,7 +24,7 @@ from app.core.reading.tool_data_lines import (
     record_heads,
     terse_parts,
 )
-from app.core.text.corrected import with_corrections
+from app.core.text.corrections import with_corrections
 from app.core.text.identifiers import Identifier
 from app.core.text.json_data import arguments_in
 from app.core.text.parts import as_text, own_parts

@@ -13,7 +13,7 @@ from app.core.reading.cues import CODES, CUE_WEIGHTS, IN_WORDS, PLEASANTRY, PROP
 from app.core.reading.importance import Ratings, ratings_of
 from app.core.reading.passages import Passage
 from app.core.reading.tool_data_lines import DataLine, group_key, is_call, parse_line
-from app.core.text.cued import CUE_INDEX
+from app.core.text.cue_patterns import CUE_INDEX
 from app.core.text.identifiers import Identifier, Kind
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled

@@ -9,7 +9,7 @@ from typing import Final
 
 from app.core.reading.cues import PLEASANTRY
 from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, clauses_with_values
-from app.core.text.cued import CuePatterns
+from app.core.text.cue_patterns import CuePatterns
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.joined import sources_of
 from app.core.text.memo import memoized

@@ -13,8 +13,8 @@ from itertools import chain
 from operator import is_
 from typing import Any, Final, NamedTuple
 
+from app.core.retrieval.question_words import WordPattern, plain_words
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import WordPattern, plain_words
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks, sentences, starts_within

@@ -13,10 +13,10 @@ from typing import Final
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import BOILERPLATE, cues_of
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import ROLES, Question
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import SCORE_MARGIN, Ranking
+from app.core.retrieval.related_words import forms_of
 from app.core.retrieval.serving import passages_in, recalled_in
 from app.core.retrieval.terms import is_pair, terms
 from app.core.text.escaping import unescape

@@ -8,9 +8,9 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final
 
-from app.core.retrieval.kinds import forms_of
+from app.core.retrieval.question_words import WordPattern
+from app.core.retrieval.related_words import forms_of
 from app.core.retrieval.terms import terms
-from app.core.retrieval.words import WordPattern
 from app.core.text.patterns import any_literal
 from app.core.text.reader import dates_named
 from app.core.text.stemming import stem_in, stems_in

@@ -9,10 +9,10 @@ from itertools import islice
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus, with_plain_marks
-from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import ROLES, Question, question_of
-from app.core.retrieval.slips import corrected_stem
+from app.core.retrieval.related_words import forms_of
 from app.core.retrieval.terms import terms, word_count
+from app.core.retrieval.typos import corrected_stem
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled

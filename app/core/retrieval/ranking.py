@@ -122,7 +122,7 @@ class Ranking:
         for message in self._messages_in_order():
             if sources[message].seq in served or self._scores.of(best[message]) < least:
                 continue
-            if packing.room < shortest and rank >= _EXCERPTED:
+            if packing.tokens_left < shortest and rank >= _EXCERPTED:
                 break
             packing.add(message, best[message], may_cut=rank < _EXCERPTED)
             rank += 1
@@ -223,13 +223,13 @@ class _Packing:
         corpus: Corpus,
         value: Callable[[int], float],
         reasons: Callable[[int], Mapping[str, float]],
-        room: int,
+        tokens_left: int,
     ) -> None:
         self._corpus = corpus
         self._value = value
         self._reasons = reasons
         self._days: set[date] = set()
-        self.room = room
+        self.tokens_left = tokens_left
         self.chosen: list[RecalledMessage] = []
 
     def add(self, message: int, index: int, *, may_cut: bool) -> None:
@@ -237,12 +237,12 @@ class _Packing:
         source = self._corpus.sources[message]
         dated = 0 if source.at.date() in self._days else DATE_LINE_TOKENS
         cost, excerpt = self._corpus.costs[message] + dated, ""
-        if cost > self.room:
-            cost, excerpt = self._piece_with_neighbour(index, self.room - EXCERPT_FRAME_TOKENS - dated)
+        if cost > self.tokens_left:
+            cost, excerpt = self._piece_with_neighbour(index, self.tokens_left - EXCERPT_FRAME_TOKENS - dated)
             cost += EXCERPT_FRAME_TOKENS + dated
-            if not may_cut or cost > self.room or len(excerpt) >= len(source.text) or not excerpt:
+            if not may_cut or cost > self.tokens_left or len(excerpt) >= len(source.text) or not excerpt:
                 return
-        self.room -= cost
+        self.tokens_left -= cost
         self._days.add(source.at.date())
         self.chosen.append(
             RecalledMessage(

@@ -26,8 +26,8 @@ from itertools import chain, islice
 from typing import Final, Literal
 
 from app.core.retrieval.corpus import Corpus, Words, words_in
-from app.core.retrieval.kinds import forms_of, stems_of_kind
 from app.core.retrieval.question import Question
+from app.core.retrieval.related_words import forms_of, stems_of_kind
 from app.core.retrieval.terms import is_pair
 from app.core.text.languages.joined import alternatives
 from app.core.text.languages.loading import languages

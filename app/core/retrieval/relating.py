@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.kinds import forms_of, stems_of_kind
+from app.core.retrieval.related_words import forms_of, stems_of_kind
 from app.core.text.languages.loading import languages
 
 Values = list[float]

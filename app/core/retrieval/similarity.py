@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from operator import mul
 from typing import Final
 
-from app.core.model.embedding import unpacked
+from app.core.model.embedding import unpacked_vector
 from app.core.retrieval.corpus import Corpus
 
 SIMILARITY_FEATURE: Final = "alike"
@@ -26,9 +26,9 @@ FEWEST: Final = 3
 
 def cosines(question: bytes, vectors: Mapping[int, bytes]) -> dict[int, float]:
     """The cosine of each vector with the question's, by ``seq``; vectors of another length are left out."""
-    asked = unpacked(question)
+    asked = unpacked_vector(question)
     return {
-        seq: math.fsum(map(mul, asked, unpacked(vector)))
+        seq: math.fsum(map(mul, asked, unpacked_vector(vector)))
         for seq, vector in vectors.items()
         if len(vector) == len(question)
     }

@@ -10,7 +10,7 @@ from app.core.model.overlap import message_text
 from app.core.model.provenance import language_or_locale
 from app.core.model.redaction import REDACTED
 from app.core.model.segments import CutSegment
-from app.core.segments.reading import analysis_of
+from app.core.segments.message_analysis import analysis_of
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
 from app.core.text.parts import has_tool_parts

@@ -20,7 +20,7 @@ from app.core.reading.choice import KeptTexts, Option, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import Worth
-from app.core.segments.reading import MessageAnalysis, analysis_of
+from app.core.segments.message_analysis import MessageAnalysis, analysis_of
 from app.core.text.budget import Budget
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.escaping import clean
@@ -140,9 +140,9 @@ def _decision_index(passages: Sequence[Passage], worths: Sequence[Worth], goal: 
 class _SentencePicker:
     """Picks sentences within a number of tokens, and nothing twice."""
 
-    def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], room: int) -> None:
+    def __init__(self, passages: Sequence[Passage], worths: Sequence[Worth], token_limit: int) -> None:
         self._all = passages
-        self._budget = Budget(room)
+        self._budget = Budget(token_limit)
         self._picked: set[int] = set()
         self._covered = KeptTexts()
         self._options = {

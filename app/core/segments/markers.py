@@ -11,13 +11,13 @@ import re
 import unicodedata
 from typing import Final
 
-from app.core.model.segments import EARLIER, LEVELS, Level, Marker
+from app.core.model.segments import EARLIER_ID, LEVELS, Level, Marker
 from app.core.segments.segment_ids import LONGEST, is_id
 from app.core.text.escaping import as_json_writes, escape_block
+from app.core.text.message_escaping import ARROWS
 from app.core.text.patterns import compiled
-from app.core.text.served_text import ARROWS
 
-EARLIER_MARKER: Final = Marker(text=EARLIER, level="L3", segment_id=EARLIER)
+EARLIER_MARKER: Final = Marker(text=EARLIER_ID, level="L3", segment_id=EARLIER_ID)
 """The marker for the segments for which there was no room; it expands to the paged list of all segments."""
 
 _BREAKING: Final = compiled(f"[\\\\\\[\\]{ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Container, Sequence
 from typing import Final
 
-from app.core.model.segments import RESERVED
+from app.core.model.segments import RESERVED_IDS
 from app.core.text.memo import word_memo
 from app.core.text.patterns import compiled
 
@@ -47,7 +47,7 @@ def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
     for topic in topics:
         stem = stem_of(topic)
         number = numbers.get(stem, 1)
-        while (found := stem if number == 1 else f"{stem}_{number}") in RESERVED or found in taken or found in ids:
+        while (found := stem if number == 1 else f"{stem}_{number}") in RESERVED_IDS or found in taken or found in ids:
             number += 1
         numbers[stem] = number
         ids[found] = None

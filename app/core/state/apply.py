@@ -14,7 +14,7 @@ from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServedAnchors, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
-from app.core.model.in_doubt import with_doubt_marks
+from app.core.model.doubt_marks import with_doubt_marks
 from app.core.model.overlap import Overlap
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.provenance import origin_of
@@ -27,9 +27,9 @@ from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
 from app.core.state.outdated import OutdatedAnchors
 from app.core.state.pruning import prune, state_of, state_token_limit
+from app.core.state.statement_removal import removed_statements
 from app.core.state.survival import as_sentence, forgotten_statements, missing_statements, with_quotes
-from app.core.state.thinning import removed_statements
-from app.core.summarizer.candidate import without_drops_for_room
+from app.core.summarizer.candidate import without_drops_for_space
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget
 from app.core.text.relative import without_added_days
@@ -139,7 +139,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> AppliedCandida
     merged = merge(
         context.schema,
         context.previous,
-        without_drops_for_room(report.candidate) if context.is_carried_over else report.candidate,
+        without_drops_for_space(report.candidate) if context.is_carried_over else report.candidate,
         context.span,
         context.version,
         context.next_entry,
@@ -255,10 +255,10 @@ def _with_fewer_anchors(
     quotes: Sequence[tuple[int, str]] = (),
     found: tuple[FoundAnchor, ...] = (),
 ) -> AppliedCandidate:
-    room = applied.layout.anchor_tokens
-    while applied.tokens_after >= context.tokens_before and room > LEAST_TOKEN_LIMIT:
-        room = max(room - (applied.tokens_after - context.tokens_before + 1), LEAST_TOKEN_LIMIT)
-        applied = _applied_with_quotes(merged, context, quotes, found, room)
+    anchor_budget = applied.layout.anchor_tokens
+    while applied.tokens_after >= context.tokens_before and anchor_budget > LEAST_TOKEN_LIMIT:
+        anchor_budget = max(anchor_budget - (applied.tokens_after - context.tokens_before + 1), LEAST_TOKEN_LIMIT)
+        applied = _applied_with_quotes(merged, context, quotes, found, anchor_budget)
     return applied
 
 
@@ -266,14 +266,14 @@ def _quotes_and_losses_for_model(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], candidate: Candidate
 ) -> tuple[tuple[tuple[int, str], ...], tuple[tuple[int, str], ...]]:
     lost = list(_lost_sentences_of_span(merged, context, found, digests=candidate.digests))
-    room = context.budgets.state_cap // QUOTES_DIVISOR
-    older = _missing_earlier_statements(merged, context, room)
-    room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
-    kept = fitting_quotes(lost, Budget(room), context.policy.estimator)
+    quote_budget = context.budgets.state_cap // QUOTES_DIVISOR
+    older = _missing_earlier_statements(merged, context, quote_budget)
+    quote_budget -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
+    kept = fitting_quotes(lost, Budget(quote_budget), context.policy.estimator)
     return (*older, *kept), tuple((one.seq, one.text) for one in lost)
 
 
-def _missing_earlier_statements(merged: MergeResult, context: ApplyContext, room: int) -> list[tuple[int, str]]:
+def _missing_earlier_statements(merged: MergeResult, context: ApplyContext, max_tokens: int) -> list[tuple[int, str]]:
     if context.is_carried_over:
         return missing_statements(
             context.schema,
@@ -282,7 +282,7 @@ def _missing_earlier_statements(merged: MergeResult, context: ApplyContext, room
             outdated=OutdatedAnchors(context.outdated, context.anchors),
         )
     return forgotten_statements(
-        context.schema, context.previous, merged.entries, max_tokens=room, estimator=context.policy.estimator
+        context.schema, context.previous, merged.entries, max_tokens=max_tokens, estimator=context.policy.estimator
     )
 
 
@@ -297,21 +297,21 @@ def _quotes_for_offline(
     if context.is_carried_over:
         return (
             *_missing_earlier_statements(merged, context, least),
-            *_fitting_quotes_of_span(merged, context, found, room=least),
+            *_fitting_quotes_of_span(merged, context, found, max_tokens=least),
         )
     left = cap - _tokens_without_anchors(state_of(context.schema, merged.entries), context)
-    room = min(most, max(least, left))
-    older = _missing_earlier_statements(merged, context, room)
-    room -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
-    return (*older, *_fitting_quotes_of_span(merged, context, found, room=room))
+    quote_budget = min(most, max(least, left))
+    older = _missing_earlier_statements(merged, context, quote_budget)
+    quote_budget -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
+    return (*older, *_fitting_quotes_of_span(merged, context, found, max_tokens=quote_budget))
 
 
 def _fitting_quotes_of_span(
-    merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, room: int
+    merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, max_tokens: int
 ) -> list[tuple[int, str]]:
-    budget, stale = Budget(room), OutdatedAnchors(context.outdated, context.anchors).outdated_values
+    budget, stale = Budget(max_tokens), OutdatedAnchors(context.outdated, context.anchors).outdated_values
     # Sentences that are surely longer than the remaining room are skipped.
-    lost = _lost_sentences_of_span(merged, context, found, stale=stale, room=budget)
+    lost = _lost_sentences_of_span(merged, context, found, stale=stale, token_budget=budget)
     return fitting_quotes(lost, budget, context.policy.estimator)
 
 
@@ -322,7 +322,7 @@ def _lost_sentences_of_span(
     *,
     digests: Sequence[SegmentDigest] = (),
     stale: StaleValues | None = None,
-    room: Budget | None = None,
+    token_budget: Budget | None = None,
 ) -> Iterator[LostSentence]:
     shown = _served_anchors(context, found).shown
     span = {message.seq for message in context.span}
@@ -332,7 +332,12 @@ def _lost_sentences_of_span(
     ]
     hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
     return lost_sentences(
-        context.span, served_texts, served_anchors=shown, unserved_anchors=hidden, stale_values=stale, token_budget=room
+        context.span,
+        served_texts,
+        served_anchors=shown,
+        unserved_anchors=hidden,
+        stale_values=stale,
+        token_budget=token_budget,
     )
 
 
@@ -348,7 +353,7 @@ def _applied_with_quotes(
     context: ApplyContext,
     quotes: Sequence[tuple[int, str]],
     found: tuple[FoundAnchor, ...],
-    room: int | None = None,
+    anchor_budget: int | None = None,
 ) -> AppliedCandidate:
     messages = {message.seq: message for message in context.span}
     quotes = [(seq, text_with_dates(text, [messages[seq]]) if seq in messages else text) for seq, text in quotes]
@@ -363,14 +368,14 @@ def _applied_with_quotes(
         before=context.previous,
     )
     whole = replace(merged, entries=entries, next_entry=merged.next_entry + len(quotes))
-    applied = _pruned_to_cap(whole, context, found, cap=_most_state_tokens(context), anchor_room=room)
+    applied = _pruned_to_cap(whole, context, found, cap=_most_state_tokens(context), anchor_room=anchor_budget)
     cap, floor = (
         applied.layout.tokens - applied.layout.anchor_tokens,
         context.budgets.state_tokens - PRUNING_STEP_TOKENS,
     )
     while context.plan.is_last and (excess := applied.tokens_after - context.target) > 0 and cap > floor:
         cap = max(cap - max(excess, PRUNING_STEP_TOKENS), floor)
-        applied = _pruned_to_cap(whole, context, found, cap=cap, anchor_room=room)
+        applied = _pruned_to_cap(whole, context, found, cap=cap, anchor_room=anchor_budget)
     served_text = "\n".join(entry.text for entry in served(applied.entries)).casefold()
     restored = [text for _, text in quotes if text.casefold() in served_text]
     counts = replace(applied.counts, restored_by_code=merged.counts.restored_by_code + len(restored))
@@ -522,11 +527,11 @@ def _pruned_to_cap(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...], *, cap: int, anchor_room: int | None
 ) -> AppliedCandidate:
     anchors = _served_anchors(context, found, anchor_room)
-    room = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
+    most_tokens = cap - (MARKER_TOKENS if anchors.behind_marker else 0)
 
     def fits(state: dict[str, Any]) -> bool:
         """Whether the block with its frame, without anchors, fits: the planner and the policy's floor count it so."""
-        return _tokens_without_anchors(state, context) <= room
+        return _tokens_without_anchors(state, context) <= most_tokens
 
     carried_over = {entry.id for entry in context.previous} if context.is_carried_over else ()
     since = context.version if merged.by_model else None
@@ -554,12 +559,14 @@ def _pruned_to_cap(
     )
 
 
-def _served_anchors(context: ApplyContext, found: Sequence[FoundAnchor], room: int | None = None) -> ServedAnchors:
+def _served_anchors(
+    context: ApplyContext, found: Sequence[FoundAnchor], anchor_budget: int | None = None
+) -> ServedAnchors:
     return serve(
         (*context.anchors, *found),
         through_seq=context.plan.to_seq,
         held_seqs=(),
-        token_limit=context.budgets.anchor_tokens if room is None else room,
+        token_limit=context.budgets.anchor_tokens if anchor_budget is None else anchor_budget,
         estimator=context.policy.estimator,
     )
 

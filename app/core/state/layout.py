@@ -19,7 +19,7 @@ from app.core.model.conversation import Layout, Message
 from app.core.model.model_io import ContextMessage
 from app.core.model.schemas import in_order
 from app.core.model.state import StateSchema
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
 from app.core.text.token_counts import Estimator, estimate_text, tokens_of, weigh
 
@@ -119,7 +119,7 @@ def days_element(held: Sequence[Message], since: date | None, locale: str) -> st
 
 
 def with_digests(
-    layout: Layout, source: DigestSource, *, max_tokens: int, room_to_keep: int | None, served_as: ServedAs
+    layout: Layout, source: DigestSource, *, max_tokens: int, later_digest_budget: int | None, served_as: ServedAs
 ) -> Layout:
     """The layout with as many digests as fit.
 
@@ -127,7 +127,8 @@ def with_digests(
         layout: A layout without digests.
         source: The segments of which digests are made.
         max_tokens: The most tokens that digests may add to the block.
-        room_to_keep: The room for digests in later layouts of this version, which is stored; ``None``: the allotment.
+        later_digest_budget: The most tokens for digests in later layouts of this version, which is stored; ``None``:
+            the allotment.
         served_as: ``pair`` or ``assistant``.
     """
     bare = layout.tokens - layout.held_day_tokens
@@ -147,7 +148,7 @@ def with_digests(
         held_day_tokens=days,
         digests=digests.element,
         digest_tokens=tokens,
-        digest_room=room_to_keep,
+        digest_room=later_digest_budget,
         segments=digests.segments,
     )
 

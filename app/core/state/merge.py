@@ -129,7 +129,7 @@ def merge(
             replace(candidate, items=items_with_dates(superseding.items, span)),
             superseding.older,
         )
-        if outdated is not None and schema.home("fact").is_list:
+        if outdated is not None and schema.field_for("fact").is_list:
             candidate = _without_outdated_sentences(candidate, outdated)
     changes = _entry_changes(served, candidate, {message.seq for message in span})
     if by_model:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final
 
-from app.core.model.in_doubt import PARAGRAPH, with_doubt_marks
+from app.core.model.doubt_marks import PARAGRAPH, with_doubt_marks
 from app.core.model.policies.policy import Budgets
 from app.core.model.state import FieldRole, StateEntry, StateSchema
 from app.core.reading.cues import cues_of
-from app.core.state.thinning import fewer_statements, thinned_texts
+from app.core.state.statement_removal import fewer_statements, thinned_texts
 from app.core.summarizer.offline.kinds import OBJECTIVE
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.sentences import sentence_spans

@@ -63,7 +63,7 @@ def entries_from_anchors(
     """
     found = []
     for number, anchor in enumerate(anchors, start=next_entry):
-        field = schema.home("open" if anchor.type in _OPEN else "fact")
+        field = schema.field_for("open" if anchor.type in _OPEN else "fact")
         found.append(
             StateEntry(
                 id=f"{ID_LETTERS[field.role]}{number}",
@@ -122,7 +122,7 @@ def next_entry_number(entries: Sequence[StateEntry], next_entry: int) -> int:
 def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
     """The entries with every statement of a narrative as a fact of its own."""
     numbers = count(next_entry)
-    target = schema.home("fact")
+    target = schema.field_for("fact")
     found: list[StateEntry] = []
     for entry in entries:
         if entry.role != "narrative":
@@ -144,7 +144,7 @@ def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, nex
 
 def _field_of(entry: StateEntry, schema: StateSchema) -> StateField:
     same = (field for field in schema.fields if field.name == entry.field and field.role == entry.role)
-    return next(same, None) or schema.home(entry.role)
+    return next(same, None) or schema.field_for(entry.role)
 
 
 def _moved_to_field(entry: StateEntry, field: StateField) -> StateEntry:

@@ -66,7 +66,7 @@ def with_quotes(
         return (
             (*narratives, _entry_of_lost_texts(schema, earlier, version, next_entry, before)) if earlier else narratives
         )
-    target = schema.home("fact")
+    target = schema.field_for("fact")
     messages = {message.seq: message for message in span}
     new_entries = [
         StateEntry(
@@ -152,8 +152,8 @@ def with_restored_sentences(
         for text in entry.superseded
     ]
     present = [entry for entry in verified.entries if not entry.pruned]
-    room = cap - sum(estimate_text(entry.text, estimator) for entry in present)
-    lost = forgotten_statements(schema, before, present, max_tokens=room, estimator=estimator)
+    free_tokens = cap - sum(estimate_text(entry.text, estimator) for entry in present)
+    lost = forgotten_statements(schema, before, present, max_tokens=free_tokens, estimator=estimator)
     restored = [
         text for _, text in lost if without_added_days(text) not in false
     ]  # the earlier text may have had false ones too
@@ -242,7 +242,7 @@ def _narrative_with_quotes(
 def _entry_of_lost_texts(
     schema: StateSchema, texts: Sequence[str], version: int, number: int, before: Sequence[StateEntry]
 ) -> StateEntry:
-    field = schema.home("narrative")
+    field = schema.field_for("narrative")
     return StateEntry(
         id=f"{ID_LETTERS[field.role]}{number}",
         field=field.name,

@@ -118,12 +118,12 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
         narrative=narrative,
         dropped=tuple(_drops(data.get("dropped"))),
         anchors=tuple(dict.fromkeys(_anchors(data.get("anchors")))),
-        kept=tuple({word.id: word for word in _words_about_kept_passages(data)}.values()),
+        anchor_answers=tuple({word.id: word for word in _words_about_kept_passages(data)}.values()),
         digests=_digests(data.get("segments")),
     )
 
 
-def without_drops_for_room(candidate: Candidate) -> Candidate:
+def without_drops_for_space(candidate: Candidate) -> Candidate:
     """The candidate without drops that only make room; drops of contradicted or settled entries are kept."""
     return replace(candidate, dropped=tuple(drop for drop in candidate.dropped if drop.reason != NO_LONGER_RELEVANT))
 

@@ -15,7 +15,7 @@ from typing import Final
 from app.core.anchors.prompt_ids import prompt_ids_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
-from app.core.model.in_doubt import with_doubt_marks
+from app.core.model.doubt_marks import with_doubt_marks
 from app.core.model.state import StateEntry
 from app.core.text.elision import elide, size_limits
 from app.core.text.escaping import clean, escape, place_in_escaped

@@ -51,13 +51,13 @@ def without_last(options: Iterable[Option], excess: int, cost: Callable[[Option]
 def make_fitting(
     make: Callable[[int], Result], over: Callable[[Result], int], limit: int, least_limit: int = 0
 ) -> Result:
-    """Make something for less and less room until it fits, since its size is only known once it is made.
+    """Make something for ever fewer tokens until it fits, since its size is only known once it is made.
 
     Args:
-        make: Makes it for a given room.
+        make: Makes it for a given number of tokens or characters.
         over: By how much the result is too large; 0 or less if it fits.
-        limit: The room of the first try.
-        least_limit: The least room: a result made for it is returned even if it is too large.
+        limit: The number of the first try.
+        least_limit: The least number: a result made for it is returned even if it is too large.
     """
     while (excess := over(result := make(limit))) > 0 and limit > least_limit:
         limit = max(limit - excess, least_limit)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from app.core.text.corrected import correction_in
+from app.core.text.corrections import correction_in
 from app.core.text.identifiers import Identifier
 from app.core.text.languages.joined import alternatives, pattern_of
 from app.core.text.patterns import compiled

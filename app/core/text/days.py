@@ -327,7 +327,7 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
 
 
 def _add_days_before(c: Cursor, place: int, month: int) -> None:
-    """Add the days that numbers shortly before a date or a month may mean: "18/19 April", "16 jan, no, 18 or 19 feb"."""
+    """Add the days that numbers shortly before a date or a month may mean: "18/19 April", "on 18 or 19 April"."""
     for number_at in range(place - 1, max(place - _MOST_DAYS_IN_LIST, -1), -1):
         token = c.tokens[number_at]
         is_far = c.tokens[place].start - token.end > _MOST_CHARACTERS_TO_MONTH

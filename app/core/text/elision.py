@@ -32,14 +32,14 @@ def elide(text: str, tokens: int, locale: str = FALLBACK) -> str:
     if weight <= tokens:
         return text
     characters = max(0, int(tokens * len(text) / weight))
-    say = catalogue_of(locale)
+    catalogue = catalogue_of(locale)
     values = _values(text[int(characters * _HEAD_SHARE) : len(text) - int(characters * _TAIL_SHARE)])
     while characters:
-        shown = _shortened(text, characters, values, say)
+        shown = _shortened(text, characters, values, catalogue)
         if estimate_text(shown) <= tokens:
             return shown
         characters = int(characters * _SHRINK_FACTOR)
-    return _note(len(text), "", say)
+    return _note(len(text), "", catalogue)
 
 
 def size_limits(sizes: Sequence[int], total: int) -> list[int]:
@@ -51,16 +51,16 @@ def size_limits(sizes: Sequence[int], total: int) -> list[int]:
     return [allowed[index] for index in range(len(sizes))]
 
 
-def _shortened(text: str, characters: int, values: Sequence[str], say: Catalogue) -> str:
+def _shortened(text: str, characters: int, values: Sequence[str], catalogue: Catalogue) -> str:
     head = _sentence_end_before(text, int(characters * _HEAD_SHARE))
     tail = _sentence_start_after(text, len(text) - int(characters * _TAIL_SHARE))
-    note = _note(tail - head, _even_sample(values, int(characters * _VALUES_SHARE)), say)
+    note = _note(tail - head, _even_sample(values, int(characters * _VALUES_SHARE)), catalogue)
     return f"{text[:head]}\n{note}\n{text[tail:]}"
 
 
-def _note(count: int, values: str, say: Catalogue) -> str:
-    named = say.text("context.elided_values", values=values) if values else ""
-    return say.text("context.elided", count=str(count), named=named)
+def _note(count: int, values: str, catalogue: Catalogue) -> str:
+    named = catalogue.text("context.elided_values", values=values) if values else ""
+    return catalogue.text("context.elided", count=str(count), named=named)
 
 
 def _sentence_end_before(text: str, place: int) -> int:

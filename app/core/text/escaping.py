@@ -2,7 +2,7 @@
 
 Only text that reads like one of *our* tags is escaped, so that ordinary markup and code stay as they are. ``escape`` is
 for prompts of a summarizer and can be undone, ``escape_block`` is for the state block and keeps the value of JSON, and
-``app/core/text/served_text.py`` is for messages outside of both.
+``app/core/text/message_escaping.py`` is for messages outside of both.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
 
-from app.core.text.cued import CUE_INDEX
+from app.core.text.cue_patterns import CUE_INDEX
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Relative

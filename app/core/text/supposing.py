@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.core.text.cued import CuePatterns
+from app.core.text.cue_patterns import CuePatterns
 from app.core.text.languages.joined import sources_of
 
 _SUPPOSED: Final = CuePatterns(sources_of("claims", "supposed"))

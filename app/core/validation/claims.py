@@ -155,7 +155,7 @@ def _cut_claims(repairs: Iterable[Repair], served: Iterable[StateEntry]) -> Iter
                 field=one.field,
                 text=one.before,
                 target=one.entry_id or "",
-                left=one.after or "",
+                text_left=one.after or "",
                 seqs=one.cut.from_seqs,
                 replaces=one.cut.replaces,
                 place=one.cut.place,
@@ -184,7 +184,7 @@ def _anchor_claim(anchor: Anchor, becomes: ClaimedStatus) -> Claim:
         text=anchor.content,
         target=str(anchor.id),
         seqs=seqs,
-        becomes=becomes,
+        claimed_status=becomes,
     )
 
 
@@ -229,7 +229,7 @@ def _successors_by_text(
     return successors
 
 
-def _replaced_claim(entry: StateEntry, by: str | None, by_text: str) -> Claim:
+def _replaced_claim(entry: StateEntry, by: str | None, successor_text: str) -> Claim:
     return Claim(
         n=0,
         kind="replaced",
@@ -237,6 +237,6 @@ def _replaced_claim(entry: StateEntry, by: str | None, by_text: str) -> Claim:
         text=entry.text,
         target=entry.id,
         seqs=entry.from_seqs,
-        by=by,
-        by_text=by_text,
+        successor_id=by,
+        successor_text=successor_text,
     )

@@ -97,7 +97,7 @@ def _greedy_cover(wanted: AbstractSet[str], texts: Mapping[int, AbstractSet[str]
 
 def _claim_sentences(claim: Claim) -> Iterator[str]:
     yield from sentences(claim.text)
-    yield from sentences(claim.by_text)
+    yield from sentences(claim.successor_text)
 
 
 def _segment_indexes(claim: Claim, chunk: Sequence[Message]) -> range:

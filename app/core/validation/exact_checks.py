@@ -342,7 +342,7 @@ def without_failures(
     edited = _edited_candidate(
         candidate, lambda key: shortened[key][1] if key in shortened else None, previous=previous_texts
     )
-    narrative, lines = _remaining_narratives(candidate, edited, schema.home("fact").name)
+    narrative, lines = _remaining_narratives(candidate, edited, schema.field_for("fact").name)
     replaced_fields = {line.field for line in lines}
     removed = {key for key, (_, text) in shortened.items() if not text}
     places = {field: _kept_sentences_before(field, text, removed) for field, text in candidate.narrative.items()}
@@ -378,7 +378,7 @@ def _restorable_cut(failure: Failure, candidate: Candidate, places: Mapping[str,
 
 
 def _is_mostly_unsupported(candidate: Candidate, failures: Sequence[Failure], schema: StateSchema) -> bool:
-    is_whole = not schema.home("fact").is_list
+    is_whole = not schema.field_for("fact").is_list
     for field, text in candidate.narrative.items():
         if not is_whole and field != _HANDOVER_FIELD:
             continue

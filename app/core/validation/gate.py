@@ -257,7 +257,7 @@ def _is_excuse_only(candidate: Candidate, request: SummaryRequest) -> str | None
 
 def _is_skeleton(candidate: Candidate, request: SummaryRequest) -> str | None:
     # If the state is one text, that text has to say something.
-    has_content = candidate.items or (not request.schema.home("fact").is_list and _has_content(candidate))
+    has_content = candidate.items or (not request.schema.field_for("fact").is_list and _has_content(candidate))
     return "skeleton" if not has_content and _holds_facts(request.messages, request.previous) else None
 
 

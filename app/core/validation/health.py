@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from app.core.model.in_doubt import without_doubt_mark
+from app.core.model.doubt_marks import without_doubt_mark
 from app.core.model.state import StateSchema
 from app.core.text.languages.joined import alternatives
 from app.core.text.patterns import compiled

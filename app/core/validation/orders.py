@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from app.core.text.cued import CUE_INDEX, CuePatterns
+from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Orders
 from app.core.text.patterns import Capped, capped_later, compiled

@@ -104,15 +104,15 @@ class _RestoredEntries:
             before = self.entries[index_of_rest]
             entry = replace(before, text=_with_statement_back(before.text, claim, self._sentences[claim.field]))
             self.entries[index_of_rest] = entry
-            self._sentences[claim.field] += not claim.left
-        elif claim.left or claim.target or not claim.seqs or max(claim.seqs) > restoration.boundary_seq:
+            self._sentences[claim.field] += not claim.text_left
+        elif claim.text_left or claim.target or not claim.seqs or max(claim.seqs) > restoration.boundary_seq:
             return  # an erasure could not find an entry that names no source
         else:
             entry = _new_entry(claim, restoration, restoration.next_entry + self._new)
             self._new += 1
             entry = replace(entry, superseded=tuple(self._decide_replaced(claim, entry.id, replacement_verdicts)))
             self.entries.insert(self._index_for(entry), entry)
-        self._record("supported", entry, claim.left, claim.text)
+        self._record("supported", entry, claim.text_left, claim.text)
 
     def _decide_replaced(
         self, claim: Claim, successor: str, replacement_verdicts: Mapping[ReplacedEntry, str]
@@ -143,13 +143,13 @@ class _RestoredEntries:
 
 def _is_rest_of_cut(entry: StateEntry, claim: Claim) -> bool:
     if entry.role == "narrative":
-        return entry.id == claim.target and claim.left in entry.text
-    return bool(claim.left) and without_added_days(entry.text) == without_added_days(claim.left)
+        return entry.id == claim.target and claim.text_left in entry.text
+    return bool(claim.text_left) and without_added_days(entry.text) == without_added_days(claim.text_left)
 
 
 def _with_statement_back(text: str, claim: Claim, restored_before: int) -> str:
-    if claim.left:
-        return text.replace(claim.left, claim.text, 1) if claim.left in text else claim.text
+    if claim.text_left:
+        return text.replace(claim.text_left, claim.text, 1) if claim.text_left in text else claim.text
     starts = [start for start, _ in sentence_spans(text)][claim.place + restored_before :]
     start = starts[0] if starts else len(text)
     return " ".join(filter(None, [text[:start].rstrip(), claim.text, text[start:].lstrip()]))

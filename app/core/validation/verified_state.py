@@ -104,7 +104,7 @@ def apply_verdicts(
         state.entries(),
         [one for one in supported_cuts if not one.names_no_sources],
         restoration and replace(restoration, next_entry=state.next_entry),
-        {(one.target, one.text, one.by_text): word for one, word in judged if one.waits_for_cut},
+        {(one.target, one.text, one.successor_text): word for one, word in judged if one.waits_for_cut},
     )
     is_changed = after != tuple(_pruned_last(entries))
     return VerifiedState(
@@ -147,7 +147,7 @@ def _without_parts_of_restored(
     judged: Iterable[tuple[Claim, VerdictWord]], supported_cuts: Iterable[Claim]
 ) -> list[tuple[Claim, VerdictWord]]:
     # A cut can only be put back if the rest of its item is unchanged.
-    targets = {claim.target for claim in supported_cuts if claim.left}
+    targets = {claim.target for claim in supported_cuts if claim.text_left}
     return [(claim, word) for claim, word in judged if not (claim.kind == "part" and claim.target in targets)]
 
 
@@ -155,7 +155,7 @@ def _cuts_to_put_back(judged: Sequence[tuple[Claim, VerdictWord]]) -> Iterator[C
     denied = {(claim.field, claim.text) for claim, word in judged if word == "contradicted"}
     for claim, word in judged:
         # If the rest of a supported cut is contradicted, the verdicts contradict each other.
-        if claim.kind == "cut" and word == "supported" and (claim.field, claim.left) not in denied:
+        if claim.kind == "cut" and word == "supported" and (claim.field, claim.text_left) not in denied:
             yield claim
 
 
@@ -238,7 +238,7 @@ class _State:
             if refuted.intersection(one.replaced_by):
                 by_target.setdefault(one.id, [])
         for name, about in by_target.items():
-            successors = dict.fromkeys(claim.by for claim in about if claim.by is not None)
+            successors = dict.fromkeys(claim.successor_id for claim in about if claim.successor_id is not None)
             entry = self._given_up_entry(name, tuple(successors))
             if entry is None or entry.role == "narrative" or any(claim.text != entry.text for claim in about):
                 continue

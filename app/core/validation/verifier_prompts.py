@@ -127,7 +127,7 @@ def _statement_of_claim(
         return claim.statement
     # An entry that the request already contains is named by its id, or by the number of its claim.
     brief = replace(claim, text="") if (claim.target, claim.text) in previous_texts else claim
-    number = claim_numbers.get(claim.by or f"cut {claim.by_text}")
+    number = claim_numbers.get(claim.successor_id or f"cut {claim.successor_text}")
     return brief.given_up(f"claim {number}" if number is not None else None)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from app.core.model.fieldwise import value_of
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, ToolSpec
 from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT
 from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
@@ -193,7 +193,7 @@ class ChatCompletionRequest(Given):
         named = self.tool_choice
         wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
         choice, tools = chosen_tools(wanted, [tool.function for tool in self.tools or ()])
-        settings = value_of(
+        settings = from_same_fields(
             CallSettings,
             self,
             max_output_tokens=self.max_completion_tokens or self.max_tokens,

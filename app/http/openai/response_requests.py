@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from app.core.model.fieldwise import value_of
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolSpec
 from app.http.fields import MAX_SYSTEM_PROMPT, Metadata
 from app.http.openai.content import Given, form_of
@@ -203,7 +203,7 @@ class ResponseRequest(Requested):
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """How the model is called, and the tools that it may call."""
         choice, tools = chosen_tools(self.tool_choice, self.tools or ())
-        settings = value_of(
+        settings = from_same_fields(
             CallSettings,
             self,
             tool_choice=choice,

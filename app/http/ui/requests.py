@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import to_json
 
 from app.core.context.turn_options import MOST_TOOLS
-from app.core.model.fieldwise import value_of
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, ToolName
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
@@ -149,7 +149,7 @@ class UiRequest(_Given):
 
     def _chat_input(self, **fields: Any) -> ChatInput:
         choice = self.tool_choice
-        return value_of(
+        return from_same_fields(
             ChatInput,
             self,
             **fields,

@@ -15,7 +15,7 @@ from app.bootstrap import Container
 from app.core.model.conversation import Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError
 from app.core.model.notifications import APPLIED, STARTED
-from app.core.model.records import ERASURE
+from app.core.model.records import ERASURE_TRIGGER
 from app.http.chat import STOPPING_GRACE
 from app.http.errors import problem_of, request_id_of, wish_of
 from app.http.middleware import log_failure
@@ -150,7 +150,7 @@ class TurnStream:
     async def _compaction_chunks(
         self, message_chunks: MessageChunks, numbers: Mapping[str, Any], type_: str
     ) -> list[Json]:
-        if numbers["trigger"] == ERASURE:
+        if numbers["trigger"] == ERASURE_TRIGGER:
             return []
         part = message_chunks.compaction(await compaction_with_notification(self._notifier, numbers, type_))
         return [part, *(await self._gauge_chunks(message_chunks) if type_ == APPLIED else [])]

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Uuid, and_, any_, bindparam, delete, exists, func, insert, select, text, update
 from sqlmodel import col
 
-from app.core.model.conversation import Conversation, LiveContext, Quiet
+from app.core.model.conversation import Conversation, LiveContext, QuietPeriod
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
@@ -212,7 +212,7 @@ class ConversationRepository(Repository):
         """Tenant and id of conversations that are due for a compaction, over all tenants. Read by the partial index.
 
         A conversation is due if ``context_tokens >= trigger_tokens``, its quiet is over (all three conditions of
-        ``Quiet``), no row is in flight, and no turn with a live lease runs. Times are those of the database.
+        ``QuietPeriod``), no row is in flight, and no turn with a live lease runs. Times are those of the database.
         """
         row = ConversationRow
         statement = (
@@ -275,7 +275,7 @@ def _live_context(row: ConversationRow) -> LiveContext | None:
 def _conversation(row: ConversationRow | None, **left_out: Any) -> Conversation:
     if row is None:
         raise _not_found()
-    quiet = Quiet(
+    quiet = QuietPeriod(
         until_seq=row.quiet_until_seq,
         until_tokens=row.quiet_until_tokens,
         until=row.quiet_until,

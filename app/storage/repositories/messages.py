@@ -36,8 +36,8 @@ from sqlmodel import col
 
 from app.core.model.conversation import UNPROTECTED, Message, MessageText, Outline, Sums
 from app.core.model.errors import NotFoundError
-from app.core.model.pace import Step
-from app.core.model.policies.protection import DEMANDS, call_ids, partners
+from app.core.model.pace import MessageSample
+from app.core.model.policies.protection import DEMANDS, call_ids, call_partners
 from app.core.model.records import Page
 from app.core.retrieval.corpus import Source
 from app.core.text.contents import Content, data_bytes, detached_contents, references
@@ -258,7 +258,7 @@ class MessageRepository(Repository):
         rows = await self._session.rows(_OUTLINE, conversation_id=conversation_id, after_seq=after_seq, limit=limit)
         return await in_slices(_outline, rows)
 
-    async def steps(self, conversation_id: UUID, estimator: Estimator, *, limit: int) -> list[Step]:
+    async def steps(self, conversation_id: UUID, estimator: Estimator, *, limit: int) -> list[MessageSample]:
         """The newest ``limit`` messages, oldest first, with only what the conversation's pace depends on."""
         row = MessageRow
         counted = [col(row.usage).op("->")(name) for name in ("input_tokens", "cached_tokens")]
@@ -267,7 +267,7 @@ class MessageRepository(Repository):
             col(row.conversation_id) == conversation_id
         )
         return [
-            Step(
+            MessageSample(
                 role=role,
                 tokens=0 if is_command else tokens_of(tokens, bytes_, estimator),
                 at=at,
@@ -616,7 +616,7 @@ class MessageRepository(Repository):
         )
         having = [*await self._session.rows(listed), *((one.seq, *call_ids(one)) for one in of)]
         places = {seq: (wanted.intersection(made), wanted.intersection(answered)) for seq, made, answered in having}
-        found = sorted(partners(places, frozenset(one.seq for one in of)))
+        found = sorted(call_partners(places, frozenset(one.seq for one in of)))
         if not found:
             return []
         seqs = _seq == any_(literal(found[-most:] if most else found, ARRAY(BigInteger)))

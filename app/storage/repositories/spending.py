@@ -25,9 +25,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
-from app.core.model.allowances import HOUR, Purpose, Spent
+from app.core.model.allowances import HOUR, MinuteSpending, SpendingPurpose
 from app.core.model.conversation import Usage
-from app.core.model.records import AsidePurpose
+from app.core.model.records import DetailCallPurpose
 from app.storage.repositories.base import Repository
 from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now
@@ -67,7 +67,7 @@ class SpendingRepository(Repository):
             new.on_conflict_do_update(index_elements=["tenant_id", "minute", "key_id"], set_=added)
         )
 
-    async def by_minute(self, purpose: Purpose, *, key_id: UUID | None = None) -> list[Spent]:
+    async def by_minute(self, purpose: SpendingPurpose, *, key_id: UUID | None = None) -> list[MinuteSpending]:
         """What was spent for this purpose in the last hour, by minute; for chats only by one key, if it is given."""
         if purpose == "chat":
             return await self._spent_on_chats(key_id)
@@ -91,7 +91,7 @@ class SpendingRepository(Repository):
         """Delete old rows, at most ``limit``, and return how many."""
         return await self._delete_at_most(limit, _row, col(_row.minute) < now() - KEPT_FOR)
 
-    async def _spent_on_chats(self, key_id: UUID | None) -> list[Spent]:
+    async def _spent_on_chats(self, key_id: UUID | None) -> list[MinuteSpending]:
         minute = col(_row.minute)
         sums = (func.sum(col(_row.calls)), func.sum(col(_row.tokens)), func.sum(col(_row.cost_usd)))
         statement = select(minute, *sums).where(minute > _PRESENT - HOUR).group_by(minute).order_by(minute)
@@ -99,9 +99,9 @@ class SpendingRepository(Repository):
             statement = statement.where(col(_row.key_id) == key_id)
         return await self._spent_by_minute(statement)
 
-    async def _spent_by_minute(self, statement: Any) -> list[Spent]:
+    async def _spent_by_minute(self, statement: Any) -> list[MinuteSpending]:
         return [
-            Spent(minute=minute, calls=int(calls), tokens=int(tokens or 0), usd=float(usd or 0))
+            MinuteSpending(minute=minute, calls=int(calls), tokens=int(tokens or 0), usd=float(usd or 0))
             for minute, calls, tokens, usd in await self._session.rows(statement)
         ]
 
@@ -139,7 +139,7 @@ def _metered_by_minute(table: Any) -> Any:
 
 
 @cache
-def _aside_by_minute(purpose: AsidePurpose) -> Any:
+def _aside_by_minute(purpose: DetailCallPurpose) -> Any:
     row = DetailCallRow
     minute = func.date_trunc("minute", col(row.called_at)).label("minute")
     attempt: Any = col(row.attempt)

@@ -33,10 +33,11 @@ from sqlmodel import col
 from app.core.model.caches import CacheEntry, CacheMeasure
 from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Usage
-from app.core.model.records import AsidePurpose, Attempt, Compaction, DetailCall, EntryCounts, Turn, Verification
+from app.core.model.records import Attempt, Compaction, DetailCall, DetailCallPurpose, EntryCounts, Turn, Verification
 from app.core.model.segments import Expansion, Level
 from app.core.model.statistics import (
     APPLIED,
+    CallPurpose,
     CallTally,
     CompactionTally,
     ContinuityMeasure,
@@ -44,9 +45,8 @@ from app.core.model.statistics import (
     Fidelity,
     Latency,
     LevelMeasure,
-    Measured,
+    Measurements,
     PromptEffect,
-    Purpose,
     RepairTally,
 )
 from app.storage.repositories.base import Repository
@@ -100,7 +100,7 @@ class Ended:
 
 
 _ENTRIES: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
-_ASIDE_PURPOSES: Final[tuple[AsidePurpose, ...]] = ("detail", "embedding")
+_ASIDE_PURPOSES: Final[tuple[DetailCallPurpose, ...]] = ("detail", "embedding")
 _TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
 _ATTEMPT: Final = TypeAdapter(Attempt)
 _row = CompactionRow
@@ -125,7 +125,7 @@ _FIRST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 class StatisticsRepository(Repository):
     """Sums over rows, computed by the database, so that they are exact while others write."""
 
-    async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measured:
+    async def measured(self, conversation_id: UUID | None = None, *, since: datetime | None = None) -> Measurements:
         """All figures of a conversation or of the whole tenant, of rows that ended at or after ``since``."""
         scope = partial(_scope, conversation_id=conversation_id, since=since)
         compactions = scope(CompactionRow, "finished_at")
@@ -137,7 +137,7 @@ class StatisticsRepository(Repository):
         await asyncio.sleep(0)  # building the statements for the first time takes a while
         duration = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
         newest = select(col(_row.id)).where(_IS_APPLIED, *compactions.conditions).order_by(col(_row.id).desc()).limit(1)
-        return Measured(
+        return Measurements(
             compactions=tuple(await self._compactions(compactions)),
             calls=tuple(await self._calls(compactions, details, verifications)),
             expansions=tuple(await self._expansions(expansions)),
@@ -277,7 +277,7 @@ class StatisticsRepository(Repository):
 
     async def _calls(self, compactions: _Scope, details: _Scope, verifications: _Scope) -> list[CallTally]:
         one, aside = col(DetailCallRow.attempt), col(DetailCallRow.purpose)
-        purposes: list[tuple[Purpose, Any]] = [
+        purposes: list[tuple[CallPurpose, Any]] = [
             ("compaction", _sums_over_attempts(CompactionRow).where(*compactions.conditions)),
             *(
                 (name, select(*_sums_by_outcome(one)).where(one.is_not(None), aside == name, *details.conditions))
@@ -510,7 +510,7 @@ def _compaction_tally(trigger: str, status: str, ran_in: str, reason: str | None
 
 
 def _call_tally(
-    purpose: Purpose, outcome: str, reason: str | None, version: str | None, count: int, *used: Any
+    purpose: CallPurpose, outcome: str, reason: str | None, version: str | None, count: int, *used: Any
 ) -> CallTally:
     *tokens, cost = used
     usage = Usage(

@@ -11,7 +11,7 @@ from sqlalchemy import ARRAY, Interval, Uuid, any_, bindparam, case, delete, ins
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlmodel import col
 
-from app.core.model.records import Crashes, Work
+from app.core.model.records import CrashCount, Work
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import lease_end, now
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
@@ -39,7 +39,7 @@ keep_compiled(_BEGIN, _END)
 class WorkRepository(Repository):
     """Rows of ``works`` and ``crashes``: what processes work on, and how often one ended during that work."""
 
-    async def begin(self, work: Work, *, seconds: float) -> Crashes | None:
+    async def begin(self, work: Work, *, seconds: float) -> CrashCount | None:
         """Insert a record with a lease, commit at once, and return the crashes of the conversation so far.
 
         All work on a text waits for this, so it is one statement and one round trip.
@@ -75,11 +75,11 @@ class WorkRepository(Repository):
         )
         return bool(await self._session.all(statement.returning(col(_row.id))))
 
-    async def crashes(self, conversation_id: UUID) -> Crashes | None:
+    async def crashes(self, conversation_id: UUID) -> CrashCount | None:
         """The crashes of a conversation; ``None`` if no process ended during work on it."""
         return _crashes(await self._session.first(select(CrashRow).where(_of_conversation(conversation_id))))
 
-    async def count_crash(self, work: Work, *, most: int) -> Crashes:
+    async def count_crash(self, work: Work, *, most: int) -> CrashCount:
         """Count one more crash; at ``most`` crashes the conversation is set aside.
 
         Raises ``NotFoundError`` if it does not exist.
@@ -107,7 +107,7 @@ class WorkRepository(Repository):
         assert counted is not None  # noqa: S101 - for the type checker: an upsert returns its row
         return counted
 
-    async def forget_crashes(self, conversation_id: UUID, *, kind: str | None = None) -> Crashes | None:
+    async def forget_crashes(self, conversation_id: UUID, *, kind: str | None = None) -> CrashCount | None:
         """Reset the count; with ``kind`` only if the last crash was of it and the conversation is not set aside."""
         statement = delete(CrashRow).where(_of_conversation(conversation_id))
         if kind is not None:
@@ -115,5 +115,5 @@ class WorkRepository(Repository):
         return _crashes(await self._session.first(statement.returning(CrashRow)))
 
 
-def _crashes(row: CrashRow | None) -> Crashes | None:
-    return None if row is None else record_from_row(Crashes, row)
+def _crashes(row: CrashRow | None) -> CrashCount | None:
+    return None if row is None else record_from_row(CrashCount, row)

@@ -36,7 +36,7 @@ class FailedKeys:
         if not self._most or address is None or digest in self._good:
             return
         count, now = self._failed.get(_address_to_count(address)), self._monotonic()
-        wait = count.standing(now, self._most, "key").wait if count else 0.0
+        wait = count.limit_usage(now, self._most, "key").wait if count else 0.0
         if not wait:
             return
         raise RateLimitedError(

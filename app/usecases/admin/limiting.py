@@ -17,12 +17,12 @@ from uuid import UUID
 
 from app.core.model.allowances import (
     TENANT_ONLY,
+    LimitOwner,
     Limits,
-    Purpose,
-    Standing,
-    Whose,
-    has_hourly,
-    hourly,
+    LimitUsage,
+    SpendingPurpose,
+    has_hourly_limit,
+    hourly_usages,
     tightest,
 )
 from app.core.model.errors import DependencyUnavailableError, RateLimitedError
@@ -31,7 +31,7 @@ from app.usecases.ports import Counters, Place
 from app.usecases.shared.caller import Principal, current_principal, current_request
 from app.usecases.shared.shell import Shell
 
-PURPOSES: Final[tuple[Purpose, ...]] = ("chat", "compaction", "verification", "embedding")
+PURPOSES: Final[tuple[SpendingPurpose, ...]] = ("chat", "compaction", "verification", "embedding")
 REQUESTS: Final = "requests_per_minute"
 Kind = Literal["running_turns", "open_streams"]
 PLACES: Final[tuple[Kind, ...]] = ("running_turns", "open_streams")
@@ -48,7 +48,7 @@ WORDS: Final = {
 class _Bound:
     """The limits of one tenant or one key."""
 
-    whose: Whose
+    whose: LimitOwner
     id: UUID
     limits: Limits
 
@@ -78,7 +78,7 @@ class LimitService:
         self._key = key
         self._followed = _Followed()
 
-    async def admit(self, principal: Principal) -> Standing | None:
+    async def admit(self, principal: Principal) -> LimitUsage | None:
         """Count a request, and return how the tightest of its limits stands. Raises ``RateLimitedError``."""
         bounds = [bound for bound in self._bounds(principal) if bound.limits.requests_per_minute is not None]
         if not bounds:
@@ -100,7 +100,7 @@ class LimitService:
             return taken
         bound, most = limited[taken]
         raise _limit_reached_error(
-            Standing(name=kind, whose=bound.whose, limit=most, used=most, resets_in=TRY_AGAIN, wait=TRY_AGAIN)
+            LimitUsage(name=kind, whose=bound.whose, limit=most, used=most, resets_in=TRY_AGAIN, wait=TRY_AGAIN)
         )
 
     async def hold(self, kind: Kind) -> None:
@@ -128,7 +128,7 @@ class LimitService:
             if over:
                 raise _limit_reached_error(max(over, key=lambda one: one.wait))
 
-    async def standings(self, principal: Principal) -> list[Standing]:
+    async def standings(self, principal: Principal) -> list[LimitUsage]:
         """Every limit of the key and its tenant, with how much of it is used."""
         bounds = self._bounds(principal)
         counted = [bound for bound in bounds if bound.limits.requests_per_minute is not None]
@@ -173,14 +173,14 @@ class LimitService:
         own = self._key.overridden(dict(principal.limits)) if principal.limits else self._key
         return [_Bound("tenant", principal.tenant_id, self._tenant), _Bound("key", principal.key_id, own)]
 
-    async def _request_standings(self, bounds: Sequence[_Bound], *, counts: bool) -> tuple[bool, list[Standing]]:
+    async def _request_standings(self, bounds: Sequence[_Bound], *, counts: bool) -> tuple[bool, list[LimitUsage]]:
         limits = [bound.limits.requests_per_minute or 0 for bound in bounds]
         names = [bound.name(REQUESTS) for bound in bounds]
         hit = await self._counters.hit(list(zip(names, limits, strict=True)), counts=counts)
         each = zip(bounds, limits, hit.counts, strict=True)
-        return hit.is_allowed, [count.standing(hit.now, limit, bound.whose) for bound, limit, count in each]
+        return hit.is_allowed, [count.limit_usage(hit.now, limit, bound.whose) for bound, limit, count in each]
 
-    async def _place_standings(self, bounds: Sequence[_Bound]) -> list[Standing]:
+    async def _place_standings(self, bounds: Sequence[_Bound]) -> list[LimitUsage]:
         limited = [
             (kind, bound, most)
             for kind in PLACES
@@ -189,7 +189,7 @@ class LimitService:
         ]
         taken = await self._counters.taken([bound.name(kind) for kind, bound, _ in limited]) if limited else []
         return [
-            Standing(
+            LimitUsage(
                 name=kind,
                 whose=bound.whose,
                 limit=most,
@@ -200,15 +200,17 @@ class LimitService:
             for (kind, bound, most), used in zip(limited, taken, strict=True)
         ]
 
-    async def _spent(self, uow: UnitOfWork, principal: Principal, purposes: Iterable[Purpose]) -> list[Standing]:
+    async def _spent(
+        self, uow: UnitOfWork, principal: Principal, purposes: Iterable[SpendingPurpose]
+    ) -> list[LimitUsage]:
         now = self._shell.clock.now()
-        found: list[Standing] = []
+        found: list[LimitUsage] = []
         for purpose in purposes:
             for bound in self._bounds(principal):
                 is_out = bound.whose == "key" and f"{purpose}_usd_per_hour" in TENANT_ONLY
-                if not is_out and has_hourly(bound.limits, purpose):
+                if not is_out and has_hourly_limit(bound.limits, purpose):
                     spent = await uow.spending.by_minute(purpose, key_id=bound.id if bound.whose == "key" else None)
-                    found += hourly(purpose, spent, bound.limits, bound.whose, now)
+                    found += hourly_usages(purpose, spent, bound.limits, bound.whose, now)
         return found
 
     async def _watch_keys_of_streams(self) -> None:
@@ -223,7 +225,7 @@ class LimitService:
             await self._shell.clock.sleep(self._shell.timings.event_poll_seconds)
 
 
-def _limit_reached_error(standing: Standing) -> RateLimitedError:
+def _limit_reached_error(standing: LimitUsage) -> RateLimitedError:
     words = WORDS.get(standing.name) or standing.name.replace("_", " ")
     limit = f"{standing.limit:.15g}"  # there may be millions of tokens an hour
     return RateLimitedError(

@@ -77,9 +77,9 @@ class Measuring:
                 await self._measure()
             except Exception as error:  # noqa: BLE001 - whatever it was, those who watch must go on being told
                 log.warning("metrics.not_read", error=type(error).__name__)
-                self._meter.set(measures.DATABASE, 0)
+                self._meter.set(measures.DATABASE_UP, 0)
             else:
-                self._meter.set(measures.DATABASE, 1)
+                self._meter.set(measures.DATABASE_UP, 1)
             self._looked_at = self._shell.clock.monotonic()
 
     async def _measure(self) -> None:
@@ -94,7 +94,7 @@ class Measuring:
                 since = following
             waiting = await uow.statistics.waiting()
         for status in sorted(IN_FLIGHT):
-            self._meter.set(measures.IN_FLIGHT, waiting.get(status, 0), status=status)
+            self._meter.set(measures.COMPACTIONS_IN_FLIGHT, waiting.get(status, 0), status=status)
         self._since = max(self._since, now - OVERLAP)
         self._seen = {key: seen for key, seen in self._seen.items() if seen[0] >= self._since}
 
@@ -109,7 +109,7 @@ class Measuring:
             if self._is_new(key, expansion.created_at, used=bool(expansion.used)):
                 count_expansion(self._meter, expansion)
             if expansion.used and not (known and known[1]):
-                self._meter.count(measures.USED, way=expansion.way)
+                self._meter.count(measures.EXPANSIONS_USED, way=expansion.way)
         for entry in ended.caches:
             if self._is_new(("cache", entry.id), entry.at):
                 count_cache(self._meter, entry)
@@ -158,7 +158,7 @@ def count_compaction(meter: Meter, row: Compaction, levels: Sequence[LevelMeasur
     """Count a compaction that ended, with the levels of the segments that it made."""
     meter.count(measures.COMPACTIONS, trigger=row.trigger, status=row.status, ran_in=row.ran_in)
     if row.reason:
-        meter.count(measures.REASONS, reason=row.reason)
+        meter.count(measures.COMPACTION_REASONS, reason=row.reason)
     if row.duration_ms is not None:
         meter.observe(measures.COMPACTION_TIME, row.duration_ms / _MILLISECONDS, ran_in=row.ran_in)
     for attempt in row.attempts:
@@ -180,24 +180,24 @@ def count_verification(meter: Meter, row: Verification) -> None:
 
 def count_call(meter: Meter, purpose: str, attempt: Attempt) -> None:
     """Count a model call whose end is recorded."""
-    meter.count(measures.CALLS, purpose=purpose, outcome=attempt.outcome)
-    meter.observe(measures.CALL_TIME, attempt.duration_ms / _MILLISECONDS, purpose=purpose)
+    meter.count(measures.MODEL_CALLS, purpose=purpose, outcome=attempt.outcome)
+    meter.observe(measures.MODEL_CALL_TIME, attempt.duration_ms / _MILLISECONDS, purpose=purpose)
     if attempt.reason and attempt.outcome != "accepted":
-        meter.count(measures.CALL_REASONS, purpose=purpose, reason=attempt.reason)
+        meter.count(measures.MODEL_CALL_REASONS, purpose=purpose, reason=attempt.reason)
 
 
 def _count_applied(meter: Meter, row: Compaction) -> None:
-    meter.count(measures.COVERED, row.messages_covered)
+    meter.count(measures.MESSAGES_COVERED, row.messages_covered)
     for change in _CHANGES:
-        meter.count(measures.ENTRIES, getattr(row.entries, change), change=change)
+        meter.count(measures.STATE_ENTRIES, getattr(row.entries, change), change=change)
     if row.fidelity is not None:
         meter.observe(measures.FIDELITY, row.fidelity)
     if row.continuity is not None:
         _count_continuity(meter, row.continuity)
     if row.tokens_before and row.tokens_after is not None:
-        meter.observe(measures.RATIO, row.tokens_after / row.tokens_before)
+        meter.observe(measures.COMPACTION_RATIO, row.tokens_after / row.tokens_before)
         # A counter never goes down, so a compaction that made a context larger (after an erasure) counts as no saving.
-        meter.count(measures.SAVED, max(row.tokens_before - row.tokens_after, 0), trigger=row.trigger)
+        meter.count(measures.TOKENS_SAVED, max(row.tokens_before - row.tokens_after, 0), trigger=row.trigger)
 
 
 def _count_continuity(meter: Meter, score: Continuity) -> None:
@@ -205,13 +205,13 @@ def _count_continuity(meter: Meter, score: Continuity) -> None:
         meter.observe(measures.CONTINUITY, score.recall)
     for kind, answered in score.kinds.items():
         for name in CONTINUITY_COUNTS:
-            meter.count(measures.PROBES, getattr(answered, name), kind=kind, answered=name)
+            meter.count(measures.CONTINUITY_PROBES, getattr(answered, name), kind=kind, answered=name)
 
 
 def count_expansion(meter: Meter, expansion: Expansion) -> None:
     """Count an expansion, whether or not the reply used it."""
     meter.count(measures.EXPANSIONS, way=expansion.way)
-    meter.count(measures.PASSAGES, expansion.passages, way=expansion.way)
+    meter.count(measures.EXPANSION_PASSAGES, expansion.passages, way=expansion.way)
     meter.count(measures.EXPANSION_TOKENS, expansion.tokens, way=expansion.way)
     meter.observe(measures.RECALL_TIME, expansion.duration_ms / _MILLISECONDS, way=expansion.way)
 
@@ -228,7 +228,7 @@ def count_cache(meter: Meter, entry: CacheEntry) -> None:
     money = {"spent": max(spent, 0.0), "given_back": max(-spent, 0.0), "saved": entry.saved_usd or 0.0}
     for kind, usd in {**money, "saved_beyond_implicit": entry.beyond_usd or 0.0}.items():
         if usd > 0:
-            meter.count(measures.CACHE_MONEY, usd, kind=kind)
+            meter.count(measures.CACHE_COST, usd, kind=kind)
 
 
 def count_turn(meter: Meter, ended: EndedTurn) -> None:
@@ -237,9 +237,9 @@ def count_turn(meter: Meter, ended: EndedTurn) -> None:
     meter.count(measures.TURNS, status=turn.status)
     if turn.finished_at is not None:
         meter.observe(measures.TURN_TIME, max((turn.finished_at - turn.started_at).total_seconds(), 0.0))
-    meter.count(measures.CALLS, purpose=_CHAT, outcome=_OUTCOMES.get(turn.status, "error"))
+    meter.count(measures.MODEL_CALLS, purpose=_CHAT, outcome=_OUTCOMES.get(turn.status, "error"))
     if turn.error_code:
-        meter.count(measures.CALL_REASONS, purpose=_CHAT, reason=turn.error_code)
+        meter.count(measures.MODEL_CALL_REASONS, purpose=_CHAT, reason=turn.error_code)
     _count_usage(meter, _CHAT, ended.usage or {})
 
 
@@ -248,4 +248,4 @@ def _count_usage(meter: Meter, purpose: str, usage: Any) -> None:
     for kind in ("input", "cached", "output"):
         meter.count(measures.MODEL_TOKENS, usage.get(f"{kind}_tokens") or 0, purpose=purpose, kind=kind)
     if usage.get("cost_usd"):
-        meter.count(measures.COST, usage["cost_usd"], purpose=purpose)
+        meter.count(measures.MODEL_COST, usage["cost_usd"], purpose=purpose)

@@ -11,7 +11,7 @@ from uuid import UUID
 from app.core.model.caches import Availability, CacheMode, ProviderCache
 from app.core.model.model_io import CacheTerms, Cost
 from app.core.model.records import Compaction, Page
-from app.core.model.statistics import CostPerQuery, LevelMeasure, Measured
+from app.core.model.statistics import CostPerQuery, LevelMeasure, Measurements
 from app.core.text.token_counts import tokens_of
 from app.off_loop import BYTES_PER_POLICY, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -54,7 +54,7 @@ class ConversationMeasures:
     """The measures of one conversation."""
 
     resolved: Resolved
-    measured: Measured
+    measured: Measurements
     levels: Sequence[LevelMeasure]
     """Measures of the levels of the current segments."""
     last: LastCompaction | None
@@ -81,7 +81,7 @@ class ConversationMeasures:
 class ServiceMeasures:
     """The measures of a tenant."""
 
-    measured: Measured
+    measured: Measurements
     caches: CacheView
     active: Sequence[Resolved]
     """The conversations with the newest messages, at most ``MOST_CONVERSATIONS``."""

@@ -13,12 +13,12 @@ import structlog
 
 from app.core.context.files import files_message
 from app.core.model.caches import (
+    CacheDecision,
     CacheEntry,
+    CacheStep,
     Caching,
-    Decision,
     ProviderCache,
-    Step,
-    decide,
+    decide_caching,
     spent_on_keeping,
     spent_on_making,
 )
@@ -121,7 +121,7 @@ class _Plan:
     terms: CacheTerms
     conversation_id: UUID
     files: tuple[ConversationFile, ...] = ()
-    step: Step | None = None
+    step: CacheStep | None = None
 
 
 class _Work:
@@ -203,12 +203,12 @@ class _Work:
             raise ModelUnavailableError("file_not_sent")
         return files_message(files, locale)
 
-    async def _decision(self, uow: UnitOfWork, plan: _Plan) -> Decision:
+    async def _decision(self, uow: UnitOfWork, plan: _Plan) -> CacheDecision:
         row, now, caching, terms = self._row, self._shell.clock.now(), plan.caching, plan.terms
         if now - row.last_used_at > caching.ttl:  # too late: nobody needs it any more
-            return Decision(verdict=row.verdict)
+            return CacheDecision(verdict=row.verdict)
         minimum = max(terms.minimum, await uow.caches.minimum(row.model, row.account))
-        return decide(caching, terms, row.demand, row.life, now, minimum=minimum, tokens=row.tokens)
+        return decide_caching(caching, terms, row.demand, row.life, now, minimum=minimum, tokens=row.tokens)
 
     async def _make(self, plan: _Plan) -> Outcome:
         row, shell, caching, conversation_id = self._row, self._shell, plan.caching, plan.conversation_id

@@ -15,7 +15,7 @@ from app.core.model.caches import (
     CacheEntry,
     Caching,
     ProviderCache,
-    decide,
+    decide_caching,
     saved_by_use,
 )
 from app.core.model.errors import ConflictError, DependencyUnavailableError, NotFoundError
@@ -117,7 +117,7 @@ class PrefixCaches(Service):
         demand = demand.used(now)
         tokens = row.tokens if row.name else caching.tokens
         minimum = max(terms.minimum, await uow.caches.minimum(row.model, row.account))
-        decision = decide(caching, terms, demand, row.life, now, minimum=minimum, tokens=tokens)
+        decision = decide_caching(caching, terms, demand, row.life, now, minimum=minimum, tokens=tokens)
         values: dict[str, Any] = {
             "rate": demand.rate,
             "rate_at": demand.at,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.model.calibration import learn
+from app.core.model.calibration import adjusted_factor
 from app.core.model.conversation import Conversation
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
@@ -23,7 +23,7 @@ async def calibrated(
         return conversation
     factor = conversation.token_factor
     for estimated, reported in answer.token_counts:
-        factor = learn(factor, estimated=estimated, reported=reported)
+        factor = adjusted_factor(factor, estimated=estimated, reported=reported)
     if factor == conversation.token_factor:
         return conversation
     return await uow.conversations.update(conversation.id, token_factor=factor)

@@ -12,7 +12,7 @@ from app.core.context.live_context import calls_in, live_context_addition
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.errors import NotFoundError
-from app.core.model.live_context import Sent, live_after, sent_of
+from app.core.model.live_context import SentConversation, live_context_after, sent_conversation
 from app.core.model.model_io import Continuation
 from app.core.model.records import ProviderCopy, Turn
 from app.core.retrieval.serving import Passage
@@ -44,7 +44,7 @@ class Resumed:
 class LiveContextLookup:
     """What is known of a conversation before a stateful model is asked."""
 
-    sent: Sent
+    sent: SentConversation
     resumed: Resumed | None = None
     """How to continue; ``None`` = the whole context has to be sent."""
 
@@ -69,7 +69,7 @@ class LiveContexts(Service):
             return None
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.get(turn.conversation_id)
-            sent, live = sent_of(conversation), conversation.live
+            sent, live = sent_conversation(conversation), conversation.live
             if live is None or live.model != profile.name:
                 return LiveContextLookup(sent=sent)
             last = await uow.messages.at_seq(conversation.id, live.through_seq)
@@ -82,7 +82,7 @@ class LiveContexts(Service):
             resumed = replace(resumed, context=context)
         return LiveContextLookup(sent=sent, resumed=resumed)
 
-    async def note_copy(self, turn: Turn, answer: Answer, sent: Sent | None) -> None:
+    async def note_copy(self, turn: Turn, answer: Answer, sent: SentConversation | None) -> None:
         """Record the copy that the provider keeps, so that it can be deleted later.
 
         If something was erased meanwhile, it is deleted at once.
@@ -113,7 +113,7 @@ class LiveContexts(Service):
                 await uow.commit()
 
 
-async def _is_unchanged(uow: UnitOfWork, conversation_id: UUID, sent: Sent) -> bool:
+async def _is_unchanged(uow: UnitOfWork, conversation_id: UUID, sent: SentConversation) -> bool:
     """Whether nothing was erased since the context was read. Waits for a running erasure or deletion to end."""
     try:
         return (await uow.conversations.lock(conversation_id)).content_epoch == sent.content_epoch
@@ -127,7 +127,7 @@ async def store_live_context(uow: UnitOfWork, conversation_id: UUID, answer: Ans
         return
     present = await uow.conversations.get(conversation_id)
     newest = LiveContext(model=answer.model, response_id=answer.response_id, through_seq=stored.seq)
-    live = live_after(present, answer.sent, newest)
+    live = live_context_after(present, answer.sent, newest)
     if live != present.live:
         await uow.conversations.update(conversation_id, live=live)
 

@@ -25,7 +25,7 @@ from app.core.model.conversation import Message
 from app.core.model.errors import NotFoundError
 from app.core.model.overlap import message_text
 from app.core.model.records import Turn
-from app.core.model.segments import LEVEL_OF, Expansion, LevelName
+from app.core.model.segments import LEVEL_BY_NAME, Expansion, LevelName
 from app.core.segments.markers import parse_marker
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
@@ -71,26 +71,28 @@ class Lookups:
         self, turn: Turn, arguments: Mapping[str, object], most: int, locale: str = FALLBACK
     ) -> ToolResult:
         """A page of the messages behind a marker; the service's own words are in the language of ``locale``."""
-        say = catalogue_of(locale)
+        catalogue = catalogue_of(locale)
         named = str(arguments.get("marker") or "")
         marker, level = parse_marker(named), level_named(arguments.get("level"))
         if marker is None:
-            return ToolResult(text=say.text("tools.unknown", segment=echoed_words(named)))
+            return ToolResult(text=catalogue.text("tools.unknown", segment=echoed_words(named)))
         if level is None:
             given = echoed_words(arguments.get("level"))
-            return ToolResult(text=say.text("tools.no_level", level=given, levels=", ".join(LEVEL_OF)))
+            return ToolResult(text=catalogue.text("tools.no_level", level=given, levels=", ".join(LEVEL_BY_NAME)))
         after = clean(str(arguments.get("after") or ""))[:LONGEST_CURSOR] or None
         try:
-            page, lines = await self._page(turn, marker.segment_id, level, after, tokens_for_quotes(most), say)
+            page, lines = await self._page(turn, marker.segment_id, level, after, tokens_for_quotes(most), catalogue)
         except NotFoundError:
-            return ToolResult(text=say.text("tools.unknown", segment=echoed_words(marker.segment_id)))
+            return ToolResult(text=catalogue.text("tools.unknown", segment=echoed_words(marker.segment_id)))
         what = f"{page.segment_id}, {page.level}"
-        text = quote_element(what, lines, note=_note_on_more(page, say)) if lines else say.text("tools.empty")
+        text = (
+            quote_element(what, lines, note=_note_on_more(page, catalogue)) if lines else catalogue.text("tools.empty")
+        )
         expansions = (page.expansion,) if page.expansion else ()
         return ToolResult(text=text, quotes=_quoted_ranges(page), expansions=expansions)
 
     async def _page(
-        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, say: Catalogue
+        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, catalogue: Catalogue
     ) -> tuple[Expanded, Sequence[QuotedLine]]:
         """The largest page that fits with the labels of its lines.
 
@@ -106,8 +108,8 @@ class Lookups:
                 after=after,
                 records=False,
             )
-            lines = _lines_of(page, say)
-            fitting = lines_within(lines, room, say)
+            lines = _lines_of(page, catalogue)
+            fitting = lines_within(lines, room, catalogue)
             if len(fitting) == len(lines) or len(page.messages) == 1:
                 break
         return page, fitting
@@ -116,10 +118,10 @@ class Lookups:
         self, turn: Turn, message: Message, arguments: Mapping[str, object], most: int, locale: str = FALLBACK
     ) -> ToolResult:
         """Earlier messages that match, without those of the turn that ``message`` began."""
-        say = catalogue_of(locale)
+        catalogue = catalogue_of(locale)
         began, query = self._shell.clock.monotonic(), clean(str(arguments.get("query") or ""))[:LONGEST_QUERY]
         if not query.strip():
-            return ToolResult(text=say.text("tools.no_words"))
+            return ToolResult(text=catalogue.text("tools.no_words"))
         page = await self._search.find(
             turn.tenant_id,
             turn.conversation_id,
@@ -127,9 +129,9 @@ class Lookups:
             limit=_number_of_hits(arguments.get("limit")),
             place=PageStart(message.seq - 1, 0),
         )
-        shown = lines_within([_line_of(hit, say) for hit in page.hits], tokens_for_quotes(most), say)
+        shown = lines_within([_line_of(hit, catalogue) for hit in page.hits], tokens_for_quotes(most), catalogue)
         hits = page.hits[: len(shown)]
-        text = quote_element(say.text("tools.searched"), shown) if shown else say.text("tools.not_found")
+        text = quote_element(catalogue.text("tools.searched"), shown) if shown else catalogue.text("tools.not_found")
         expansion = Expansion(
             id=self._shell.new_id(),
             conversation_id=turn.conversation_id,
@@ -142,10 +144,12 @@ class Lookups:
         return ToolResult(text=text, quotes=tuple((hit.seq, hit.seq) for hit in hits), expansions=(expansion,))
 
 
-def _lines_of(page: Expanded, say: Catalogue) -> list[QuotedLine]:
+def _lines_of(page: Expanded, catalogue: Catalogue) -> list[QuotedLine]:
     if page.messages:
         shown = [message for message in page.messages if message.status not in {"erased", "superseded"}]
-        return [QuotedLine(text=message_text(one), label=_label_of(one, name_in(one.metadata), say)) for one in shown]
+        return [
+            QuotedLine(text=message_text(one), label=_label_of(one, name_in(one.metadata), catalogue)) for one in shown
+        ]
     if page.segment is None:
         return [QuotedLine(text=line) for line in page.content.splitlines()]
     return [QuotedLine(text=page.content, label=page.segment_id)] if page.content.strip() else []
@@ -160,16 +164,16 @@ def _quoted_ranges(page: Expanded) -> tuple[tuple[int, int], ...]:
     return (*listed, *((anchor.seq, anchor.seq) for anchor in page.anchors))
 
 
-def _note_on_more(page: Expanded, say: Catalogue) -> str:
-    return say.text("tools.more", tool=EXPAND_TOOL.name, after=page.following) if page.following else ""
+def _note_on_more(page: Expanded, catalogue: Catalogue) -> str:
+    return catalogue.text("tools.more", tool=EXPAND_TOOL.name, after=page.following) if page.following else ""
 
 
-def _line_of(hit: SearchHit, say: Catalogue) -> QuotedLine:
-    return QuotedLine(text=hit.snippet, label=_label_of(hit, hit.said_by, say))
+def _line_of(hit: SearchHit, catalogue: Catalogue) -> QuotedLine:
+    return QuotedLine(text=hit.snippet, label=_label_of(hit, hit.said_by, catalogue))
 
 
-def _label_of(one: Message | SearchHit, said_by: str, say: Catalogue) -> str:
-    return message_label(one.seq, one.role, one.created_at, say, said_by=said_by)
+def _label_of(one: Message | SearchHit, said_by: str, catalogue: Catalogue) -> str:
+    return message_label(one.seq, one.role, one.created_at, catalogue, said_by=said_by)
 
 
 def _number_of_hits(given: object) -> int:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Message, Usage
 from app.core.model.errors import ModelFailedError, ModelUnavailableError, full_reason
-from app.core.model.live_context import Sent
+from app.core.model.live_context import SentConversation
 from app.core.model.model_io import (
     ChatRequest,
     FinishReason,
@@ -109,7 +109,7 @@ class Answer:
     """The response from which a stateful model can continue, if its answer was complete."""
     kept_id: str | None = None
     """The id of the response that the provider keeps until asked to delete it, even if the answer failed."""
-    sent: Sent | None = None
+    sent: SentConversation | None = None
     """What the request was made of."""
     open_calls: tuple[ToolCall, ...] = ()
     """The calls at the end of the turn whose results the client has to send."""

@@ -77,39 +77,39 @@ class Toolbox:
         Raises:
             DependencyUnavailableError: The database is away: this ends the turn, and the model is told nothing.
         """
-        say = catalogue_of(scope.locale)
+        catalogue = catalogue_of(scope.locale)
         try:
             async with asyncio.timeout(TIMEOUT):
-                return await self._run(scope, call, calls, say)
+                return await self._run(scope, call, calls, catalogue)
         except TimeoutError:
             log.warning("tool.timeout", tool=self._name_to_log(call.name))
-            return ToolResult(text=say.text("tools.timeout", count=TIMEOUT))
+            return ToolResult(text=catalogue.text("tools.timeout", count=TIMEOUT))
         except DependencyUnavailableError:
             raise
         except InvalidInputError as error:
-            return ToolResult(text=say.text("tools.refused", why=error.detail.rstrip(".")))
+            return ToolResult(text=catalogue.text("tools.refused", why=error.detail.rstrip(".")))
         except Exception as error:  # noqa: BLE001 - a tool may raise anything; what it says may hold a secret
             log.warning("tool.failed", tool=self._name_to_log(call.name), error=type(error).__name__)
-            return ToolResult(text=say.text("tools.failed", why=type(error).__name__))
+            return ToolResult(text=catalogue.text("tools.failed", why=type(error).__name__))
 
     def _name_to_log(self, name: str) -> str | None:
         # No text that a model wrote goes into the log.
         return name if name in OWN_TOOL_NAMES or name in self._further else None
 
-    async def _run(self, scope: Scope, call: ToolCall, calls: int, say: Catalogue) -> ToolResult:
+    async def _run(self, scope: Scope, call: ToolCall, calls: int, catalogue: Catalogue) -> ToolResult:
         async with self._shell.uow(scope.turn.tenant_id) as uow:
             conversation = await uow.conversations.get(scope.turn.conversation_id)
         resolved = self._shell.resolver(conversation, model=scope.model)
         most = result_tokens(resolved.budgets, calls)
         if call.name == SEARCH_TOOL.name:
-            found = await self._lookups.search(scope.turn, scope.message, call.arguments, most, say.language)
+            found = await self._lookups.search(scope.turn, scope.message, call.arguments, most, catalogue.language)
             return replace(found, content_epoch=conversation.content_epoch)
         if call.name == EXPAND_TOOL.name:
-            expanded = await self._lookups.expand(scope.turn, call.arguments, most, say.language)
+            expanded = await self._lookups.expand(scope.turn, call.arguments, most, catalogue.language)
             return replace(expanded, content_epoch=conversation.content_epoch)
         if call.name in self._further:
             text = await self._further[call.name].run(call.arguments)
-            return ToolResult(text=shortened_text(text, most, say) or say.text("tools.nothing"))
+            return ToolResult(text=shortened_text(text, most, catalogue) or catalogue.text("tools.nothing"))
         offered = (*resolved.tools, *scope.options.offered)
-        names = ", ".join(tool.name for tool in offered) or say.text("tools.none")
-        return ToolResult(text=say.text("tools.no_tool", tool=echoed_words(call.name), tools=names))
+        names = ", ".join(tool.name for tool in offered) or catalogue.text("tools.none")
+        return ToolResult(text=catalogue.text("tools.no_tool", tool=echoed_words(call.name), tools=names))

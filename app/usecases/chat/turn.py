@@ -16,7 +16,7 @@ from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.records import Compaction, Event, Turn, TurnStatus
-from app.core.retrieval.used import uses_passages
+from app.core.retrieval.recall_use import uses_passages
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.calibrating import calibrated

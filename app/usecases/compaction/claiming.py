@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.model.conversation import Conversation, Quiet
+from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.policies.policy import Trigger
 from app.core.model.records import Compaction, FoldRequest, RanIn
 from app.core.planning.triggers import trigger_messages, trigger_tokens
@@ -123,7 +123,7 @@ def sizes_of(resolved: Resolved) -> dict[str, int | None]:
 
 def quiet_after_failure(
     conversation: Conversation, reason: str, now: datetime, *, at_least: timedelta = timedelta(0)
-) -> Quiet:
+) -> QuietPeriod:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
     After ``MOST_FAILURES`` in a row, there is also no retry until a new message comes. ``at_least`` is the wait that
@@ -132,4 +132,4 @@ def quiet_after_failure(
     failures = conversation.failure_count + 1
     pause = min(max(pause_after(failures, BACK_OFF, BACK_OFF_MAX), at_least), BACK_OFF_MAX)
     until_seq = conversation.last_seq if failures >= MOST_FAILURES else 0
-    return Quiet(until_seq=until_seq, until=now + pause, reason=reason)
+    return QuietPeriod(until_seq=until_seq, until=now + pause, reason=reason)

@@ -63,13 +63,15 @@ class CommandRunner:
 
         The spend limit is the exception: the command is already stored, so it is answered in words.
         """
-        say = catalogue_of(locale)
+        catalogue = catalogue_of(locale)
         asked = compact_command(message.content) or CompactInput()
         try:
             view = await self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
         except RateLimitedError as error:
             wait = math.ceil((error.retry_after or 0) / _MINUTE)
-            return InlineOutcome(), Answer(text=say.text("command.limited", count=wait), model="", usage=Usage())
+            return InlineOutcome(), Answer(text=catalogue.text("command.limited", count=wait), model="", usage=Usage())
         row = view.compaction
-        text = view.summary or say.text("command.unchanged", reason=say.word("reason", row.reason or row.status))
+        text = view.summary or catalogue.text(
+            "command.unchanged", reason=catalogue.word("reason", row.reason or row.status)
+        )
         return InlineOutcome(row=row), Answer(text=text, model=row.model or "", usage=Usage())

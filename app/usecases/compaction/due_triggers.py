@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from uuid import UUID
 
-from app.core.model.conversation import Conversation, Message, Quiet
+from app.core.model.conversation import Conversation, Message, QuietPeriod
 from app.core.model.policies.policy import TURN_ENDS, Moment, Trigger
 from app.core.planning.triggers import first_due_trigger, moments_at_rest, moments_of_append, moments_of_reply
 from app.storage.unit_of_work import UnitOfWork
@@ -63,7 +63,7 @@ async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, questio
     began_inside = question.seq < quiet.until_seq <= conversation.last_seq
     if not (began_inside and quiet.reason in NOTHING_FOLDED):
         return conversation
-    return await uow.conversations.update(conversation.id, quiet=Quiet(reason=quiet.reason))
+    return await uow.conversations.update(conversation.id, quiet=QuietPeriod(reason=quiet.reason))
 
 
 async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
@@ -92,7 +92,9 @@ def _with_quiet_of_turn(resolved: Resolved) -> Resolved:
     refused = policy.on_failure == "keep_full" and resolved.tokens > resolved.budgets.window
     after_failure = conversation.quiet.until is not None and conversation.quiet.reason != SPEND_LIMIT
     return (
-        replace(resolved, conversation=replace(conversation, quiet=Quiet())) if refused and after_failure else resolved
+        replace(resolved, conversation=replace(conversation, quiet=QuietPeriod()))
+        if refused and after_failure
+        else resolved
     )
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import structlog
 
-from app.core.model.conversation import Conversation, Quiet
+from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.records import Attempt, Compaction, CompactionStatus
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import WITHHELD, AttemptsResult
@@ -52,7 +52,7 @@ async def end_row(
         ended = await finish(shell, uow, row, status="applied", reason=None if complete else "partial", **changes)
         await count_compaction(uow, row)
         if reason == "deadline":
-            await uow.conversations.update(row.conversation_id, quiet=Quiet())
+            await uow.conversations.update(row.conversation_id, quiet=QuietPeriod())
             return ended
     if status in FAILURES:
         await _quiet_conversation(
@@ -87,7 +87,7 @@ async def finish(
 async def _end_quiet_of_wait(uow: UnitOfWork, conversation_id: UUID) -> None:
     conversation = await uow.conversations.get(conversation_id)
     if conversation.quiet.reason == WAIT_TIMED_OUT:
-        await uow.conversations.update(conversation_id, quiet=Quiet())
+        await uow.conversations.update(conversation_id, quiet=QuietPeriod())
 
 
 async def count_compaction(uow: UnitOfWork, row: Compaction) -> Conversation:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import structlog
 
-from app.core.model.conversation import Quiet
+from app.core.model.conversation import QuietPeriod
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.policies.policy import Trigger
 from app.core.model.records import NOT_NUMBERED, Compaction, Event, RanIn
@@ -212,7 +212,7 @@ class InlineCompaction:
         async with self._shell.uow(row.tenant_id) as uow:
             await uow.conversations.lock(row.conversation_id)
             if (await uow.compactions.get(row.id)).in_flight:
-                quiet = Quiet(until=until, reason=WAIT_TIMED_OUT)
+                quiet = QuietPeriod(until=until, reason=WAIT_TIMED_OUT)
                 await uow.conversations.update(row.conversation_id, quiet=quiet)
             await uow.commit()
 

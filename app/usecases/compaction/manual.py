@@ -17,7 +17,7 @@ from app.core.model.errors import (
     SummarizerFailedError,
     full_reason,
 )
-from app.core.model.records import ERASURE, Compaction, FoldRequest, Page
+from app.core.model.records import ERASURE_TRIGGER, Compaction, FoldRequest, Page
 from app.core.model.redaction import redact
 from app.core.planning.compaction import CompactionPlan, NothingToFold
 from app.storage.unit_of_work import UnitOfWork
@@ -179,7 +179,7 @@ class ManualCompaction:
             found = _Found(
                 row=in_flight,
                 mine=own is not None,
-                joins=in_flight.trigger != ERASURE and (asked.is_plain or in_flight.request == request),
+                joins=in_flight.trigger != ERASURE_TRIGGER and (asked.is_plain or in_flight.request == request),
                 joined=own is None,
             )
             if found.mine or found.joins:

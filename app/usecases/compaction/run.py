@@ -10,9 +10,9 @@ from uuid import UUID
 
 import structlog
 
-from app.core.model.conversation import Quiet
+from app.core.model.conversation import QuietPeriod
 from app.core.model.errors import DependencyUnavailableError, DomainError, InvalidInputError, NotFoundError
-from app.core.model.records import ERASURE, Compaction, CompactionStatus, RanIn
+from app.core.model.records import ERASURE_TRIGGER, Compaction, CompactionStatus, RanIn
 from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult
@@ -194,7 +194,7 @@ class CompactionService:
         wait = await self._spending_wait(job.lease)
         if wait is not None:
             return await self._end_over_limit(job.lease, wait)
-        if row.trigger == ERASURE:
+        if row.trigger == ERASURE_TRIGGER:
             return await rewrite_narrative(job)
         await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
         chunk = await job.read()
@@ -224,7 +224,7 @@ class CompactionService:
             row = check_held(await uow.compactions.get(lease.compaction_id), lease)
             ended = await end_row(self._shell, uow, row, status="skipped", reason=SPEND_LIMIT)
             if row.trigger != "manual":
-                quiet = Quiet(until=self._shell.clock.now() + wait, reason=SPEND_LIMIT)
+                quiet = QuietPeriod(until=self._shell.clock.now() + wait, reason=SPEND_LIMIT)
                 await uow.conversations.update(row.conversation_id, quiet=quiet)
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)

@@ -11,7 +11,7 @@ from typing import Any
 from app.core.continuity.comparing import Exam
 from app.core.model.anchors import Anchor
 from app.core.model.continuity import Continuity
-from app.core.model.conversation import Conversation, Layout, Quiet
+from app.core.model.conversation import Conversation, Layout, QuietPeriod
 from app.core.model.records import Compaction, Event
 from app.core.model.state import Verified
 from app.core.planning.triggers import quiet_after
@@ -217,12 +217,14 @@ async def _write_state(
         **version.as_served,
         layout_version=present.layout_version + 1,
         failure_count=0,
-        quiet=_quiet_after_saving(chunk, applying, applied) if resolved.has_same_rules(chunk.resolved) else Quiet(),
+        quiet=_quiet_after_saving(chunk, applying, applied)
+        if resolved.has_same_rules(chunk.resolved)
+        else QuietPeriod(),
     )
     return await refresh_sizes(uow, shell.resolver(changed))
 
 
-def _quiet_after_saving(chunk: Chunk, applying: ApplyContext, applied: AppliedCandidate) -> Quiet:
+def _quiet_after_saving(chunk: Chunk, applying: ApplyContext, applied: AppliedCandidate) -> QuietPeriod:
     above = _is_above_target(chunk, applied)
     quiet = quiet_after(
         applying.policy,

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.conversation import Message
-from app.core.model.fieldwise import value_of
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.policies.policy import CompactionPolicy, SegmentBy
 from app.core.model.redaction import redact
 from app.core.model.segments import (
@@ -148,7 +148,7 @@ def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
 
 def described(segment: Segment) -> CutSegment:
     """A stored segment in the form in which it was cut."""
-    return value_of(CutSegment, segment)
+    return from_same_fields(CutSegment, segment)
 
 
 async def _make_current_again(

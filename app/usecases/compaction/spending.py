@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from app.core.model.allowances import Limits, Purpose, has_hourly, hourly
+from app.core.model.allowances import Limits, SpendingPurpose, has_hourly_limit, hourly_usages
 from app.core.model.errors import RateLimitedError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
@@ -41,7 +41,7 @@ class SpendGuard:
         *,
         metered: bool,
         keeps_reserve: bool = False,
-        purpose: Purpose = "compaction",
+        purpose: SpendingPurpose = "compaction",
     ) -> timedelta | None:
         """The whole minutes until a model may be called; ``None`` = now, always for a model that costs nothing.
 
@@ -57,15 +57,15 @@ class SpendGuard:
         waits = [wait for wait in (calls, spent) if wait is not None]
         return max(waits, default=None)
 
-    async def _time_to_wait_for(self, uow: UnitOfWork, purpose: Purpose, part: int) -> timedelta | None:
-        if not has_hourly(self._limits, purpose):
+    async def _time_to_wait_for(self, uow: UnitOfWork, purpose: SpendingPurpose, part: int) -> timedelta | None:
+        if not has_hourly_limit(self._limits, purpose):
             return None
         spent, now = await uow.spending.by_minute(purpose), datetime.now(UTC)
-        seconds = max(one.wait for one in hourly(purpose, spent, self._limits, "tenant", now, part=part))
+        seconds = max(one.wait for one in hourly_usages(purpose, spent, self._limits, "tenant", now, part=part))
         return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
     async def time_to_wait_for(
-        self, uow: UnitOfWork, purpose: Purpose, *, keeps_reserve: bool = False
+        self, uow: UnitOfWork, purpose: SpendingPurpose, *, keeps_reserve: bool = False
     ) -> timedelta | None:
         """The time until the tenant may spend on this purpose, whatever its conversations spend; ``None`` = now."""
         return await self._time_to_wait_for(uow, purpose, RESERVE_DIVISOR if keeps_reserve else 1)

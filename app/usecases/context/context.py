@@ -21,9 +21,9 @@ from app.core.context.assembly import (
     available_tokens,
     exceeds_budget,
 )
-from app.core.context.eliding import LARGE_MESSAGE_DIVISOR
 from app.core.context.fitting import DIGEST_SHARE
 from app.core.context.larger_budget import ranges_to_read, with_detail_options
+from app.core.context.oversized_messages import LARGE_MESSAGE_DIVISOR
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
@@ -32,7 +32,7 @@ from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Expansion
 from app.core.retrieval.corpus import Corpus
-from app.core.segments.reading import Messages
+from app.core.segments.message_analysis import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.budget import first_fitting
 from app.core.text.memo import FIGURE_GROWTH, memoized

@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.conversation import Message, Usage
-from app.core.model.embedding import MessageVector, embeddable, hash_of
+from app.core.model.embedding import MessageVector, text_hash, text_to_embed
 from app.core.model.errors import (
     DependencyUnavailableError,
     InvalidInputError,
@@ -280,8 +280,8 @@ async def _next_messages(
 
 
 def _texts_to_embed(messages: Sequence[Message], through: int) -> tuple[_Text, ...]:
-    texts = ((message.seq, embeddable(message_text(message))) for message in redact_messages(messages))
-    return tuple(_Text(seq=seq, text=text, sha256=hash_of(text)) for seq, text in texts if seq > through and text)
+    texts = ((message.seq, text_to_embed(message_text(message))) for message in redact_messages(messages))
+    return tuple(_Text(seq=seq, text=text, sha256=text_hash(text)) for seq, text in texts if seq > through and text)
 
 
 async def _unchanged(uow: UnitOfWork, claim: _Claim) -> frozenset[int]:

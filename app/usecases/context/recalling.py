@@ -17,13 +17,13 @@ from app.core.context.drafts import NO_DETAIL, block_sizes, first_draft, outline
 from app.core.model.conversation import Layout, Message
 from app.core.model.segments import Expansion, Level
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.kinds import forms_of
 from app.core.retrieval.question import question_of
 from app.core.retrieval.question_completion import needs_context
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall_without_history
+from app.core.retrieval.related_words import forms_of
 from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
-from app.core.state.digesting import NO_DIGESTS, Digests
+from app.core.state.digest_selection import NO_DIGESTS, Digests
 from app.core.text.memo import Latest
 from app.core.text.parts import own_parts
 from app.storage.repositories.narrowing import Narrowed

@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.conversation import Usage
-from app.core.model.embedding import embeddable, hash_of
+from app.core.model.embedding import text_hash, text_to_embed
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
 from app.core.model.redaction import redact
 from app.core.retrieval.question_completion import completed_question
@@ -92,10 +92,10 @@ class SimilarityService:
     async def _vector_of(
         self, tenant_id: UUID, conversation_id: UUID, question: str, embedder: Embedder
     ) -> bytes | None:
-        text = await off_loop(lambda: embeddable(redact(question)))
+        text = await off_loop(lambda: text_to_embed(redact(question)))
         if not text:
             return None
-        key = (tenant_id, embedder.name, hash_of(text))
+        key = (tenant_id, embedder.name, text_hash(text))
         if (kept := self._kept.get(key)) is not None:
             return kept
         async with self._shell.uow(tenant_id) as uow:

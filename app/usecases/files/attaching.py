@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation
 from app.core.model.errors import FieldError, InvalidInputError, NoRoomForFileError, NotFoundError
-from app.core.model.files import FILES_BYTES, MOST_FILES, ConversationFile
+from app.core.model.files import MOST_FILES, MOST_FILES_BYTES, ConversationFile
 from app.core.model.policies.contradictions import contradictions
 from app.core.model.records import Page
 from app.core.text.contents import Content
@@ -42,7 +42,7 @@ class NewFile:
 class FileService:
     """The files of conversations, as clients ask for them."""
 
-    def __init__(self, shell: Shell, *, files_bytes: int = FILES_BYTES) -> None:
+    def __init__(self, shell: Shell, *, files_bytes: int = MOST_FILES_BYTES) -> None:
         """``files_bytes``: the limit of all files of a conversation together."""
         self._shell = shell
         self._files_bytes = files_bytes

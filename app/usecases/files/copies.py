@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
-from app.core.model.files import FILE_FAILED, FILE_LOST, KeptFile, ProviderFile
+from app.core.model.files import FILE_FAILED, FILE_LOST, FileCopy, ProviderFile
 from app.storage.repositories.copies import CopyRepository
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.copy_deletion import AT_ONCE, CopyDeletion
@@ -172,7 +172,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             contents = await uow.contents.read([wanted.sha256])
         if wanted.sha256 not in contents:  # the file was removed meanwhile
             raise ModelUnavailableError("gone", retryable=False)
-        kept: KeptFile = await self._shell.models.store.keep_file(
+        kept: FileCopy = await self._shell.models.store.keep_file(
             keeper.model, contents[wanted.sha256], wanted.media_type
         )
         copy = ProviderFile(

@@ -116,7 +116,12 @@ async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: V
         except NotFoundError:  # its message was erased
             continue
         becomes = anchor.claimed_status
-        if anchor.status != "active" or becomes is None or becomes != claim.becomes or anchor.proposed_by == "user":
+        if (
+            anchor.status != "active"
+            or becomes is None
+            or becomes != claim.claimed_status
+            or anchor.proposed_by == "user"
+        ):
             continue
         by = await _successor(uow, conversation.id, anchor) if becomes == "superseded" else None
         change = Transition(anchor_id=anchor.id, status=becomes, superseded_by=by)

@@ -17,7 +17,7 @@ from app.core.model.errors import (
     InvalidInputError,
     TooLargeError,
 )
-from app.core.model.fieldwise import value_of
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.gauge import GaugeStatus
 from app.core.text.token_counts import tokens_of
 from app.off_loop import off_loop
@@ -259,7 +259,7 @@ async def _messages_of_drafts(
 
 def _message(resolved: Resolved, draft: MessageDraft, *, seq: int, new_id: NewId, now: datetime) -> Message:
     weight = draft.computed_weight()
-    return value_of(
+    return from_same_fields(
         Message,
         draft,
         id=draft.id or new_id(),

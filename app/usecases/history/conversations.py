@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from app.core.model.conversation import Conversation, Quiet
+from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.errors import (
     FieldError,
     ForbiddenError,
@@ -16,7 +16,7 @@ from app.core.model.errors import (
     PolicyInvalidError,
     StateVersionMismatchError,
 )
-from app.core.model.fieldwise import value_of
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.gauge import Gauge
 from app.core.model.json_merge import merge_patch
 from app.core.model.limits import MERGED_BYTES, json_bytes
@@ -108,7 +108,7 @@ class ConversationService(Service):
             ForbiddenError: The key belongs to another end user.
         """
         now = self._shell.clock.now()
-        conversation = value_of(
+        conversation = from_same_fields(
             Conversation,
             given,
             id=given.id or self._shell.new_id(),
@@ -212,7 +212,7 @@ class ConversationService(Service):
                 self._refuse_naming_changed_field(after, changes)
                 after = await self._with_decisions_renewed(uow, before, after, goals, results)
             if POLICY & values.keys():
-                values |= {"quiet": Quiet(), "failure_count": 0}
+                values |= {"quiet": QuietPeriod(), "failure_count": 0}
                 await uow.verifications.make_due(conversation_id, SPEND_LIMIT)
             if before.prefix != after.prefix or after.policy.cache == "off":
                 await uow.caches.leave(conversation_id)

@@ -13,7 +13,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from app.core.model.conversation import Conversation, Message, Sums
-from app.core.model.records import ERASURE, Compaction, Event, FoldRequest
+from app.core.model.records import ERASURE_TRIGGER, Compaction, Event, FoldRequest
 from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion
@@ -270,10 +270,10 @@ class ErasureService:
         running = await uow.compactions.in_flight(conversation.id)
         if running is not None:
             await end_row(shell, uow, running, status="superseded", reason="stale")
-        if not has_narrative and (running is None or running.trigger != ERASURE):
+        if not has_narrative and (running is None or running.trigger != ERASURE_TRIGGER):
             return None
         resolved = shell.resolver(conversation)
-        row = new_compaction(resolved, shell, trigger=ERASURE, request=FoldRequest(), ran_in="worker")
+        row = new_compaction(resolved, shell, trigger=ERASURE_TRIGGER, request=FoldRequest(), ran_in="worker")
         queued = await claim_queued(uow, row, shell.clock.now())
         return queued.id if queued else None
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from app.core.model.conversation import Conversation, Message, ProtectedReason, Sums
 from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
-from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, takes_room, units_of
+from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, units_of, uses_pin_budget
 from app.core.model.schemas import schema_named
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -60,7 +60,7 @@ async def decide_protection(uow: UnitOfWork, resolved: Resolved, messages: Seque
     """Decide which new messages are held and why, and which stored tool partners have to be held with them."""
     stored = await _stored_halves(uow, messages)
     reasons = await protection_reasons(resolved, [*stored, *messages])
-    wanted = any(takes_room(reason) or reason == OVER_ALLOTMENT for reason in reasons.values())
+    wanted = any(uses_pin_budget(reason) or reason == OVER_ALLOTMENT for reason in reasons.values())
     if wanted and resolved.conversation.last_seq:
         reasons = await protection_reasons(
             resolved, [*stored, *messages], used=await other_held_tokens(uow, resolved, stored)
@@ -72,7 +72,7 @@ async def decide_protection(uow: UnitOfWork, resolved: Resolved, messages: Seque
         tool_partners=[
             replace(half, protected_reason=reasons[half.seq])
             for half in stored
-            if not half.is_protected and takes_room(reasons[half.seq])
+            if not half.is_protected and uses_pin_budget(reasons[half.seq])
         ],
     )
 
@@ -91,7 +91,7 @@ async def other_held_tokens(uow: UnitOfWork, resolved: Resolved, messages: Seque
     """The tokens of all pinned and protected messages but these."""
     estimator = resolved.policy.estimator
     used = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
-    own = sum(size_of(message, estimator) for message in messages if takes_room(message.protected_reason))
+    own = sum(size_of(message, estimator) for message in messages if uses_pin_budget(message.protected_reason))
     return max(used - own, 0)
 
 
@@ -138,7 +138,7 @@ async def protection_reasons(
     ``compute`` runs the work, which takes long for many messages.
     """
     size = sum(BYTES_PER_ITEM + one.byte_length for one in messages)
-    decide = partial(decided, resolved.policy, messages, room=resolved.budgets.pin_tokens, used=used)
+    decide = partial(decided, resolved.policy, messages, pin_tokens=resolved.budgets.pin_tokens, used=used)
     return await compute(decide, size=size)
 
 
@@ -226,7 +226,7 @@ async def over_allotment_error(
     """The error for a new message that the policy would hold for ever but has no room for."""
     estimator, first = resolved.policy.estimator, decided.left_out[0]
     stored = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
-    used = stored + sum(size_of(one, estimator) for one in decided.messages if takes_room(one.protected_reason))
+    used = stored + sum(size_of(one, estimator) for one in decided.messages if uses_pin_budget(one.protected_reason))
     return _no_room_error(
         resolved, first, used, "Nothing was stored. Say it shorter, unpin something, raise pin_share, or set"
     )
@@ -235,7 +235,7 @@ async def over_allotment_error(
 def _pins_without_room_error(
     resolved: Resolved, messages: Sequence[Message], reasons: dict[int, ProtectedReason], first: Message
 ) -> PinBudgetExceededError:
-    used = sum(size_of(one, resolved.policy.estimator) for one in messages if takes_room(reasons[one.seq]))
+    used = sum(size_of(one, resolved.policy.estimator) for one in messages if uses_pin_budget(reasons[one.seq]))
     return _no_room_error(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
-from app.core.model.conversation import Message, Quiet, Sums
+from app.core.model.conversation import Message, QuietPeriod, Sums
 from app.core.model.errors import NotPinnableError, PinBudgetExceededError
 from app.core.model.policies.protection import size_of
 from app.core.model.records import Event
@@ -79,9 +79,11 @@ class PinService(Service):
         self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results
     ) -> list[UUID]:
         shell, conversation = self._shell, resolved.conversation
-        summed = shell.resolver(await store_sums(uow, replace(conversation, quiet=Quiet(), failure_count=0), total))
+        summed = shell.resolver(
+            await store_sums(uow, replace(conversation, quiet=QuietPeriod(), failure_count=0), total)
+        )
         laid_out = await renew_layout(uow, shell, summed, compute=results)
-        stored = await refresh_sizes(uow, laid_out, quiet=Quiet(), failure_count=0)
+        stored = await refresh_sizes(uow, laid_out, quiet=QuietPeriod(), failure_count=0)
         job = await claim_at_rest(uow, shell, shell.resolver(stored))
         return [job] if job else []
 

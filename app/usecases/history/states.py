@@ -9,9 +9,9 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from app.core.model.conversation import Conversation, Layout, Quiet, Sums
+from app.core.model.conversation import Conversation, Layout, QuietPeriod, Sums
 from app.core.model.errors import NotFoundError
-from app.core.model.records import ERASURE, Event, FoldRequest, Page
+from app.core.model.records import ERASURE_TRIGGER, Event, FoldRequest, Page
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateVersion
 from app.core.model.state_difference import StateDifference, difference
@@ -106,7 +106,7 @@ class StateService:
         if running is not None:  # it would end too late and leave the state blank
             await end_row(self._shell, uow, running, status="superseded", reason="stale")
         row = new_compaction(
-            self._shell.resolver(stored), self._shell, trigger=ERASURE, request=FoldRequest(), ran_in="worker"
+            self._shell.resolver(stored), self._shell, trigger=ERASURE_TRIGGER, request=FoldRequest(), ran_in="worker"
         )
         queued = await claim_queued(uow, row, self._shell.clock.now())
         return queued.id if queued else None
@@ -177,7 +177,7 @@ class StateService:
             present.id,
             **written.as_served,
             layout_version=present.layout_version + 1,
-            quiet=Quiet(),
+            quiet=QuietPeriod(),
             content_epoch=present.content_epoch + 1,  # work on the state that is left behind becomes stale
             live=None,  # a provider cannot go back to an earlier state
         )

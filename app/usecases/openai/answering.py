@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from app.core.context.newest import newest_within
+from app.core.context.newest_messages import newest_within
 from app.core.context.tools import tools_tokens
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions, refuse_unsupported_options
 from app.core.model.errors import DomainError, InvalidInputError, ModelFailedError, TooLargeError, full_reason

@@ -15,7 +15,7 @@ import structlog
 
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, ForkInProgressError, NotFoundError
-from app.core.model.fieldwise import value_of
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.records import Event
 from app.core.text.token_counts import Weight
 from app.storage.repositories.sizes import READ_BYTES
@@ -184,4 +184,4 @@ async def _next_copies(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft
 
 def _copied_draft(message: Message) -> MessageDraft:
     weight = Weight(tokens=message.token_count, bytes=message.byte_length)
-    return value_of(MessageDraft, message, id=None, reasoning="", weight=weight)
+    return from_same_fields(MessageDraft, message, id=None, reasoning="", weight=weight)

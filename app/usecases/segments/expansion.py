@@ -23,12 +23,12 @@ from app.core.model.errors import (
 from app.core.model.records import Page
 from app.core.model.redaction import redact_messages
 from app.core.model.segments import (
-    ANCHORS,
-    EARLIER,
+    ANCHORS_ID,
+    EARLIER_ID,
     EXTRACTIVE,
-    LEVEL_OF,
-    NAME_OF,
-    RESERVED,
+    LEVEL_BY_NAME,
+    NAME_BY_LEVEL,
+    RESERVED_IDS,
     Expansion,
     Level,
     LevelName,
@@ -167,9 +167,9 @@ class ExpansionService:
         """
         began, shell = self._shell.clock.monotonic(), self._shell
         asked = _PageRequest(max_tokens=max_tokens or MOST_TOKENS, after=after)
-        wanted = LEVEL_OF[level]
+        wanted = LEVEL_BY_NAME[level]
         await find_due_anchors(shell, tenant_id, conversation_id)
-        if wanted is not None and segment_id not in RESERVED:
+        if wanted is not None and segment_id not in RESERVED_IDS:
             await ensure_level(shell, tenant_id, conversation_id, segment_id, wanted)
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
@@ -207,7 +207,7 @@ class ExpansionService:
             RateLimitedError: The hour's model calls are used up.
             SummarizerFailedError: The model wrote nothing usable; the earlier level stays.
         """
-        shell, wanted = self._shell, LEVEL_OF[level]
+        shell, wanted = self._shell, LEVEL_BY_NAME[level]
         await find_due_anchors(shell, tenant_id, conversation_id)
         async with shell.uow(tenant_id) as uow:
             before = await claim_key(uow, idem, shell.clock.now())
@@ -252,10 +252,10 @@ class ExpansionService:
     async def _read_page(
         self, uow: UnitOfWork, conversation: Conversation, segment_id: str, level: LevelName, asked: _PageRequest
     ) -> Expanded:
-        if segment_id == EARLIER:
+        if segment_id == EARLIER_ID:
             levels = self._shell.resolver(conversation).policy.levels
             return await _earlier_segments(uow, conversation, levels[0] if levels else "L3", asked)
-        if segment_id == ANCHORS:
+        if segment_id == ANCHORS_ID:
             return await _anchors_by_position(uow, conversation, asked)
         segment = await _segment_named(uow, conversation.id, segment_id)
         return await _page_of(uow, segment, level, asked)
@@ -275,7 +275,7 @@ class ExpansionService:
 
 
 async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _PageRequest) -> Expanded:
-    wanted = LEVEL_OF[level]
+    wanted = LEVEL_BY_NAME[level]
     page = await _originals(uow, segment, asked) if wanted is None else _page_of_level(segment, wanted, asked)
     return replace(page, anchors=await _anchors_of_segment(uow, segment))
 
@@ -361,7 +361,7 @@ def _page_of_level(segment: Segment, level: Level, asked: _PageRequest) -> Expan
     end = page_end(text, start, asked.max_tokens)
     return Expanded(
         segment_id=segment.id,
-        level=NAME_OF[level],
+        level=NAME_BY_LEVEL[level],
         segment=segment,
         content=text[start:end],
         markers=deeper_markers(segment, level),
@@ -380,7 +380,7 @@ async def _earlier_segments(uow: UnitOfWork, conversation: Conversation, level: 
     if count < len(found):
         found, following = await uow.segments.page(conversation.id, replace(page, limit=count))
     return _expanded_list(
-        EARLIER,
+        EARLIER_ID,
         lines[:count],
         following,
         segments=tuple(found),
@@ -395,7 +395,7 @@ async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, aske
     count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
     if count < len(found):
         found, following = await uow.anchors.page(conversation.id, replace(page, limit=count), status="active")
-    return _expanded_list(ANCHORS, lines[:count], following, anchors=tuple(found))
+    return _expanded_list(ANCHORS_ID, lines[:count], following, anchors=tuple(found))
 
 
 def _expanded_list(

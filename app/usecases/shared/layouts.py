@@ -19,7 +19,7 @@ from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment
 from app.core.model.state import StateSchema
 from app.core.segments.digests import MARKER_ELEMENT_TOKENS
-from app.core.state.digesting import DigestSource
+from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import layout_of, with_digests
 from app.core.state.outdated_digests import without_outdated
 from app.core.text.token_counts import tokens_of
@@ -200,7 +200,7 @@ def layout_from_sources(
     )
     state_texts = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, block_texts=[*state_texts, *(anchor.content for anchor in anchors.shown)])
-    return with_digests(layout, source, max_tokens=room, room_to_keep=digest_room, served_as=policy.served_as)
+    return with_digests(layout, source, max_tokens=room, later_digest_budget=digest_room, served_as=policy.served_as)
 
 
 def _tokens_for_digests(budgets: Budgets, *, other_tokens: int) -> int:

@@ -19,11 +19,11 @@ from app.core.context.tools import (
 )
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.caches import CachedPrefix, Caching
-from app.core.model.conversation import Conversation, Quiet
-from app.core.model.gauge import AdaptiveThresholds, Breakdown, Gauge, breakdown_of, explained, gauge_of
+from app.core.model.conversation import Conversation, QuietPeriod
+from app.core.model.gauge import AdaptiveThresholds, Breakdown, Gauge, breakdown_of, explained_thresholds, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
-from app.core.model.policies.adaptive import Adapted, adapt, in_force
-from app.core.model.policies.operator import PRESETS_OWN, OperatorNumbers
+from app.core.model.policies.adaptive import AdaptedThresholds, adapt, adapted_policy
+from app.core.model.policies.operator import NO_OPERATOR_NUMBERS, OperatorNumbers
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.policy_errors import field_error
 from app.core.model.policies.resolving import DEFAULT_PRESET, resolve
@@ -44,7 +44,7 @@ class Sizes(TypedDict):
     tokens: int
     messages: int
     last_seq: int
-    quiet: Quiet
+    quiet: QuietPeriod
     now: datetime
 
 
@@ -72,7 +72,7 @@ class Resolved:
     """The parts of the stored policy that no longer hold, because the settings or their models changed."""
     schema_tokens: int = 0
     """Tokens of the schema of a structured output, which ``system_tokens`` contain."""
-    adapted: Adapted | None = None
+    adapted: AdaptedThresholds | None = None
     """The adaptive thresholds, if the policy asks for them; ``policy`` and ``budgets`` already contain them."""
     unadapted: tuple[CompactionPolicy, Budgets] | None = None
     """With adaptive thresholds, the policy and the budgets without them."""
@@ -192,7 +192,7 @@ class Resolved:
     @property
     def thresholds(self) -> AdaptiveThresholds | None:
         """The adaptive thresholds, and why they are as they are; ``None`` if the policy's own thresholds hold."""
-        return explained(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
+        return explained_thresholds(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
 
     def with_adaptive_thresholds(self) -> Resolved:
         """The same with adaptive thresholds, computed from the conversation's pace, if its policy asks for them."""
@@ -200,7 +200,7 @@ class Resolved:
         adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.conversation.counted(floor))
         if adapted is None:
             return self
-        policy, budgets = in_force(self.policy, self.budgets, adapted)
+        policy, budgets = adapted_policy(self.policy, self.budgets, adapted)
         return replace(self, policy=policy, budgets=budgets, adapted=adapted, unadapted=(self.policy, self.budgets))
 
 
@@ -211,7 +211,7 @@ class Resolver:
         self,
         models: Models,
         operator_tools: Sequence[ToolSpec] = (),
-        defaults: OperatorNumbers = PRESETS_OWN,
+        defaults: OperatorNumbers = NO_OPERATOR_NUMBERS,
         default_preset: str = DEFAULT_PRESET,
     ) -> None:
         """``defaults`` are the numbers that the operator set for all policies."""
@@ -298,7 +298,7 @@ class Resolver:
 
     def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
         """The resolved policy. Raises ``PolicyInvalidError`` or ``UnknownPresetError``."""
-        return resolve(preset, self._defaults.beneath(preset, overrides))
+        return resolve(preset, self._defaults.completed_overrides(preset, overrides))
 
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
         """The policy's shares in tokens for a chat model.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.retrieval.kinds import build_tables
+from app.core.retrieval.related_words import build_tables
 from app.core.text.patterns import known
 from app.usecases.history.preparing import warm
 

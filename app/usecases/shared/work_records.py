@@ -15,7 +15,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
-from app.core.model.records import Crashes, Work, WorkKind
+from app.core.model.records import CrashCount, Work, WorkKind
 from app.core.model.timings import Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Clock, NewId
@@ -90,7 +90,7 @@ class WorkRecords:
         if before is not None and before.kind == kind:
             await self._forget_crashes(work)
 
-    async def enter(self, work: Work) -> Crashes | None:
+    async def enter(self, work: Work) -> CrashCount | None:
         """Put work on record. Returns the crashes of its conversation so far. Raises ``ConversationSetAsideError``."""
         try:
             async with self.uow(work.tenant_id) as uow:
@@ -158,7 +158,7 @@ class WorkRecords:
                 await uow.commit()
 
 
-def set_aside_error(crashes: Crashes) -> ConversationSetAsideError:
+def set_aside_error(crashes: CrashCount) -> ConversationSetAsideError:
     """The error that a client gets, with what can be done about it."""
     at = crashes.set_aside_at.isoformat() if crashes.set_aside_at else None
     return ConversationSetAsideError(
@@ -175,7 +175,7 @@ async def is_set_aside(uow: UnitOfWork, conversation_id: UUID) -> bool:
     return crashes is not None and crashes.set_aside_at is not None
 
 
-async def count_crash(uow: UnitOfWork, work: Work, clock: Clock) -> Crashes | None:
+async def count_crash(uow: UnitOfWork, work: Work, clock: Clock) -> CrashCount | None:
     """Count a process that ended during this work, in a transaction of its own; ``None`` if it was already counted."""
     await uow.conversations.lock(work.conversation_id)
     if not await uow.works.end_all_like(work):

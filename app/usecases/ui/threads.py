@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.core.model.conversation import Message
-from app.core.model.records import ERASURE, Page
+from app.core.model.records import ERASURE_TRIGGER, Page
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
@@ -150,7 +150,7 @@ async def _entries(uow: UnitOfWork, conversation_id: UUID, messages: Sequence[Me
     ids_on_page = {message.id for message in messages}
     first_beyond = min((turn.id for turn in turns if turn.reply_id and turn.reply_id not in ids_on_page), default=until)
     rows = await uow.compactions.between(conversation_id, since, first_beyond)
-    shown = [row for row in rows if row.status in SHOWN_STATUSES and row.trigger != ERASURE]
+    shown = [row for row in rows if row.status in SHOWN_STATUSES and row.trigger != ERASURE_TRIGGER]
     return entries_of(groups_of(messages_to_show), turns, shown)
 
 

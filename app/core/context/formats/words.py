@@ -12,9 +12,9 @@ from app.core.retrieval.serving import split_elements, with_elements_before
 from app.core.text.contents import inline_base64, named_address
 from app.core.text.json_data import arguments_in
 from app.core.text.localization.catalogue import Catalogue
+from app.core.text.message_escaping import value_as_data
 from app.core.text.parts import Part, as_text
 from app.core.text.patterns import compiled
-from app.core.text.served_text import value_as_data
 from app.core.text.speakers import with_speaker_name
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest

@@ -15,22 +15,22 @@ from typing import Final
 
 from app.core.model.errors import FieldError
 from app.core.model.pace import Pace
-from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger, exact
+from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger, exact_share
 
-TURNS_APART: Final = 3
+LEAST_TURNS_APART: Final = 3
 """The fewest turns between two compactions, even where a provider caches nothing: each compaction is a model call."""
-TURNS_APART_CACHED: Final = 48
+LEAST_TURNS_APART_CACHED: Final = 48
 """The same where everything comes from the provider's cache."""
-BELOW_SYNC: Final = Fraction(5, 100)
+LEAST_BELOW_SYNC: Final = Fraction(5, 100)
 """Default room between the latest background trigger and the trigger inside a turn, as a share of the budget."""
-DEEPER: Final = Fraction(20, 100)
+MOST_BELOW_TARGET: Final = Fraction(20, 100)
 """How far below its own target a policy lets a compaction fold by default, as a share of the budget."""
-_STEP: Final = 100
+_PERCENT: Final = 100
 """Thresholds are whole percents of the budget: they are easy to read, and do not move with every turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ThresholdBounds:
     """Shares of the budget between which the thresholds stay; the policy's own numbers lie within them."""
 
     background_min: Fraction
@@ -40,7 +40,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adapted:
+class AdaptedThresholds:
     """The thresholds in force, as shares of the budget, and the numbers from which they were computed."""
 
     background: float
@@ -52,7 +52,7 @@ class Adapted:
     """The pace to which they were adapted; ``None`` while there are too few turns: the policy's own numbers hold."""
 
 
-def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floor: int = 0) -> Adapted | None:
+def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floor: int = 0) -> AdaptedThresholds | None:
     """The thresholds for a conversation of this pace.
 
     The more a turn adds and the longer a compaction takes, the earlier a compaction begins. The more comes from the
@@ -68,10 +68,10 @@ def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floo
     Returns:
         ``None`` if the policy does not ask for adaptive thresholds, or has no trigger that can be adapted.
     """
-    trigger = adaptable(policy)
+    trigger = adaptable_trigger(policy)
     if policy.adaptive != "on" or trigger is None or budgets.budget <= 0:
         return None
-    own, own_target = _share_of(trigger), exact(policy.target)
+    own, own_target = _share_of(trigger), exact_share(policy.target)
     background, target = own, own_target
     if any(adaptive_errors(policy, budgets)):  # stored before an operator's numbers changed
         pace = None
@@ -79,7 +79,7 @@ def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floo
         bounds = bounds_of(policy, budgets, trigger)
         background = _background_share(own, bounds, _sync_share(policy, budgets), budgets, pace)
         target = max(_target_share(own, bounds, budgets, pace), min(_floor_share(floor, budgets), own_target))
-    return Adapted(
+    return AdaptedThresholds(
         background=float(background),
         target=float(target),
         own_background=float(own),
@@ -88,40 +88,44 @@ def adapt(policy: CompactionPolicy, budgets: Budgets, pace: Pace | None, *, floo
     )
 
 
-def in_force(policy: CompactionPolicy, budgets: Budgets, adapted: Adapted) -> tuple[CompactionPolicy, Budgets]:
+def adapted_policy(
+    policy: CompactionPolicy, budgets: Budgets, adapted: AdaptedThresholds
+) -> tuple[CompactionPolicy, Budgets]:
     """The policy and its budgets with these thresholds in place of its own."""
-    own = adaptable(policy)
+    own = adaptable_trigger(policy)
     at = Threshold(share=adapted.background)
     triggers = tuple(one.model_copy(update={"at": at}) if one is own else one for one in policy.triggers)
     changed = policy.model_copy(update={"triggers": triggers, "target": adapted.target})
     return changed, budgets.with_target(adapted.target)
 
 
-def adaptable(policy: CompactionPolicy) -> Trigger | None:
+def adaptable_trigger(policy: CompactionPolicy) -> Trigger | None:
     """The trigger with an adaptable threshold: a background one at a share of the budget that folds to the target."""
     asked = (trigger for trigger in policy.triggers if trigger.on == "stored" and trigger.fold == "to_target")
     return next((one for one in asked if one.at.share is not None and one.at.tokens is None), None)
 
 
-def bounds_of(policy: CompactionPolicy, budgets: Budgets, trigger: Trigger) -> Bounds:
+def bounds_of(policy: CompactionPolicy, budgets: Budgets, trigger: Trigger) -> ThresholdBounds:
     """The policy's bounds; those that it does not name are computed from its own numbers.
 
     By default a compaction begins between the middle of target and trigger, and 0.05 of the budget below the trigger
     inside a turn; and it folds down to the policy's target, or up to 0.20 of the budget deeper.
     """
-    given, own, target = policy.adaptive_bounds, _share_of(trigger), exact(policy.target)
-    latest = max(own, _sync_share(policy, budgets) - BELOW_SYNC)
-    return Bounds(
+    given, own, target = policy.adaptive_bounds, _share_of(trigger), exact_share(policy.target)
+    latest = max(own, _sync_share(policy, budgets) - LEAST_BELOW_SYNC)
+    return ThresholdBounds(
         background_min=_bound_or_default(given.background_min, (own + target) / 2),
         background_max=_bound_or_default(given.background_max, latest),
-        target_min=_bound_or_default(given.target_min, max(target - DEEPER, min(target, Fraction(1, _STEP)))),
+        target_min=_bound_or_default(
+            given.target_min, max(target - MOST_BELOW_TARGET, min(target, Fraction(1, _PERCENT)))
+        ),
         target_max=_bound_or_default(given.target_max, target),
     )
 
 
 def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[FieldError]:
     """Why these bounds, or adaptive thresholds under this policy at all, make no sense."""
-    trigger = adaptable(policy)
+    trigger = adaptable_trigger(policy)
     if trigger is None:
         if policy.adaptive == "on":
             yield FieldError(
@@ -132,7 +136,7 @@ def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[Fiel
         return
     if policy.adaptive == "off" and not any(policy.adaptive_bounds.model_dump().values()):
         return
-    bounds, own, target = bounds_of(policy, budgets, trigger), _share_of(trigger), exact(policy.target)
+    bounds, own, target = bounds_of(policy, budgets, trigger), _share_of(trigger), exact_share(policy.target)
     ordered = (
         ("background_min", bounds.background_min, own, "background_at"),
         ("target_min", bounds.target_min, target, "target"),
@@ -153,20 +157,22 @@ def adaptive_errors(policy: CompactionPolicy, budgets: Budgets) -> Iterator[Fiel
         yield _out_of_bounds("target_max", f"is not below background_min ({float(bounds.background_min):g})")
 
 
-def _background_share(own: Fraction, bounds: Bounds, sync: Fraction, budgets: Budgets, pace: Pace) -> Fraction:
+def _background_share(own: Fraction, bounds: ThresholdBounds, sync: Fraction, budgets: Budgets, pace: Pace) -> Fraction:
     # The more comes from the provider's cache, the later; but early enough that nobody has to wait.
     known = pace.compaction_seconds is not None and pace.turn_seconds is not None
-    wish = own + exact(pace.cached_share) * (bounds.background_max - own) if known else own
+    wish = own + exact_share(pace.cached_share) * (bounds.background_max - own) if known else own
     grows = Fraction(pace.largest_turn)
     if pace.compaction_seconds is not None and pace.turn_seconds is not None:
-        grows += pace.turn_tokens * exact(pace.compaction_seconds) / max(exact(pace.turn_seconds), Fraction(1))
+        grows += (
+            pace.turn_tokens * exact_share(pace.compaction_seconds) / max(exact_share(pace.turn_seconds), Fraction(1))
+        )
     return _between(
         bounds.background_min, _rounded_down(min(wish, sync - grows / budgets.budget)), bounds.background_max
     )
 
 
-def _target_share(own: Fraction, bounds: Bounds, budgets: Budgets, pace: Pace) -> Fraction:
-    apart = TURNS_APART + (TURNS_APART_CACHED - TURNS_APART) * exact(pace.cached_share)
+def _target_share(own: Fraction, bounds: ThresholdBounds, budgets: Budgets, pace: Pace) -> Fraction:
+    apart = LEAST_TURNS_APART + (LEAST_TURNS_APART_CACHED - LEAST_TURNS_APART) * exact_share(pace.cached_share)
     wish = own - apart * pace.turn_tokens / budgets.budget
     return _between(bounds.target_min, _rounded_down(wish), bounds.target_max)
 
@@ -178,21 +184,21 @@ def _sync_share(policy: CompactionPolicy, budgets: Budgets) -> Fraction:
 
 def _inline_share(at: Threshold, budgets: Budgets) -> Fraction | None:
     if at.share is not None and at.tokens is None:
-        return exact(at.share)
+        return exact_share(at.share)
     first = at.first_tokens(budgets)
     return None if first is None else min(Fraction(first, budgets.budget), Fraction(1))
 
 
 def _floor_share(floor: int, budgets: Budgets) -> Fraction:
-    return Fraction(math.ceil(Fraction(floor * _STEP, budgets.budget)), _STEP)
+    return Fraction(math.ceil(Fraction(floor * _PERCENT, budgets.budget)), _PERCENT)
 
 
 def _share_of(trigger: Trigger) -> Fraction:
-    return exact(trigger.at.share or 0)
+    return exact_share(trigger.at.share or 0)
 
 
 def _bound_or_default(bound: float | None, default: Fraction) -> Fraction:
-    return default if bound is None else exact(bound)
+    return default if bound is None else exact_share(bound)
 
 
 def _between(least: Fraction, value: Fraction, most: Fraction) -> Fraction:
@@ -200,7 +206,7 @@ def _between(least: Fraction, value: Fraction, most: Fraction) -> Fraction:
 
 
 def _rounded_down(share: Fraction) -> Fraction:
-    return Fraction(math.floor(share * _STEP), _STEP)
+    return Fraction(math.floor(share * _PERCENT), _PERCENT)
 
 
 def _out_of_bounds(name: str, message: str) -> FieldError:

@@ -11,7 +11,7 @@ from app.core.model.policies.policy import Budgets, CompactionPolicy, Trigger
 from app.core.model.policies.short_forms import short_form_of, switched_off
 
 
-class Fixed(NamedTuple):
+class FixedTokens(NamedTuple):
     """The tokens that stand before the state block."""
 
     system: int
@@ -38,7 +38,7 @@ def contradictions(
         sent: The fields that the client sent. A short form that it used is named in the error.
         files: The tokens of the attached files.
     """
-    fixed = Fixed(system_tokens, files)
+    fixed = FixedTokens(system_tokens, files)
     return [
         *_targets_above_triggers(policy, budgets, sent),
         *adaptive_errors(policy, budgets),
@@ -78,7 +78,7 @@ def _targets_above_triggers(policy: CompactionPolicy, budgets: Budgets, sent: Co
             yield FieldError(field="policy.target", message=message)
 
 
-def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, fixed: Fixed) -> Iterator[FieldError]:
+def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, fixed: FixedTokens) -> Iterator[FieldError]:
     floor = fixed.tokens + budgets.state_cap
     if floor <= budgets.target:
         return
@@ -94,7 +94,7 @@ def _floor_above_target(policy: CompactionPolicy, budgets: Budgets, fixed: Fixed
 
 
 def _floors_above_triggers(
-    policy: CompactionPolicy, budgets: Budgets, fixed: Fixed, sent: Collection[str]
+    policy: CompactionPolicy, budgets: Budgets, fixed: FixedTokens, sent: Collection[str]
 ) -> Iterator[FieldError]:
     floor = fixed.tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
@@ -109,17 +109,17 @@ def _floors_above_triggers(
 
 
 def _keeps_above_triggers(
-    policy: CompactionPolicy, budgets: Budgets, fixed: Fixed, sent: Collection[str]
+    policy: CompactionPolicy, budgets: Budgets, fixed: FixedTokens, sent: Collection[str]
 ) -> Iterator[FieldError]:
     """Errors for triggers that keep so much that nothing is left to fold."""
     floor = fixed.tokens + budgets.state_cap
     for index, trigger in enumerate(policy.triggers):
-        room, where = _most_after_compaction(trigger, policy, budgets)
-        if trigger.keep_tokens and floor <= room < floor + trigger.keep_tokens:
+        most_tokens, where = _most_after_compaction(trigger, policy, budgets)
+        if trigger.keep_tokens and floor <= most_tokens < floor + trigger.keep_tokens:
             yield FieldError(
                 field=f"policy.triggers.{index}.keep_tokens",
                 message=f"{_floor_in_words(budgets, fixed)} + keep_tokens {trigger.keep_tokens} ="
-                f" {floor + trigger.keep_tokens} tokens exceeds {where}: at most {room - floor} can be kept",
+                f" {floor + trigger.keep_tokens} tokens exceeds {where}: at most {most_tokens - floor} can be kept",
             )
         if trigger.at.messages is not None and trigger.keep_messages > trigger.at.messages:
             yield FieldError(
@@ -138,7 +138,7 @@ def _most_after_compaction(trigger: Trigger, policy: CompactionPolicy, budgets: 
     return first - 1, f"{first - 1}, the most at which the trigger {trigger.name} does not fire"
 
 
-def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, fixed: Fixed) -> Iterator[FieldError]:
+def _shares_above_budget(policy: CompactionPolicy, budgets: Budgets, fixed: FixedTokens) -> Iterator[FieldError]:
     """Errors for shares that together exceed the budget: pins and anchors would be promised room that is not there."""
     anchors = budgets.anchor_tokens or 0
     most = fixed.tokens + budgets.state_cap + anchors + budgets.pin_tokens
@@ -162,7 +162,7 @@ def _short_form(policy: CompactionPolicy, sent: Collection[str], *path: str | in
     return short_form_of(path, [trigger.name for trigger in policy.triggers], sent)
 
 
-def _floor_in_words(budgets: Budgets, fixed: Fixed) -> str:
+def _floor_in_words(budgets: Budgets, fixed: FixedTokens) -> str:
     files = f" + files {fixed.files}" if fixed.files else ""
     return f"system prompt with awareness block {fixed.system}{files} + state cap {budgets.state_cap}"
 

@@ -10,13 +10,13 @@ from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex
 
-LOOKED_AT: Final = 4_000
+MOST_CHARACTERS: Final = 4_000
 """Characters of a message in which a goal is looked for: nobody states one after pages of pasted text."""
 
 _APOSTROPHE: Final = str.maketrans("’ʼ", "''")
 
 
-class _Statements:
+class _GoalPatterns:
     """Patterns, each tried only on texts that it may match."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -31,9 +31,9 @@ class _Statements:
         return any(bit & possible and pattern.search(text) for bit, pattern in self.patterns.items())
 
 
-_GOALS: Final = _Statements([pattern for one in languages() for pattern in one.goals])
+_GOALS: Final = _GoalPatterns([pattern for one in languages() for pattern in one.goals])
 
 
 def states_goal(text: str) -> bool:
     """Whether a text says what somebody is after, in any language that has patterns for it."""
-    return _GOALS.fit(text[:LOOKED_AT].translate(_APOSTROPHE))
+    return _GOALS.fit(text[:MOST_CHARACTERS].translate(_APOSTROPHE))

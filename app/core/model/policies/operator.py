@@ -20,7 +20,7 @@ class OperatorNumbers:
 
     by_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def beneath(self, preset_name: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+    def completed_overrides(self, preset_name: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
         """A conversation's overrides, completed with these numbers for fields that it does not set.
 
         Raises:
@@ -40,7 +40,7 @@ class OperatorNumbers:
         return {**numbers, **overrides}
 
 
-PRESETS_OWN: Final = OperatorNumbers()
+NO_OPERATOR_NUMBERS: Final = OperatorNumbers()
 
 
 def operator_numbers(

@@ -30,12 +30,12 @@ Protect = Literal["turn_0", "initial_objective", "constraint", "auth_checkpoint"
 _IN_TURN: frozenset[Moment] = frozenset({"before_call", "between_calls"})
 
 Share = Annotated[float, Field(gt=0, le=1)]
-KEEP_MAX = 1_000  # keeps are read from one bounded outline of the tail (services.compaction)
-RESERVE_MAX = 4_096  # a chat reply rarely needs more
-RESERVE_SHARE = Fraction(1, 10)
+MOST_KEPT = 1_000  # keeps are read from one bounded outline of the tail (services.compaction)
+MOST_OUTPUT_RESERVE = 4_096  # a chat reply rarely needs more
+OUTPUT_RESERVE_SHARE = Fraction(1, 10)
 STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
-CAP_FACTOR = 2
-OUTPUT_PART = 2  # a state is at most half of what the summarizer can write: the rest is for its provenance
+STATE_CAP_FACTOR = 2
+OUTPUT_DIVISOR = 2  # a state is at most half of what the summarizer can write: the rest is for its provenance
 MODEL_FIELDS = ("fallback_model",)
 """The fields of a policy that name a model; only models that the operator allows may stand there."""
 
@@ -95,7 +95,7 @@ class Threshold(_Frozen):
             most = self.tokens if self.share is None else budgets.share(self.share)
             return min(self.tokens, most) + 1
         base = budgets.budget if self.share is not None else budgets.window
-        return math.ceil(exact(self.share or self.window or 0) * base)
+        return math.ceil(exact_share(self.share or self.window or 0) * base)
 
     @property
     def first_messages(self) -> int | None:
@@ -111,8 +111,8 @@ class Threshold(_Frozen):
 class Keep(_Frozen):
     """What stays verbatim at the end of the conversation: each number is a minimum."""
 
-    turns: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
-    messages: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
+    turns: Annotated[int, Field(ge=0, le=MOST_KEPT)] = 0
+    messages: Annotated[int, Field(ge=0, le=MOST_KEPT)] = 0
     tokens: Annotated[int, Field(ge=0)] = 0
 
 
@@ -123,8 +123,8 @@ class Trigger(_Frozen):
     on: Moment
     at: Threshold
     run: Run
-    keep_turns: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
-    keep_messages: Annotated[int, Field(ge=0, le=KEEP_MAX)] = 0
+    keep_turns: Annotated[int, Field(ge=0, le=MOST_KEPT)] = 0
+    keep_messages: Annotated[int, Field(ge=0, le=MOST_KEPT)] = 0
     keep_tokens: Annotated[int, Field(ge=0)] = 0
     fold: Fold = "to_target"
 
@@ -310,7 +310,7 @@ def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int 
         output_limit: The summarizer's output limit; needed if the state is a share of the window.
     """
     limit = policy.context_window or model_limit
-    default_reserve = min(RESERVE_MAX, math.floor(RESERVE_SHARE * limit))
+    default_reserve = min(MOST_OUTPUT_RESERVE, math.floor(OUTPUT_RESERVE_SHARE * limit))
     reserve = default_reserve if policy.output_reserve is None else policy.output_reserve
     window = max(limit - reserve, 0)
     budget = part_of(policy.window_share, window)
@@ -332,11 +332,11 @@ def _state_tokens(policy: CompactionPolicy, window: int, budget: int, output_lim
     if policy.state_share is None:
         return min(policy.state_tokens, math.floor(STATE_SHARE * budget))
     planned = part_of(policy.state_share, window)
-    return planned if output_limit is None else min(planned, output_limit // OUTPUT_PART)
+    return planned if output_limit is None else min(planned, output_limit // OUTPUT_DIVISOR)
 
 
 def _state_cap(policy: CompactionPolicy, planned: int) -> int:
-    cap = CAP_FACTOR * planned
+    cap = STATE_CAP_FACTOR * planned
     return cap if policy.state_cap is None else max(min(cap, policy.state_cap), planned)
 
 
@@ -346,12 +346,12 @@ def _counts_messages(at: Any) -> bool:
 
 
 @lru_cache(maxsize=1_024)
-def exact(share: float) -> Fraction:
+def exact_share(share: float) -> Fraction:
     """A share as an exact fraction, 0.7 as seven tenths: with binary fractions 2 142 would be rounded down to 2 141."""
     return Fraction(str(share))
 
 
 def part_of(share: float, whole: int) -> int:
     """An exact share of a whole, rounded down. It is computed in whole numbers for speed: each request needs many."""
-    found = exact(share)
+    found = exact_share(share)
     return found.numerator * whole // found.denominator

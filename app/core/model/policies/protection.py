@@ -46,14 +46,14 @@ def protected_reason(
 
 
 def decided(
-    policy: CompactionPolicy, messages: Sequence[Message], *, room: int, used: int = 0
+    policy: CompactionPolicy, messages: Sequence[Message], *, pin_tokens: int, used: int = 0
 ) -> dict[int, ProtectedReason]:
     """The reason for which each of these messages is held, by ``seq``. Pins get room first, then the rules, in order.
 
     Args:
         policy: The policy with the rules.
         messages: The messages to be decided.
-        room: Tokens for pinned and protected messages together (``Budgets.pin_tokens``).
+        pin_tokens: Tokens for pinned and protected messages together (``Budgets.pin_tokens``).
         used: Tokens of pinned and protected messages that are not decided here.
 
     Returns:
@@ -62,15 +62,15 @@ def decided(
         that were replaced by others are ``compressible``.
     """
     reasons: dict[int, ProtectedReason] = {}
-    budget = Budget(room - used)
+    remaining = Budget(pin_tokens - used)
     units = units_of([message for message in messages if message.is_told and message.status != "superseded"])
     for unit in sorted(units, key=lambda unit: (not any(one.is_pinned for one in unit), unit[0].seq)):
         wanted = _wanted_reasons(policy, unit)
-        size = sum(size_of(one, policy.estimator) for one in unit if takes_room(wanted[one.seq]))
-        if budget.takes(size):
+        size = sum(size_of(one, policy.estimator) for one in unit if uses_pin_budget(wanted[one.seq]))
+        if remaining.takes(size):
             reasons |= wanted
         else:
-            reasons |= {one.seq: _reason_without_room(policy, one, wanted[one.seq]) for one in unit}
+            reasons |= {one.seq: _reason_over_budget(policy, one, wanted[one.seq]) for one in unit}
     return {message.seq: reasons.get(message.seq, "compressible") for message in messages}
 
 
@@ -79,10 +79,10 @@ def units_of(messages: Sequence[Message]) -> list[list[Message]]:
 
     A result belongs to the last earlier call with its id, since ids may be used again.
     """
-    return [[messages[number] for number in unit] for unit in _united([call_ids(message) for message in messages])]
+    return [[messages[number] for number in unit] for unit in _call_groups([call_ids(message) for message in messages])]
 
 
-def partners(places: Mapping[int, tuple[Collection[str], Collection[str]]], of: frozenset[int]) -> set[int]:
+def call_partners(places: Mapping[int, tuple[Collection[str], Collection[str]]], of: frozenset[int]) -> set[int]:
     """The messages that can only be held together with one of these, by the rule of ``units_of``.
 
     Args:
@@ -90,11 +90,11 @@ def partners(places: Mapping[int, tuple[Collection[str], Collection[str]]], of: 
         of: The ``seq``s of some of them.
     """
     seqs = sorted(places)
-    units = ({seqs[number] for number in unit} for unit in _united([places[seq] for seq in seqs]))
+    units = ({seqs[number] for number in unit} for unit in _call_groups([places[seq] for seq in seqs]))
     return {seq for unit in units if not unit.isdisjoint(of) for seq in unit} - of
 
 
-def _united(calls: Sequence[tuple[Collection[str], Collection[str]]]) -> list[list[int]]:
+def _call_groups(calls: Sequence[tuple[Collection[str], Collection[str]]]) -> list[list[int]]:
     """Groups of messages that belong together. ``calls`` are the calls that each message makes and answers."""
     above = list(range(len(calls)))  # for each message an earlier one of its unit, or itself if it is the first
 
@@ -123,7 +123,7 @@ def call_ids(message: Message) -> tuple[list[str], list[str]]:
     return made, answered
 
 
-def takes_room(reason: ProtectedReason) -> bool:
+def uses_pin_budget(reason: ProtectedReason) -> bool:
     """Whether a message held for this reason counts against ``pin_share``."""
     return reason not in {"compressible", "over_allotment", "system"}
 
@@ -136,7 +136,7 @@ def size_of(message: Message, estimator: Estimator) -> int:
 def _wanted_reasons(policy: CompactionPolicy, unit: Sequence[Message]) -> dict[int, ProtectedReason]:
     own = {one.seq: _reason_by_itself(policy, one) for one in unit}
     # A message that is not held by itself is held with the other half of its unit.
-    shared: ProtectedReason = next((reason for reason in own.values() if takes_room(reason)), "compressible")
+    shared: ProtectedReason = next((reason for reason in own.values() if uses_pin_budget(reason)), "compressible")
     return {seq: shared if reason == "compressible" else reason for seq, reason in own.items()}
 
 
@@ -152,7 +152,11 @@ def _reason_by_itself(policy: CompactionPolicy, message: Message) -> ProtectedRe
     )
 
 
-def _reason_without_room(policy: CompactionPolicy, message: Message, wanted: ProtectedReason) -> ProtectedReason:
+def _reason_over_budget(policy: CompactionPolicy, message: Message, wanted: ProtectedReason) -> ProtectedReason:
     if message.role in policy.held_roles:
         return "system"
-    return "over_allotment" if takes_room(wanted) and takes_room(_reason_by_itself(policy, message)) else "compressible"
+    return (
+        "over_allotment"
+        if uses_pin_budget(wanted) and uses_pin_budget(_reason_by_itself(policy, message))
+        else "compressible"
+    )

@@ -16,9 +16,9 @@ from app.core.summarizer.offline.items import label_and_clauses
 from app.core.text.identifiers import EXACT_KINDS, Identifier, find_identifiers
 from app.core.text.words import GENERIC_STEMS, stems
 
-FEW: Final = 3
-"""The fewest content words of an utterance that can be understood without the one before it; also the most passages
-that one corrects."""
+FEWEST_WORDS_ALONE: Final = 3
+"""The fewest content words of an utterance that can be understood without the one before it."""
+_MOST_CORRECTED: Final = 3  # the most passages that one corrects
 
 _MOST_COMPARED_PASSAGES: Final = 8  # how many of the newest passages with a word are compared with a correction
 _MOST_TURNS_BACK: Final = 6  # how many messages back a correction without a subject of its own may refer
@@ -63,7 +63,9 @@ def _corrects(new: Passage, content: Content, old: Passage, old_content: Content
     )
     if is_about and replaces(new.text, old.text, new_type="correction"):
         return True
-    is_bare = len(content.stems) < FEW and "correction" in new.cues and new.turn - old.turn <= _MOST_TURNS_BACK
+    is_bare = (
+        len(content.stems) < FEWEST_WORDS_ALONE and "correction" in new.cues and new.turn - old.turn <= _MOST_TURNS_BACK
+    )
     return is_bare and bool(content.values and old_content.values) and names_alternative(new.text, old.text, near=True)
 
 
@@ -176,4 +178,4 @@ class Corrections:
             and passage.role in {old.role, "user"}
             and _corrects(passage, content, old, self._contents[old.index])
         )
-        return list(islice(found, FEW))
+        return list(islice(found, _MOST_CORRECTED))

@@ -9,7 +9,7 @@ from typing import Final
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import LONGEST_ITEM, Item, entry_tokens, joined_clauses
 from app.core.summarizer.offline.phrasing import Phrasing
-from app.core.text.cued import CuePatterns
+from app.core.text.cue_patterns import CuePatterns
 from app.core.text.languages.joined import pattern_of, sources_of
 from app.core.text.patterns import compiled
 

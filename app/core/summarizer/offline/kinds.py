@@ -12,7 +12,7 @@ from app.core.reading.passages import Passage
 from app.core.summarizer.offline.files import is_about_future
 from app.core.summarizer.offline.items import Item
 from app.core.text.clauses import begins_unresolved
-from app.core.text.cued import CuePatterns as WordCue
+from app.core.text.cue_patterns import CuePatterns as WordCue
 from app.core.text.languages.joined import pattern_of, sources_of
 from app.core.text.supposing import is_supposed
 
@@ -64,7 +64,7 @@ def field_for(item: Item, role: FieldRole, schema: StateSchema, objective_index:
         taking = next((field for some in telling for field in fitting if field.takes & some), None)
         if taking is not None:
             return taking
-    return schema.home(role)
+    return schema.field_for(role)
 
 
 def kinds_of(item: Item, objective_index: int | None = None) -> frozenset[str]:

@@ -30,7 +30,7 @@ _LATEST_BY_SPEAKER: Final = tuple(
 
 def is_narrative_only(schema: StateSchema) -> bool:
     """Whether the schema has no list of facts: the narrative is the whole state."""
-    return not schema.home("fact").is_list
+    return not schema.field_for("fact").is_list
 
 
 def narrative_as_entries(entries: Sequence[StateEntry], schema: StateSchema, language: str) -> tuple[StateEntry, ...]:
@@ -40,7 +40,7 @@ def narrative_as_entries(entries: Sequence[StateEntry], schema: StateSchema, lan
     """
     result: list[StateEntry] = []
     numbers = count(1)
-    field = schema.home("narrative")
+    field = schema.field_for("narrative")
     for entry in sorted(entries, key=lambda one: not one.in_doubt):  # earlier text, which is in doubt, comes first
         if entry.role != "narrative":
             result.append(entry)

@@ -11,11 +11,11 @@ from app.core.reading.choice import KeptTexts
 from app.core.reading.cues import NON_ANSWER
 from app.core.reading.labels import phrases
 from app.core.reading.passages import Passage
-from app.core.summarizer.offline.corrections import FEW
 from app.core.summarizer.offline.items import Item, without_label
 from app.core.text.words import stems
 
-_MOST: Final = 6  # the most messages with open points that are kept
+_MOST_MESSAGES: Final = 6  # the most messages with open points that are kept
+_MOST_POINTS: Final = 3  # the most open points of one message
 
 
 def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
@@ -28,11 +28,11 @@ def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], lang
             by_message[passage.seq].append(passage)
     items: list[Item] = []
     known = KeptTexts(frozenset(stems(without_label(entry.text))) for entry in previous)
-    for seq, found in sorted(by_message.items())[-_MOST:]:
+    for seq, found in sorted(by_message.items())[-_MOST_MESSAGES:]:
         if known.repeats(frozenset().union(*(passage.stems for passage in found))):
             continue
         speaker = "" if label and not found[0].is_named else f"{found[0].speaker}: "
-        points = " ".join(passage.text for passage in found[:FEW])
+        points = " ".join(passage.text for passage in found[:_MOST_POINTS])
         text = (
             speaker + points
             if points.casefold().startswith(label.casefold().rstrip(": "))

@@ -10,7 +10,7 @@ from app.core.reading.cues import PLEASANTRY
 from app.core.reading.importance import Ratings
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import BINDING_KINDS, kind_of, proposal_before
-from app.core.summarizer.offline.corrections import FEW, Corrections, specific_stems
+from app.core.summarizer.offline.corrections import FEWEST_WORDS_ALONE, Corrections, specific_stems
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR
 from app.core.text.clauses import begins_unresolved, is_fragment
 from app.core.text.languages.joined import alternatives
@@ -139,9 +139,12 @@ class Phrasing:
         before = self._last_passage_but_thanks(passage)
         if before is None or not before.is_question or not _is_reply_to(passage, before):
             return None
-        if len(specific_stems(before.stems)) < (1 if passage.identifiers else FEW - 1) and not passage.values:
+        if (
+            len(specific_stems(before.stems)) < (1 if passage.identifiers else FEWEST_WORDS_ALONE - 1)
+            and not passage.values
+        ):
             return None
-        short = len(specific_stems(passage.stems)) <= FEW and len(passage.text) < MOST_CONTEXT_CHARACTERS
+        short = len(specific_stems(passage.stems)) <= FEWEST_WORDS_ALONE and len(passage.text) < MOST_CONTEXT_CHARACTERS
         needed = (passage.verdict or self._needs_context(passage)) and len(passage.text) < 2 * MOST_CONTEXT_CHARACTERS
         return before if short or needed else None
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
-from app.core.summarizer.offline.corrections import FEW, specific_stems
+from app.core.summarizer.offline.corrections import FEWEST_WORDS_ALONE, specific_stems
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR, Item
 from app.core.text.languages.joined import pattern_of
 from app.core.text.shortening import clip
@@ -40,7 +40,7 @@ def _understood_items(passages: Sequence[Passage], likely: Sequence[float]) -> I
 
 def _item(explained: Passage, answer: Passage) -> Item:
     text = f"{explained.speaker}: {clip(explained.text, _LONGEST)}"
-    if len(specific_stems(answer.stems)) < FEW:
+    if len(specific_stems(answer.stems)) < FEWEST_WORDS_ALONE:
         return Item(text=text, seqs=(explained.seq,), passages=(explained,))
     return Item(
         text=f"{text}{ANSWER_SEPARATOR}{answer.text_with_speaker}",

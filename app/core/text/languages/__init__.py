@@ -1,1 +1,1 @@
-"""What the core knows about languages: a TOML file for each, named by its code; ``dialect`` describes the contents."""
+"""What the core knows about languages: a TOML file for each, named by its code, as ``language_file`` describes it."""

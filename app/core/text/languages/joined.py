@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from app.core.text.languages.dialect import Language
+from app.core.text.languages.language_file import Language
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 

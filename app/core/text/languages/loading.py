@@ -16,8 +16,8 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from app.core.text.languages.dialect import Language
 from app.core.text.languages.kinds import CHECKED
+from app.core.text.languages.language_file import Language
 
 _SHIPPED: Final = files(__package__)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.kinds import is_known
+from app.core.retrieval.related_words import is_known
 from app.core.text.languages.loading import languages
 
 _SHORTEST: Final = 5  # letters; one slip turns a shorter word into too many other words

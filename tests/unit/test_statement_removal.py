@@ -21,8 +21,8 @@ from app.core.model.records import FoldRequest
 from app.core.model.state import StateEntry
 from app.core.reading.choice import Option
 from app.core.state import apply as applying
-from app.core.state import thinning
-from app.core.state.thinning import removed_statements, thinned_texts
+from app.core.state import statement_removal
+from app.core.state.statement_removal import removed_statements, thinned_texts
 from app.core.summarizer.offline.extractive import compress
 from app.core.summarizer.offline.narrative_states import statements
 from app.core.summarizer.prompts import render_summary
@@ -169,7 +169,7 @@ def test_control_without_turns_old_values_keep_out_new_ones(monkeypatch: pytest.
     def older_first(news: list[Option], older: list[Option]) -> list[int]:
         return [option.key for option in (*older, *news)]
 
-    monkeypatch.setattr(thinning, "_news_and_older_in_turn", older_first)
+    monkeypatch.setattr(statement_removal, "_news_and_older_in_turn", older_first)
     found = folded.__wrapped__("en", "far too long", 4)
     assert len(told_codes(found[3][2], found[2][2].boundary, found[3][1])) < 2
 

@@ -16,9 +16,9 @@ from app.core.model.model_io import ContextMessage
 from app.core.retrieval.serving import RECALLED_TAG
 from app.core.segments.markers import find_markers, render_marker
 from app.core.text.escaping import escape_block
+from app.core.text.message_escaping import as_data, value_as_data
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
-from app.core.text.served_text import as_data, value_as_data
 
 _LOOKAHEAD: Final = 200  # characters after a text that are looked at, since a name may begin at its end
 _Following = tuple[str, str]

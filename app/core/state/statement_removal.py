@@ -48,8 +48,8 @@ def fewer_statements(entry: StateEntry, *, older_first: bool = False) -> Iterato
     costs = [entry_tokens(text) for text in texts]
     first, shorter = order[0], entry.text
     for step in range(1, _STEPS + 1):
-        room = sum(costs) * (_STEPS - step) // _STEPS
-        kept = sorted([first, *each_fitting(order[1:], room - costs[first], costs.__getitem__)])
+        limit = sum(costs) * (_STEPS - step) // _STEPS
+        kept = sorted([first, *each_fitting(order[1:], limit - costs[first], costs.__getitem__)])
         if len(kept) < len(texts) and (text := " ".join(texts[place] for place in kept)) != shorter:
             shorter = text
             yield text

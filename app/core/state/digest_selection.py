@@ -8,9 +8,9 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from app.core.model.segments import Level, ServableSegment, ShownSegment
+from app.core.segments.deduplication import StateWords, with_unique_values, without_repeated_levels
 from app.core.segments.digests import MARKER_ELEMENT_TOKENS, ServedDigests, serve_digests
 from app.core.segments.markers import find_markers
-from app.core.segments.redundant import StateWords, with_unique_values, without_repeated_levels
 from app.core.text.budget import make_fitting
 from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.token_counts import Estimator, estimate_text

@@ -25,10 +25,10 @@ from app.core.context.drafts import (
     weight_of,
     with_anchors,
 )
-from app.core.context.served import escaped_messages
+from app.core.context.escaped_messages import escaped_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage
-from app.core.model.policies.policy import exact
+from app.core.model.policies.policy import exact_share
 from app.core.reading.labels import name_for_model, role_of
 from app.core.retrieval.ranking import SCORE_MARGIN, RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall
@@ -272,7 +272,7 @@ def _allotment(
         # data shares the room that is kept for anchors
         data = 0 if lasting > reserved else _tool_data_tokens(inputs, recall, recall_limit)
         return Allotment(passages=passages, recalled=max(recall_limit - passages - data, 0))
-    share = math.floor(exact(inputs.policy.recall_share) * share_base)
+    share = math.floor(exact_share(inputs.policy.recall_share) * share_base)
     share = share if free < 0 else min(share, max(free - passages, 0))  # recall is a guess: it does not cut what fits
     if fill_limit is not None:
         present = draft_tokens(inputs, whole if free >= 0 else fit(max_tokens))
@@ -301,7 +301,7 @@ def _lasting_anchor_tokens(inputs: ContextInputs, whole: Draft) -> int:
         return 0
     # Anchors of the tail count as well: recalled messages may replace the tail.
     bare = replace(whole, left_out=LeftOut(from_seq=0, to_seq=whole.tail[-1].seq, digest=""))
-    _, anchors, _ = block_sizes(inputs, with_anchors(inputs, bare, room=None))
+    _, anchors, _ = block_sizes(inputs, with_anchors(inputs, bare, token_limit=None))
     return anchors
 
 

@@ -18,7 +18,7 @@ from app.core.text.token_counts import estimate_text, weigh
 LARGE_MESSAGE_DIVISOR: Final = 32
 """A message is large if it takes more than one part in so many of a window; that many shortened messages still fit."""
 _OVERSIZED_DIVISOR: Final = (
-    2  # a message that can never fit is shown in one part in so many of the room, so that the rest fits too
+    2  # a message that can never fit is shown in one part in so many of the tokens, so that the rest fits too
 )
 
 
@@ -56,12 +56,12 @@ def with_large_elided(inputs: ContextInputs, draft: Draft, max_tokens: int) -> D
     large = [originals[one.seq] for one in draft.tail if weight_of(inputs, originals[one.seq]) > least]
     of_large = {message.seq for message in large}
     rest = replace(draft, tail=tuple(one for one in draft.tail if one.seq not in of_large))
-    rooms = size_limits(
+    limits = size_limits(
         [weight_of(inputs, message) for message in large], max(max_tokens - draft_tokens(inputs, rest), 0)
     )
-    if not large or min(rooms) < least:
+    if not large or min(limits) < least:
         return draft
-    shorter = {one.seq: _elided_message(inputs, one, share) for one, share in zip(large, rooms, strict=True)}
+    shorter = {one.seq: _elided_message(inputs, one, share) for one, share in zip(large, limits, strict=True)}
     changed = replace(draft, tail=tuple(shorter.get(one.seq, one) for one in draft.tail))
     return changed.warned(*(f"message_elided:{one.seq}" for one in large if shorter[one.seq] is not one))
 
@@ -74,8 +74,8 @@ def with_tail_elided(inputs: ContextInputs, draft: Draft, max_tokens: int) -> Dr
     sizes = [weight_of(inputs, message) for message in whole]
 
     def cut(left: int) -> tuple[Message, ...]:
-        rooms = size_limits(sizes, left)
-        return tuple(_elided_message(inputs, message, share) for message, share in zip(whole, rooms, strict=True))
+        limits = size_limits(sizes, left)
+        return tuple(_elided_message(inputs, message, share) for message, share in zip(whole, limits, strict=True))
 
     def over(tail: Sequence[Message]) -> int:
         return rest + sum(weight_of(inputs, message) for message in tail) - max_tokens
@@ -94,9 +94,9 @@ def _elided_message(inputs: ContextInputs, message: Message, tokens: int) -> Mes
     texts = [own_text, *(str(part[key]) for part in own_parts if (key := _text_key(part)))]
     sizes = [estimate_text(text) for text in texts]
 
-    def cut(room: int) -> Message:
-        rooms, locale = size_limits(sizes, room), inputs.conversation.locale
-        elided = iter([_elided_if_shorter(text, share, locale) for text, share in zip(texts, rooms, strict=True)])
+    def cut(token_limit: int) -> Message:
+        limits, locale = size_limits(sizes, token_limit), inputs.conversation.locale
+        elided = iter([_elided_if_shorter(text, share, locale) for text, share in zip(texts, limits, strict=True)])
         content = next(elided)
         parts = tuple({**part, key: next(elided)} if (key := _text_key(part)) else part for part in own_parts)
         weight = weigh(message.role, with_name_for_model(message.role, content, message.metadata), parts)
