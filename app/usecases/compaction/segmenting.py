@@ -222,4 +222,4 @@ def _messages_of(span: Sequence[Message], one: CutSegment) -> list[Message]:
 
 
 def _without_commands_and_erased(messages: Sequence[Message]) -> list[Message]:
-    return [message for message in messages if message.is_told]
+    return [message for message in messages if message.is_part_of_talk]

@@ -198,7 +198,7 @@ class DetailService:
         if wait := await self._spending.time_to_wait(uow, resolved, metered=metered, keeps_reserve=not urgent):
             return await self._put_off(uow, segment, wait)
         spoken = await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq)
-        messages = tuple(message for message in spoken if message.is_told)
+        messages = tuple(message for message in spoken if message.is_part_of_talk)
         stored = segment.levels.get("L1")
         is_there = stored is not None and stored.content_hash == _content_hash(messages, summarizer.profile.name)
         if is_there or not messages:

@@ -525,7 +525,7 @@ async def _rewrite_segment(
         return False
     digest = digest_text(segment)
     found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
-    spoken = [one for one in found if one.is_told]
+    spoken = [one for one in found if one.is_part_of_talk]
     if digest is None or digest.text != claim.text or not spoken:
         return False
     await uow.segments.rewrite(await compute(_segment_by_code, segment, spoken, present.locale, now))
