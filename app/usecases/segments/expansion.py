@@ -45,7 +45,7 @@ from app.off_loop import off_loop
 from app.storage.repositories.sizes import PAGE_BYTES, count_fitting
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
-from app.usecases.compaction.segmenting import described, extractive_hash, extractive_level
+from app.usecases.compaction.segmenting import cut_of, extractive_hash, extractive_level
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.segments.detailing import DetailService
@@ -327,7 +327,7 @@ def _level_by_code(
     # Writing a level costs more than hashing its sources.
     if stored is not None and stored.content_hash == extractive_hash(level, shown):
         return stored
-    return extractive_level(level, shown, described(segment), locale=locale, now=now)
+    return extractive_level(level, shown, cut_of(segment), locale=locale, now=now)
 
 
 async def _originals(uow: UnitOfWork, segment: Segment, asked: _PageRequest) -> Expanded:

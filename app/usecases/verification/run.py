@@ -40,7 +40,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.segmenting import described, extractive_level
+from app.usecases.compaction.segmenting import cut_of, extractive_level
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import renew_layout
@@ -535,7 +535,7 @@ async def _rewrite_segment(
 def _segment_by_code(segment: Segment, spoken: Sequence[Message], locale: str, now: datetime) -> Segment:
     messages = redact_messages(spoken)
     topic = describe(messages).topic
-    cut = replace(described(segment), topic=topic)
+    cut = replace(cut_of(segment), topic=topic)
     wanted = [level for level in REWRITTEN_LEVELS if level in segment.levels]
     made = [extractive_level(level, messages, cut, locale=locale, now=now) for level in wanted]
     levels = {**segment.levels, **{level.level: level for level in made if level is not None}}
