@@ -49,7 +49,8 @@ MOST_CANDIDATES: Final = 1_000  # how many waiting segments of a conversation ar
 
 Outcome = Literal["written", "kept", "refused", "failed", "stale", "not_now", "not_wanted"]
 """``kept``: the present L1 stays for good. ``not_now``: the segment is looked at again later."""
-TRIED: Final = frozenset[Outcome]({"written", "kept", "refused", "failed"})
+HANDLED: Final = frozenset[Outcome]({"written", "kept", "refused", "failed"})
+"""Outcomes after which a worker is asked to take the next waiting segment."""
 
 log = structlog.get_logger(__name__)
 
@@ -113,7 +114,7 @@ class DetailService:
         except DependencyUnavailableError as error:
             log.warning("detail.not_now", reason=error.stable_code)
             return "not_now"
-        if outcome in TRIED and len(wanting) > 1:
+        if outcome in HANDLED and len(wanting) > 1:
             self._shell.outbox.send_later("detail", wanting[1][1])
         return outcome
 
