@@ -85,7 +85,7 @@ class Visit:
             async with container.parts.uow(None) as uow:
                 found = await uow.compactions.in_flight(UUID(id_))
             if found is not None:
-                await container.verification.after(await container.compaction.execute(found.id, ran_in="worker"))
+                await container.verification.verify_after(await container.compaction.execute(found.id, ran_in="worker"))
         finally:
             await container.close()
 

@@ -31,7 +31,7 @@ def compact(self: Any, compaction_id: str) -> None:
 
 async def compact_and_verify(container: Container, compaction_id: UUID) -> None:
     """Run a compaction and, once it is applied, verify what it wrote. A failed verification does not fail the job."""
-    await container.verification.after(await container.compaction.execute(compaction_id, ran_in="worker"))
+    await container.verification.verify_after(await container.compaction.execute(compaction_id, ran_in="worker"))
 
 
 @app.task(name=LATER_TASK_NAMES["detail"])  # type: ignore[untyped-decorator]  # Celery has no types

@@ -21,7 +21,7 @@ from app.off_loop import in_slices
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.context.requests import ContextView
 from app.usecases.history.conversations import ConversationView, PresetView
-from app.usecases.segments.expansion import Expanded, Listed, deeper_markers
+from app.usecases.segments.expansion import Expanded, ListedSegment, deeper_markers
 from app.usecases.shared.caller import Principal
 from app.usecases.shared.compaction_views import CompactionView
 
@@ -139,7 +139,7 @@ def level_name(level: str | None) -> str | None:
     return next((name for one, name in NAME_BY_LEVEL.items() if one is not None and one == level), level)
 
 
-def present_listed(value: Listed, wanted: Level | None) -> schemas.Segment:
+def present_listed(value: ListedSegment, wanted: Level | None) -> schemas.Segment:
     """A segment in a list, at the wanted level or the nearest that it has; shorter levels come before longer ones."""
     segment, start = value.segment, LEVELS.index(wanted) if wanted else 0
     stored = (segment.levels.get(level) for level in (*LEVELS[start:], *reversed(LEVELS[:start])))
@@ -174,7 +174,7 @@ def present_expanded(value: Expanded) -> schemas.Segment:
         message_count=segment.messages if segment else sum(one.messages for one in listed),
         is_current=segment.is_current if segment else True,
         expansion_markers=[present_marker(marker) for marker in value.markers],
-        next_cursor=value.following,
+        next_cursor=value.next_cursor,
     )
 
 

@@ -103,12 +103,12 @@ async def test_what_an_ordinary_message_says_is_read_without_the_lock(
     for module in (appending, preparing):  # as in a folded conversation
         monkeypatch.setattr(module, "defers_anchors", lambda _: False)
     conversation_id, _ = await told(service, 20, 1_500)
-    taken: dict[int, list[float]] = {preparing.IN_TRANSACTION: [], 10 * ORDINARY: []}
+    taken: dict[int, list[float]] = {preparing.CHARS_IN_TRANSACTION: [], 10 * ORDINARY: []}
     probe = LockProbe()
     with probe.watching():
         for number in range(ROUNDS):
             for most, times in taken.items():
-                monkeypatch.setattr(preparing, "IN_TRANSACTION", most)
+                monkeypatch.setattr(preparing, "CHARS_IN_TRANSACTION", most)
                 draft = MessageDraft(role="user", content=prose(ORDINARY, number * 100_000 + most))
                 await service.container.messages.append(tenant, conversation_id, [draft])
                 times.append(probe.taken())

@@ -119,7 +119,7 @@ async def expand(service: Service, conversation_id: UUID, segment_id: str, **giv
             service.tenant, conversation_id, segment_id, **{"max_tokens": PAGE, "after": after} | given
         )
         pages.append(page)
-        after = page.following
+        after = page.next_cursor
         assert page.truncated == (after is not None)
         if after is None:
             return pages
@@ -483,7 +483,7 @@ class TestExpansion:
             await uow.segments.put_levels(conversation_id, one.id, [told])
             await uow.commit()
         with pytest.raises(InvalidInputError, match="written anew"):
-            await look(service.tenant, conversation_id, one.id, "detailed", max_tokens=5, after=page.following)
+            await look(service.tenant, conversation_id, one.id, "detailed", max_tokens=5, after=page.next_cursor)
         for wrong in ("x", "1.", ".", "-1.abc", "９", "0", "99999999999999999999", str(one.to_seq)):
             for level in ("detailed", "full"):
                 with pytest.raises(InvalidInputError):

@@ -235,13 +235,13 @@ async def test_it_is_on_record_before_it_begins_and_off_when_it_ended(
     conversation_id, _ = await two(service)
     await service.container.work_records.drain()
     seen: list[list[str]] = []
-    put_together = context_module.ContextService._put_together
+    put_together = context_module.ContextService._assemble_without_recall
 
     async def noted(self: Any, *given: Any, **named: Any) -> Any:
         seen.append(await on_record(service))
         return await put_together(self, *given, **named)
 
-    monkeypatch.setattr(context_module.ContextService, "_put_together", noted)
+    monkeypatch.setattr(context_module.ContextService, "_assemble_without_recall", noted)
     await look(service, conversation_id)
     assert seen == [["context"]]
     assert await on_record(service) == []

@@ -259,7 +259,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "verifications.open": (lambda unit: unit.verifications.open(verification(STRAY)), NOT_FOUND),
     "verifications.open_of": (lambda unit: unit.verifications.open_of(CONVERSATION), None),
     "verifications.update": (lambda unit: unit.verifications.update(VERIFICATION, reason="stolen"), None),
-    "verifications.prolong_claim": (lambda unit: unit.verifications.prolong_claim(VERIFICATION, 0, seconds=9), False),
+    "verifications.renew_claim": (lambda unit: unit.verifications.renew_claim(VERIFICATION, 0, seconds=9), False),
     "verifications.due": (lambda unit: unit.verifications.due(limit=9), []),
     "verifications.make_due": (lambda unit: unit.verifications.make_due(CONVERSATION, "gathering"), None),
     "verifications.running": (lambda unit: unit.verifications.running(since=START), (0, 0)),

@@ -987,11 +987,11 @@ class TestWhoStartsIt:
     ) -> None:
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         (*_, row) = await service.compactions(conversation_id)
-        await service.container.verification.after(None)
+        await service.container.verification.verify_after(None)
         monkeypatch.setattr(verification.VerificationService, "run", lambda *_: 1 / 0)
-        await service.container.verification.after(row)
+        await service.container.verification.verify_after(row)
         monkeypatch.undo()
-        await service.container.verification.after(row)
+        await service.container.verification.verify_after(row)
         assert (await newest(service, conversation_id)).verified == "model"
 
 

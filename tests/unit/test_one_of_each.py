@@ -119,7 +119,7 @@ IDEAS: Final[dict[str, tuple[Callable[[re.Pattern[str]], bool], str, dict[str, s
     ),
     "days as they are written": (finds_days, "app.core.text.identifiers", {}),
     "heads of letters": (begins_letters, "app.core.text.pasted", {}),
-    # in these two, text.cued compiles what anchors.topics and reading.cues list
+    # in these two, text.cue_patterns compiles what anchors.topics and reading.cues list
     "what is given up": (tells_what_goes, "app.core.text.cue_patterns", {}),
     "a correction": (hears_corrections, "app.core.text.cue_patterns", {}),
 }

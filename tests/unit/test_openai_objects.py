@@ -32,7 +32,7 @@ from app.http.openai.items import InputItem, draft_of, items_of, joined_steps
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.openai.answering import AnswerEvent, Ended, Piece
+from app.usecases.openai.answering import AnswerEvent, Ended, TextDelta
 from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
@@ -433,7 +433,7 @@ async def test_a_chat_completion_says_why_it_ended_or_nothing_where_nobody_knows
     finish: FinishReason, told: str | None
 ) -> None:
     async def source() -> AsyncGenerator[AnswerEvent, None]:
-        yield Piece("It is sun")
+        yield TextDelta("It is sun")
         yield Ended(text="It is sun", finish=finish)
 
     def answering() -> Answering:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.off_loop import MOST_BYTES_ON_LOOP
-from app.usecases.history.preparing import MOST_PREPARATIONS, OutdatedError, json_size, prepared_with_retries
+from app.usecases.history.preparing import MOST_PREPARATIONS, OutdatedError, json_size, prepare_and_run
 from app.usecases.shared import retries
 from app.usecases.shared.retries import MOST_TRIES, Results, run_with_retries
 
@@ -105,7 +105,7 @@ async def test_what_others_made_outdated_is_prepared_again_and_read_within_in_th
         return ready.number
 
     within = changes == MOST_PREPARATIONS
-    assert await prepared_with_retries(prepare, transaction) == (None if within else changes)
+    assert await prepare_and_run(prepare, transaction) == (None if within else changes)
     assert prepared == list(range(min(changes + 1, MOST_PREPARATIONS)))
     assert used == [*prepared, *([None] if within else [])]
 

@@ -17,7 +17,7 @@ from app.usecases.chat.relaying import LONGEST, Seal, entries_of, events_in
 from app.usecases.chat.turn_handle import (
     DELTA,
     MOST_BYTES,
-    PIECE_BYTES,
+    PIECE_OVERHEAD_BYTES,
     REASONING,
     ChatEvent,
     ChatResult,
@@ -157,7 +157,7 @@ async def test_everybody_gets_the_result_or_the_error() -> None:
 @pytest.mark.parametrize("room", [10, 1_000, 10**6])
 async def test_beyond_what_is_kept_the_rest_comes_at_the_end(room: int) -> None:
     """The last room is the control: everything is kept, and comes as it was sent."""
-    handle = begun(most_bytes=room * (PIECE_BYTES + 5))
+    handle = begun(most_bytes=room * (PIECE_OVERHEAD_BYTES + 5))
     for number in range(3_000):
         handle.emit(delta(f"{number:04} "))
     kept = sum(not isinstance(entry, ChatEvent) for entry in handle._log)
@@ -167,7 +167,7 @@ async def test_beyond_what_is_kept_the_rest_comes_at_the_end(room: int) -> None:
 
 
 async def test_what_a_step_said_before_its_calls_is_no_part_of_the_reply() -> None:
-    handle = begun(most_bytes=3 * (PIECE_BYTES + 9))
+    handle = begun(most_bytes=3 * (PIECE_OVERHEAD_BYTES + 9))
     handle.emit(delta("Let me see."))
     handle.emit_all([stored(2), stored(3)])
     for piece in ("The answer", " is long", " and longer"):

@@ -50,7 +50,9 @@ async def watching(row: Row, signal: Signal, every: float) -> AsyncIterator[Watc
     handle = SimpleNamespace(note_follower_elsewhere=lambda _: None, is_unfollowed_for=lambda _: False)
     turn = SimpleNamespace(id=UUID(int=1), conversation_id=UUID(int=2), tenant_id=UUID(int=3))
     given: dict[str, Any] = {"uow": row.opened, "bus": SimpleNamespace(subscribe=subscribe)}
-    async with watched(cast("Any", turn), cast("Any", handle), **given, every=every, alone=math.inf) as watch:
+    async with watched(
+        cast("Any", turn), cast("Any", handle), **given, every=every, unfollowed_seconds=math.inf
+    ) as watch:
         await settled()
         yield watch
 

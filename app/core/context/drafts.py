@@ -202,7 +202,7 @@ def first_draft(inputs: ContextInputs) -> Draft:
 
 def has_content(message: Message) -> bool:
     """Whether a message tells a model anything. A command, an erased message and an empty broken-off answer do not."""
-    return message.is_told and bool(message.content or message.parts)
+    return message.is_part_of_talk and bool(message.content or message.parts)
 
 
 def with_anchors(inputs: ContextInputs, draft: Draft, *, token_limit: int | None) -> Draft:

@@ -91,14 +91,14 @@ class Message:
         return self.protected_reason not in UNPROTECTED
 
     @property
-    def is_told(self) -> bool:
+    def is_part_of_talk(self) -> bool:
         """Whether it is a part of the talk: it is not a command and was not erased."""
         return not self.is_command and self.status != "erased"
 
     @property
     def is_spoken(self) -> bool:
         """Whether it is what the user or the assistant said."""
-        return self.role in {"user", "assistant"} and self.is_told
+        return self.role in {"user", "assistant"} and self.is_part_of_talk
 
     @property
     def turn(self) -> int:

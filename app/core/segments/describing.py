@@ -38,7 +38,7 @@ def describe(messages: Sequence[Message]) -> CutSegment:
     """
     if not messages:
         raise ValueError("a segment has at least one message")
-    counted = [message for message in messages if message.is_told]
+    counted = [message for message in messages if message.is_part_of_talk]
     times = [message.created_at for message in messages]
     return CutSegment(
         from_seq=messages[0].seq,

@@ -58,7 +58,7 @@ _HARD: Final = compiled(r"[\d@/\\_:]")
 
 def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str) -> str:
     """The text of one level of a segment, whose messages must be redacted; empty only if nothing was said."""
-    visible = [message for message in messages if message.is_told]
+    visible = [message for message in messages if message.is_part_of_talk]
     analysis = analysis_of(visible, language_or_locale(visible, locale))
     if level == "L3":
         text = _tags(analysis, cut)

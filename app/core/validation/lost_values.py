@@ -162,7 +162,7 @@ def _is_critical(value: Value) -> bool:
 
 
 def _sentences_of(message: Message, anchored: dict[int, str]) -> tuple[str, ...]:
-    if message.is_protected or not message.is_told:
+    if message.is_protected or not message.is_part_of_talk:
         return ()
     if message.role == "user":
         return tuple(one for one in sentences(message.content) if len(one) <= _LONGEST_SENTENCE or not is_code(one))

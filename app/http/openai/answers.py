@@ -22,7 +22,17 @@ from app.http.openai.ids import call_item_id, conversation_id, message_id, reaso
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents
 from app.http.refusals import unexpected_error
-from app.usecases.openai.answering import AnswerEvent, Boundary, Called, Ended, Failed, Noted, Piece, Prompt, Thought
+from app.usecases.openai.answering import (
+    AnswerEvent,
+    Ended,
+    Failed,
+    OpenCall,
+    Prompt,
+    ReasoningDelta,
+    ServiceEvent,
+    TextDelta,
+    ToolsCalled,
+)
 from app.usecases.openai.following import BegunAnswer, answer_events
 
 DIVERGED: Final = "diverged"
@@ -146,15 +156,15 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
         yield event
     async for happening in answering.answer_events():
         match happening:
-            case Piece(text=text) | Thought(text=text):
-                events_of = events.text if isinstance(happening, Piece) else events.reasoning
+            case TextDelta(text=text) | ReasoningDelta(text=text):
+                events_of = events.text if isinstance(happening, TextDelta) else events.reasoning
                 made = list(events_of(text))
-            case Boundary():
+            case ToolsCalled():
                 events.boundary()
                 made = []
-            case Called(call=call):
+            case OpenCall(call=call):
                 made = list(events.call(call.id, call.name, as_text(call.arguments)))
-            case Noted(kind=kind, data=data):
+            case ServiceEvent(kind=kind, data=data):
                 made = [events.own(kind, dict(data))] if with_own and kind.startswith(OWN_EVENT_PREFIX) else []
             case Ended() as end:
                 rest = "" if events.reply_text else end.text
@@ -193,22 +203,22 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
     yield chunks.begin()
     async for happening in answering.answer_events():
         match happening:
-            case Piece(text=text):
+            case TextDelta(text=text):
                 has_text = True
                 made = list(chunks.text(text))
-            case Thought(text=text):
+            case ReasoningDelta(text=text):
                 made = list(chunks.reasoning(text))
-            case Boundary():
+            case ToolsCalled():
                 chunks.boundary()
                 made = []
-            case Called(call=call):
+            case OpenCall(call=call):
                 made = list(chunks.call(call.id, call.name, as_text(call.arguments)))
             case Ended() as end:
                 rest = "" if has_text else end.text
                 made = [*chunks.text(rest), *chunks.end(FINISH_REASONS.get(end.finish), end.usage)]
             case Failed(error=error):
                 made = [{"error": error_object(error)}]
-            case Noted():
+            case ServiceEvent():
                 made = []
         for chunk in made:
             yield chunk

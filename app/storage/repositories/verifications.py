@@ -53,7 +53,7 @@ class VerificationRepository(Repository):
         """Set fields."""
         await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**_columns(changes)))
 
-    async def prolong_claim(self, verification_id: UUID, tries: int, *, seconds: float) -> bool:
+    async def renew_claim(self, verification_id: UUID, tries: int, *, seconds: float) -> bool:
         """Prolong the claim of that try while it runs, even one that is over; false if another try has begun."""
         until = case((text(RUNNING), lease_end(seconds)), else_=col(_row.after))
         mine = update(_row).where(col(_row.id) == verification_id, col(_row.tries) == tries)

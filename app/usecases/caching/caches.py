@@ -43,16 +43,16 @@ from app.usecases.shared.shell import Shell
 MOST_CACHES: Final = 100
 """The most caches that providers keep for one tenant at a time."""
 LEASE: Final = timedelta(minutes=3)
-"""How long one process has a prefix to itself; a provider's call takes less."""
+"""How long a process holds its lease on a prefix; a provider's call takes less."""
 FIRST_PAUSE: Final = timedelta(minutes=1)
 LONGEST_PAUSE: Final = timedelta(hours=1)
 """The longest pause after failures. The first one is ``FIRST_PAUSE``, each further one twice as long."""
 AT_ONCE: Final = 50
-"""How many prefixes one step of a sweep ends."""
-HINTS: Final = 5
-"""For how many prefixes one sweep asks a worker again."""
+"""The caches of at most this many prefixes are ended in one step of a sweep."""
+MOST_HINTS: Final = 5
+"""For how many prefixes one step of a sweep sends lost hints to workers again."""
 NOBODY: Final = UUID(int=0)
-"""The key id under which spending is recorded that no key caused."""
+"""The key id of spending that no key caused."""
 
 Outcome = Literal["made", "renewed", "nothing", "too_small", "failed", "later"]
 
@@ -84,21 +84,27 @@ class CacheService:
         return await _Work(self._shell, self._spending, self._files, row).do()
 
     async def work(self) -> bool:
-        """One step of a sweep: end caches of prefixes that no request begins with now, and send lost hints again."""
+        """One step of a sweep: end caches of prefixes that no conversation has now, and send lost hints again.
+
+        Returns whether more caches may have to be ended.
+        """
         async with self._shell.uow(None) as uow:
             orphans = await uow.caches.orphans(limit=AT_ONCE)
             unwanted = [] if self._shell.caches else await uow.caches.kept_by_provider(limit=AT_ONCE)
-            due = await uow.caches.due(limit=HINTS) if self._shell.caches else []
+            due = await uow.caches.due(limit=MOST_HINTS) if self._shell.caches else []
         ended = {one.id: one for one in (*orphans, *unwanted)}
         for cache in ended.values():
-            await self._delete_and_forget(cache, is_orphan=cache in orphans)
+            await self._end_cache(cache, is_orphan=cache in orphans)
         for cache in due:
             if cache.id not in ended:
                 self._shell.outbox.send_later("cache", cache.id)
         return len(ended) >= AT_ONCE
 
-    async def _delete_and_forget(self, found: ProviderCache, *, is_orphan: bool) -> None:
-        """Have the provider delete a cache, and delete its row only if that succeeded."""
+    async def _end_cache(self, found: ProviderCache, *, is_orphan: bool) -> None:
+        """Delete a cache's row, and note the cache as a copy, which a sweep has the provider delete.
+
+        An orphan (``is_orphan``) is left alone if a conversation uses it again.
+        """
         now = self._shell.clock.now()
         async with self._shell.uow(found.tenant_id) as uow:
             row = await uow.caches.remove(found.id, orphan=is_orphan)
@@ -115,17 +121,18 @@ class CacheService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """The prefix that is to be cached, and the turn that it is for."""
+    """What to do with a prefix, and the conversation that has it."""
 
     caching: Caching
     terms: CacheTerms
     conversation_id: UUID
     files: tuple[ConversationFile, ...] = ()
     step: CacheStep | None = None
+    """Whether to make or to renew the cache; set once that is decided."""
 
 
 class _Work:
-    """The work on one prefix, which this process has to itself for a while."""
+    """The work on one prefix, on which this process holds the lease."""
 
     def __init__(self, shell: Shell, spending: SpendGuard, files: FileServing, row: ProviderCache) -> None:
         self._shell = shell
@@ -137,7 +144,7 @@ class _Work:
 
     async def do(self) -> Outcome:
         """Make the cache, renew it, or find that there is nothing to do."""
-        planned = await self._planned()
+        planned = await self._plan_or_outcome()
         if not isinstance(planned, _Plan):
             return planned
         try:
@@ -152,22 +159,22 @@ class _Work:
             await self._record_failure("model_not_built")
             return "failed"
 
-    async def _planned(self) -> _Plan | Outcome:
-        """Decide what to do, in a transaction that ends before the provider is asked."""
+    async def _plan_or_outcome(self) -> _Plan | Outcome:
+        """Decide what to do, in a transaction that ends before the provider is called."""
         row, shell = self._row, self._shell
         with suppress(InvalidInputError, ModelNotAllowedError):
             await shell.models.prepare(row.model)
         async with shell.uow(row.tenant_id) as uow:
             plan = await self._present_plan(uow)
             if plan is None:
-                await self._keep_as_it_is(uow)
+                await self._finish_unchanged(uow)
                 return "nothing"
             decision = await self._decision(uow, plan)
             if decision.step is None:
-                await self._keep_as_it_is(uow, verdict=decision.verdict)
+                await self._finish_unchanged(uow, verdict=decision.verdict)
                 return "nothing"
             if decision.step == "make" and await uow.caches.count() >= MOST_CACHES:
-                await self._keep_as_it_is(uow, verdict="full")
+                await self._finish_unchanged(uow, verdict="full")
                 return "nothing"
             if not await self._spending.allows_cache(uow):
                 await self._put_off(uow)
@@ -177,7 +184,7 @@ class _Work:
         return replace(plan, step=decision.step)
 
     async def _present_plan(self, uow: UnitOfWork) -> _Plan | None:
-        """The prefix of a conversation's requests as it is now, if any conversation still begins with this prefix."""
+        """The prefix, if the requests of a conversation still begin with it."""
         terms, conversation_id = terms_of(self._shell, self._row.model), await uow.caches.member(self._row.id)
         if terms is None or conversation_id is None or not self._shell.caches:
             return None
@@ -228,8 +235,8 @@ class _Work:
         }
         stored = replace(row, name=made.name, made_at=now)
         entry = entry_of(shell, row, conversation_id, now, action="made", tokens=tokens, spent_usd=spent)
-        if not await self._saved(values, entry, Usage(input_tokens=tokens, cost_usd=spent)):
-            await self._delete_unwanted(stored, conversation_id)
+        if not await self._store(values, entry, Usage(input_tokens=tokens, cost_usd=spent)):
+            await self._discard_new_cache(stored, conversation_id)
             return "nothing"
         log.info("cache.made", model=row.model, tokens=tokens)
         return "made"
@@ -248,11 +255,11 @@ class _Work:
         spent = spent_on_keeping(_prices(plan.terms, row.tokens, now), row.tokens, longer)
         entry = entry_of(shell, row, conversation_id, now, action="renewed", tokens=row.tokens, spent_usd=spent)
         values = {"expires_at": ends, "ttl_seconds": round(caching.ttl.total_seconds())}
-        await self._saved(values, entry, Usage(cost_usd=spent))
+        await self._store(values, entry, Usage(cost_usd=spent))
         log.info("cache.renewed", model=row.model, tokens=row.tokens)
         return "renewed"
 
-    async def _saved(self, values: dict[str, Any], entry: CacheEntry, used: Usage) -> bool:
+    async def _store(self, values: dict[str, Any], entry: CacheEntry, used: Usage) -> bool:
         """Store the cache and its entry.
 
         Returns false, storing nothing, if the prefix or its conversation no longer exists.
@@ -274,7 +281,7 @@ class _Work:
             return False
         return True
 
-    async def _delete_unwanted(self, made: ProviderCache, conversation_id: UUID) -> None:
+    async def _discard_new_cache(self, made: ProviderCache, conversation_id: UUID) -> None:
         # The sweeper deletes the copies that are noted here; for a deleted tenant nothing can be noted.
         try:
             async with self._shell.uow(made.tenant_id) as uow:
@@ -298,10 +305,12 @@ class _Work:
             await uow.commit()
 
     async def _put_off(self, uow: UnitOfWork) -> None:
+        """Try again after a pause, which grows with the tries."""
         pause = pause_after(self._row.tries, FIRST_PAUSE, LONGEST_PAUSE)
         await uow.caches.update(self._row.id, due_at=self._shell.clock.now() + pause)
 
-    async def _keep_as_it_is(self, uow: UnitOfWork, **values: Any) -> None:
+    async def _finish_unchanged(self, uow: UnitOfWork, **values: Any) -> None:
+        """End the work without a provider's call, and store ``values``."""
         if await uow.caches.member(self._row.id) is None:
             # A prefix that no conversation begins with stays due, so that the sweeper deletes it.
             values["due_at"] = self._shell.clock.now()

@@ -165,7 +165,7 @@ def _quoted_ranges(page: Expanded) -> tuple[tuple[int, int], ...]:
 
 
 def _note_on_more(page: Expanded, catalogue: Catalogue) -> str:
-    return catalogue.text("tools.more", tool=EXPAND_TOOL.name, after=page.following) if page.following else ""
+    return catalogue.text("tools.more", tool=EXPAND_TOOL.name, after=page.next_cursor) if page.next_cursor else ""
 
 
 def _line_of(hit: SearchHit, catalogue: Catalogue) -> QuotedLine:

@@ -27,7 +27,7 @@ from app.usecases.files.serving import has_files_with_data, with_files_in_words
 from app.usecases.ports import Models
 
 HALVINGS = 3  # an eighth of what was sent; if the window is still smaller, the model is wrong, not its number
-TOO_LONG = "context_too_long"
+CONTEXT_TOO_LONG = "context_too_long"
 
 CallModel = Callable[[ChatRequest], Awaitable[Answer]]
 
@@ -173,7 +173,7 @@ class ModelCaller:
             except ModelFailedError as error:
                 if await self._are_copies_renewed(context, error) or self._can_retry_with_fewer_media(context, error):
                     continue
-                if error.extra.get("reason") != TOO_LONG or self._halvings == HALVINGS:
+                if error.extra.get("reason") != CONTEXT_TOO_LONG or self._halvings == HALVINGS:
                     raise
                 if context.keeps_all:
                     raise _provider_window_error(context) from error
@@ -290,5 +290,5 @@ def _provider_window_error(context: AssembledContext) -> ContextOverWindowError:
         f"the model's provider says that the context of {tokens} tokens is too long, and the policy leaves nothing out;"
         " the message is stored: compact the conversation, set policy.context_window to what the model takes, or choose"
         " on_failure: truncate",
-        extra={"tokens": tokens, "breakdown": asdict(context.gauge.breakdown), "reason": TOO_LONG},
+        extra={"tokens": tokens, "breakdown": asdict(context.gauge.breakdown), "reason": CONTEXT_TOO_LONG},
     )

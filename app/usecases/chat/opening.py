@@ -154,7 +154,7 @@ async def prepared_opening(
     """Count tokens and find anchors of the request's messages before the transaction."""
     groups = [given.history, [_user_draft(given)] if given.has_message else []]
     history, new_messages = await prepared_groups(
-        shell, tenant_id, conversation_id, groups, after=len(given.results), idem=idem
+        shell, tenant_id, conversation_id, groups, gap_before_last=len(given.results), idem=idem
     )
     results = await _weighed_results(shell, tenant_id, conversation_id, given)
     if options_size(given.options) > MOST_BYTES_ON_LOOP:

@@ -26,7 +26,7 @@ from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, 
 from app.usecases.compaction.due_triggers import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
-from app.usecases.history.preparing import Prepared, prepared_with_retries
+from app.usecases.history.preparing import Prepared, prepare_and_run
 from app.usecases.ports import Place
 from app.usecases.shared.background import begin_task
 from app.usecases.shared.idempotency import Idem, claim_key, record
@@ -92,7 +92,7 @@ class ChatService:
         await refuse_unfit_input(shell, given)
         try:
             async with shell.work_records.record_work(tenant_id, conversation_id, "append"):
-                begun = await prepared_with_retries(
+                begun = await prepare_and_run(
                     partial(prepared_opening, shell, tenant_id, conversation_id, given, idem),
                     partial(self._open_turn, tenant_id, conversation_id, given, idem, note_turn, turn_place),
                 )

@@ -36,7 +36,7 @@ from app.usecases.context.context import ContextService
 from app.usecases.context.recalling import RecallRequest
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared_if_possible, prepared_with_retries, weighed
+from app.usecases.history.preparing import Prepared, prepare_and_run, prepared_if_possible, weighed
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
@@ -185,7 +185,7 @@ class ToolLoop:
             role="assistant", content=step.text, parts=parts_of(calls), model=step.model, reasoning=step.reasoning
         )
         turn = scope.turn
-        stored, events = await prepared_with_retries(
+        stored, events = await prepare_and_run(
             partial(prepared_if_possible, self._shell, turn.tenant_id, turn.conversation_id, [draft]),
             partial(self._append_calls, scope, step if len(calls) == len(step.calls) else None),
         )

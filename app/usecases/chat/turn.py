@@ -35,7 +35,7 @@ from app.usecases.compaction.inline import InlineClaim, InlineCompaction, Inline
 from app.usecases.context.recalling import NO_RECALL_REQUEST, RecallRequest
 from app.usecases.history.appending import append
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared_if_possible, prepared_with_retries
+from app.usecases.history.preparing import Prepared, prepare_and_run, prepared_if_possible
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results
@@ -58,7 +58,7 @@ class Started:
     """The user's message that the turn is about."""
     resolved: Resolved
     options: TurnOptions = NO_OPTIONS
-    """What the client brought for this turn only."""
+    """The client's options for this turn only."""
     model: str | None = None
     recall_request: RecallRequest = NO_RECALL_REQUEST
     claim: InlineClaim | None = None
@@ -106,7 +106,7 @@ class TurnRunner:
         """Run a turn. The handle gets all its events, the terminal event last."""
         shell, turn = self._shell, started.turn
         interrupts = started.resolved.policy.on_disconnect == "interrupt"
-        alone = shell.timings.unfollowed_seconds if interrupts else math.inf
+        unfollowed_seconds = shell.timings.unfollowed_seconds if interrupts else math.inf
         with structlog.contextvars.bound_contextvars(turn_id=str(turn.id), conversation_id=str(turn.conversation_id)):
             try:
                 async with watched(
@@ -115,7 +115,7 @@ class TurnRunner:
                     uow=shell.uow,
                     bus=shell.bus,
                     every=shell.timings.turn_heartbeat_seconds,
-                    alone=alone,
+                    unfollowed_seconds=unfollowed_seconds,
                 ) as watch:
                     ended = await self._run_turn(started, handle, watch)
                 handle.emit_calls(ended.result.open_calls)
@@ -141,11 +141,12 @@ class TurnRunner:
             between, answer = await self._model_answer(started, handle, watch.stop)
             outcome = before.followed_by(between)
         watch.storing = True
-        return await self._stored_with_retries(started, outcome, answer)
+        return await self._store_with_retries(started, outcome, answer)
 
     async def _model_answer(
         self, started: Started, handle: TurnHandle, stop: asyncio.Event
     ) -> tuple[InlineOutcome, Answer]:
+        """The model's answer, and the compactions between its calls."""
         resolved, options = started.resolved, started.options
         scope = Scope(
             turn=started.turn,
@@ -163,7 +164,7 @@ class TurnRunner:
         )
         return await self._loop.answer(scope, started.recall_request, stop=stop, followers=followers)
 
-    async def _stored_with_retries(self, started: Started, outcome: InlineOutcome, answer: Answer) -> _Ended:
+    async def _store_with_retries(self, started: Started, outcome: InlineOutcome, answer: Answer) -> _Ended:
         for number in range(SAVE_TRIES - 1):
             try:
                 return await self._store(started, outcome, answer)
@@ -174,10 +175,10 @@ class TurnRunner:
     async def _store(self, started: Started, outcome: InlineOutcome, answer: Answer) -> _Ended:
         shell, turn = self._shell, started.turn
         drafts = () if answer.stored else (_reply(started, answer),)
-        drawn = await self._records_and_use(started, answer)
-        stored = await prepared_with_retries(
+        uses = await self._uses_of_records(started, answer)
+        stored = await prepare_and_run(
             partial(prepared_if_possible, shell, turn.tenant_id, turn.conversation_id, drafts),
-            partial(self._end_turn, started, outcome, answer, drawn),
+            partial(self._end_turn, started, outcome, answer, uses),
         )
         if stored is None:
             return await self._reply_stored_earlier(started)
@@ -200,7 +201,7 @@ class TurnRunner:
         started: Started,
         outcome: InlineOutcome,
         answer: Answer,
-        drawn: Sequence[tuple[UUID, bool]],
+        uses: Sequence[tuple[UUID, bool]],
         ready: Prepared,
         results: Results,
     ) -> _Stored | None:
@@ -229,7 +230,7 @@ class TurnRunner:
             data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
             segments = await uow.segments.covering(turn.conversation_id, answer.recalled)
-            for expansion_id, used in drawn:
+            for expansion_id, used in uses:
                 await uow.expansions.mark_used([expansion_id], used=used)
             await uow.commit()
         return _Stored(
@@ -261,8 +262,8 @@ class TurnRunner:
             raise turn_lost_error()
         return _Ended(status=turn.status, result=result, number=None)
 
-    async def _records_and_use(self, started: Started, answer: Answer) -> list[tuple[UUID, bool]]:
-        """For each record of an expansion, whether the reply used it.
+    async def _uses_of_records(self, started: Started, answer: Answer) -> list[tuple[UUID, bool]]:
+        """The ids of the turn's recorded expansions, each with whether the reply used it.
 
         The record of the turn's recall has the id of the turn.
         """
@@ -286,7 +287,7 @@ class TurnRunner:
         return view
 
     async def _fail(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
-        """End the turn's row, record the event, and tell the client; the message stays stored."""
+        """End the turn's row as failed, and emit the error; the message stays stored."""
         number = None
         try:
             number = await self._record_failure(started, error)
@@ -323,7 +324,7 @@ def _warnings(outcome: InlineOutcome, answer: Answer) -> tuple[str, ...]:
 
 
 def ref_of(turn: Turn) -> dict[str, Any]:
-    """What the request with an idempotency key did, if it began this turn."""
+    """What is stored with the idempotency key of the request that began this turn."""
     return {"turn_id": str(turn.id), "message_id": str(turn.message_id)}
 
 

@@ -25,7 +25,8 @@ PIECES: Final = frozenset({DELTA, REASONING})
 RECALLED: Final = "context.recalled"
 MOST_BYTES: Final = 4_000_000
 """The most bytes of a running reply that a process keeps: about seven times the longest reply that models write."""
-PIECE_BYTES: Final = 64  # the memory that a piece takes in addition to its text
+PIECE_OVERHEAD_BYTES: Final = 64
+"""The memory that a piece takes in addition to its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,9 @@ class ChatResult:
     segments: Mapping[int, str] = field(default_factory=dict)
     """The id of the current segment of each recalled message."""
     open_calls: tuple[ToolCall, ...] = ()
-    """Calls of the client's tools that wait for results; ``reply`` makes them."""
+    """The calls of the client's tools in ``reply``, whose results are awaited."""
     finish: FinishReason = "stop"
-    """Why the last step ended; what the turn used is ``reply.usage``."""
+    """Why the model's last step ended. The turn's usage is in ``reply.usage``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ def created_event(message: Message, turn: Turn) -> ChatEvent:
 
 
 def ids_of(turn: Turn) -> dict[str, str]:
-    """The ids that the first event gives of its turn."""
+    """The ids in the first event: that of the turn and, if known, that of its reply."""
     reply_id = turn.planned_reply_id or turn.reply_id
     return {"turn_id": str(turn.id)} | ({"reply_id": str(reply_id)} if reply_id else {})
 
@@ -94,10 +95,10 @@ _PIECE_TYPES: Final[Mapping[str, type[str]]] = {DELTA: str, REASONING: _Reasonin
 
 
 class TurnHandle:
-    """Follows one turn. The turn itself runs in a task of its own and does not depend on any listener.
+    """The events of one running turn, for any number of followers. The turn runs in a task of its own without them.
 
-    All events are kept until the last listener has left, so that each listener hears them from the beginning. A
-    listener that is slow or late gets several pieces of the reply as one. If a reply is longer than ``most_bytes``, the
+    All events are kept until the last follower has left, so that each follower gets them from the beginning. A
+    follower that is slow or late gets several pieces of the reply as one. If a reply is longer than ``most_bytes``, the
     rest comes as one piece at the end. The same holds for its reasoning, which has a limit of its own of the same size.
     """
 
@@ -126,11 +127,14 @@ class TurnHandle:
 
     @property
     def followers(self) -> int:
-        """How many listeners follow the turn or wait for its result."""
+        """How many callers follow the turn or wait for its result."""
         return self._followers
 
     def emit(self, event: ChatEvent) -> None:
-        """Add an event of the turn. Events after the end are ignored."""
+        """Add an event of the turn. Events after the end are ignored.
+
+        If pieces of a long reply were held back, the rest is sent before the terminal event.
+        """
         if self.ended:
             return
         if event.result is not None and self._cut:
@@ -177,7 +181,7 @@ class TurnHandle:
                         yield event
 
     async def batches(self) -> AsyncGenerator[list[ChatEvent], None]:
-        """All events from the beginning, in batches of those that wait.
+        """All events from the beginning; those that have come since the last batch are one batch.
 
         A reader of batches does not count as a follower.
         """
@@ -203,14 +207,14 @@ class TurnHandle:
     async def note_client_left(self) -> None:
         """Note that the client left.
 
-        Under ``on_disconnect: interrupt`` the turn ends unless somebody follows it soon.
+        Only a mark: ``is_unfollowed_for`` then tells the turn's watch when to interrupt it.
         """
         self._client_left = True
 
     def note_follower_elsewhere(self, at: datetime | None) -> None:
-        """Note when the turn was last followed in another process, by that process's clock.
+        """Note when the turn was last followed in another process.
 
-        A changed time counts as now.
+        Clocks of processes differ, so a time that has changed since the last note counts as now.
         """
         if at != self._elsewhere_at:
             self._elsewhere_at = at
@@ -230,7 +234,7 @@ class TurnHandle:
             self._followed_at = self._monotonic()
 
     def _keep_piece(self, type_: str, text: str) -> None:
-        self._room[type_] -= len(text.encode(errors="surrogatepass")) + PIECE_BYTES
+        self._room[type_] -= len(text.encode(errors="surrogatepass")) + PIECE_OVERHEAD_BYTES
         if self._room[type_] < 0:
             self._cut.add(type_)
         if type_ not in self._cut:

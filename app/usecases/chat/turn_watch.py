@@ -32,13 +32,13 @@ class Watch:
 
 @asynccontextmanager
 async def watched(
-    turn: Turn, handle: TurnHandle, *, uow: UnitOfWorkFactory, bus: EventBus, every: float, alone: float
+    turn: Turn, handle: TurnHandle, *, uow: UnitOfWorkFactory, bus: EventBus, every: float, unfollowed_seconds: float
 ) -> AsyncIterator[Watch]:
     """Look at the turn's row every ``every`` seconds.
 
     Raises ``TurnLostError`` in the body once another process ended the turn.
 
-    The turn is asked to stop if its client left and nobody in any process has followed it for ``alone`` seconds.
+    The turn is asked to stop if its client left and it was not followed in any process for ``unfollowed_seconds``.
     """
     watch = Watch()
 
@@ -59,7 +59,7 @@ async def watched(
                         lose()
                     return
                 handle.note_follower_elsewhere(row.followed_at)
-                if row.interrupt_requested or handle.is_unfollowed_for(alone):
+                if row.interrupt_requested or handle.is_unfollowed_for(unfollowed_seconds):
                     watch.stop.set()
 
     async with with_heartbeat(look, turn_lost_error):

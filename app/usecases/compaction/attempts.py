@@ -33,7 +33,7 @@ ROOM_FACTOR: Final = 2  # the retry of a cut-off or empty answer may be this man
 NEEDS_ROOM: Final = frozenset({"cut_off", "empty_summary"})
 
 BLOCKED: Final = "blocked"
-TOO_LONG: Final = "context_too_long"
+CONTEXT_TOO_LONG: Final = "context_too_long"
 WITHHELD: Final = "withheld"
 """The reason on an accepted attempt that did not see every message, and on its compaction."""
 NOT_ASKED: Final = "circuit_open"
@@ -228,7 +228,7 @@ async def _is_worth_retrying(inputs: AttemptInputs, answer: _Answer, calls: Call
 
 
 def _is_worth_another_model(inputs: AttemptInputs, answer: _Answer) -> bool:
-    return not answer.is_final and not (inputs.withholds_blocked and answer.reason == TOO_LONG)
+    return not answer.is_final and not (inputs.withholds_blocked and answer.reason == CONTEXT_TOO_LONG)
 
 
 async def _attempts_without_blocked(inputs: AttemptInputs, calls: Calls) -> AttemptsResult:

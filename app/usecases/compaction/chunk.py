@@ -40,7 +40,7 @@ from app.core.summarizer.system_context import system_context
 from app.core.text.budget import first_fitting
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import BLOCKED, TOO_LONG
+from app.usecases.compaction.attempts import BLOCKED, CONTEXT_TOO_LONG
 from app.usecases.compaction.segmenting import cut_span
 from app.usecases.ports import Models, Summarizer
 from app.usecases.shared.layouts import MOST_ANCHORS, MOST_OUTDATED, held_messages
@@ -56,7 +56,7 @@ MINIMUM_OUTPUT = 4_096
 SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
 SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
 UNLIMITED_TOKENS = 10**12  # tokens: everything there is to fold is one chunk
-HALVING_REASONS = frozenset({BLOCKED, TOO_LONG})
+HALVING_REASONS = frozenset({BLOCKED, CONTEXT_TOO_LONG})
 """Failure reasons after which the next job begins with a smaller chunk."""
 
 log = structlog.get_logger(__name__)

@@ -10,7 +10,7 @@ from app.core.model.model_io import (
     Proposal,
 )
 from app.core.state.apply import apply_candidate
-from app.usecases.compaction.attempts import TOO_LONG, Apply, AttemptInputs, AttemptsResult, Calls, run_attempts
+from app.usecases.compaction.attempts import CONTEXT_TOO_LONG, Apply, AttemptInputs, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, NoChunk, fallback_of, read_chunk, summarizer_of
 from app.usecases.compaction.continuity import retried_below_floor
 from app.usecases.ports import Summarizer, SummarizerRequest
@@ -92,7 +92,7 @@ class Job:
         while True:
             inputs = await self.inputs_for(chunk, partial(apply_candidate, context=chunk.apply_context()))
             attempted = await retried_below_floor(chunk, inputs, calls, await run_attempts(inputs, calls))
-            half = chunk.half if self.limits.withholds_blocked and attempted.reason == TOO_LONG else None
+            half = chunk.half if self.limits.withholds_blocked and attempted.reason == CONTEXT_TOO_LONG else None
             if attempted.applied is not None or half is None or not calls.left:
                 return chunk, attempted
             self.most_tokens = half

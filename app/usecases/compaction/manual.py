@@ -36,16 +36,16 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 RETRY_AFTER = 5.0
-WITHOUT_EFFECT = FAILURES | {"superseded"}
-"""The statuses with which a waiting call is refused: nothing was changed, so it may be repeated, even under its key."""
+REPEATABLE_STATUSES = FAILURES | {"superseded"}
+"""Statuses of a compaction that changed nothing: a waiting call gets an error, and may be repeated with its key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactInput:
-    """What a manual call asks for.
+    """What the client of a manual call wants.
 
-    Without ``keep_tail_messages`` the policy's ``manual_keep`` holds; without ``up_to_message_id`` everything before
-    the kept messages is folded.
+    If neither ``keep_tail_messages`` nor ``up_to_message_id`` is given, the policy's ``manual_keep`` says what is kept.
+    Without ``up_to_message_id`` everything before the kept messages is folded.
     """
 
     focus: str | None = None
@@ -56,7 +56,7 @@ class CompactInput:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the call asks for nothing in particular, so that it may join any compaction in flight."""
+        """Whether the call names neither focus nor range, so that it may join any compaction in flight."""
         return self.focus is None and self.up_to_message_id is None and self.keep_tail_messages is None
 
 
@@ -65,10 +65,11 @@ class _Found:
     """The row for a manual call: its own, or a row in flight."""
 
     row: Compaction
-    mine: bool
-    joins: bool
+    is_own: bool
+    answers_call: bool
+    """Whether the row's outcome answers the call. Otherwise the call waits for its end, and claims again."""
     joined: bool
-    """What the client is told: false for its own row, also when it repeats the call under its key."""
+    """``joined`` in the response: false for the call's own row, also when the call is repeated with its key."""
 
 
 class ManualCompaction:
@@ -83,31 +84,31 @@ class ManualCompaction:
         self,
         tenant_id: UUID,
         conversation_id: UUID,
-        asked: CompactInput,
+        given: CompactInput,
         *,
         timeout: float,  # noqa: ASYNC109 - the request's own limit, spent on waiting and compacting together
         idem: Idem | None = None,
     ) -> CompactionView:
-        """Compact now, join what runs, queue, or preview.
+        """Compact now, join the compaction in flight, queue one, or preview.
 
         Raises:
             CompactionInProgressError: A compaction that this call cannot join ran for longer than ``timeout`` seconds.
             RateLimitedError: The hour's model calls are used up; nothing changed.
             SummarizerFailedError: No attempt was accepted; nothing changed.
         """
-        if asked.dry_run:
-            return await self._preview(tenant_id, conversation_id, asked)
+        if given.dry_run:
+            return await self._preview(tenant_id, conversation_id, given)
         deadline = self._shell.clock.monotonic() + timeout
         while True:
-            found = await self._claim(tenant_id, conversation_id, asked, idem)
-            if found.mine or found.joins:
-                return await self._view_when_asked(found, asked, deadline)
-            if not asked.wait:
+            found = await self._claim(tenant_id, conversation_id, given, idem)
+            if found.is_own or found.answers_call:
+                return await self._view_now_or_at_end(found, given, deadline)
+            if not given.wait:
                 raise _in_progress()
             await self._follow(found.row, deadline)
 
     async def retry(self, tenant_id: UUID, compaction_id: UUID, *, idem: Idem | None = None) -> CompactionView:
-        """Queue a failed compaction once more, as a row of its own."""
+        """Queue a failed compaction again, as a new row."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             before = await claim_key(uow, idem, shell.clock.now())
@@ -159,18 +160,18 @@ class ManualCompaction:
             )
             return await views_of(uow, rows), cursor
 
-    async def _claim(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput, idem: Idem | None) -> _Found:
-        """Take the slot, or find the row that has it."""
+    async def _claim(self, tenant_id: UUID, conversation_id: UUID, given: CompactInput, idem: Idem | None) -> _Found:
+        """Take the conversation's compaction slot, or find the row that has it."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 row = await uow.compactions.get(UUID(before["compaction_id"]))
-                if not (asked.wait and row.status in WITHOUT_EFFECT):
-                    return _Found(row=row, mine=False, joins=True, joined=before["joined"])
+                if not (given.wait and row.status in REPEATABLE_STATUSES):
+                    return _Found(row=row, is_own=False, answers_call=True, joined=before["joined"])
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
-            request = await _request(uow, resolved, asked)
-            own = await self._own_row(uow, resolved, request, asked)
+            request = await _request(uow, resolved, given)
+            own = await self._claim_own_row(uow, resolved, request, given)
             if own is not None:
                 await self._check_spending(uow, resolved)
             in_flight = own or await uow.compactions.in_flight(conversation_id)
@@ -178,20 +179,20 @@ class ManualCompaction:
                 raise _in_progress()
             found = _Found(
                 row=in_flight,
-                mine=own is not None,
-                joins=in_flight.trigger != ERASURE_TRIGGER and (asked.is_plain or in_flight.request == request),
+                is_own=own is not None,
+                answers_call=in_flight.trigger != ERASURE_TRIGGER and (given.is_plain or in_flight.request == request),
                 joined=own is None,
             )
-            if found.mine or found.joins:
+            if found.is_own or found.answers_call:
                 await record(uow, idem, {"compaction_id": str(in_flight.id), "joined": found.joined}, status=200)
                 await uow.commit()
-        await shell.outbox.deliver(uow.committed_events, [in_flight.id] if found.mine and not asked.wait else [])
+        await shell.outbox.deliver(uow.committed_events, [in_flight.id] if found.is_own and not given.wait else [])
         return found
 
-    async def _own_row(
-        self, uow: UnitOfWork, resolved: Resolved, request: FoldRequest, asked: CompactInput
+    async def _claim_own_row(
+        self, uow: UnitOfWork, resolved: Resolved, request: FoldRequest, given: CompactInput
     ) -> Compaction | None:
-        if asked.wait:
+        if given.wait:
             return await claim_running(uow, resolved, self._shell, trigger="manual", request=request, ran_in="request")
         row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="worker")
         return await claim_queued(uow, row, self._shell.clock.now())
@@ -200,11 +201,11 @@ class ManualCompaction:
         # This is called after the claim, since a call that joins another spends nothing. An error rolls the claim back.
         await self._spending.check(uow, resolved, metered=summarizer_of(self._shell, resolved).profile.metered)
 
-    async def _view_when_asked(self, found: _Found, asked: CompactInput, deadline: float) -> CompactionView:
-        if not asked.wait:
+    async def _view_now_or_at_end(self, found: _Found, given: CompactInput, deadline: float) -> CompactionView:
+        if not given.wait:
             return await self._view(found.row, joined=found.joined)
-        row = await self._run_until(found.row, deadline) if found.mine else found.row
-        return await self._finished(await self._follow(row, deadline), joined=found.joined)
+        row = await self._run_until(found.row, deadline) if found.is_own else found.row
+        return await self._view_of_ended(await self._follow(row, deadline), joined=found.joined)
 
     async def _run_until(self, row: Compaction, deadline: float) -> Compaction:
         try:
@@ -230,7 +231,7 @@ class ManualCompaction:
                     row = await uow.compactions.get(row.id)
         return row
 
-    async def _finished(self, row: Compaction, *, joined: bool = False) -> CompactionView:
+    async def _view_of_ended(self, row: Compaction, *, joined: bool = False) -> CompactionView:
         """The view of an ended row. If the manual call failed, raises its error."""
         if row.reason == SPEND_LIMIT:
             raise await self._spending_limit_error(row)
@@ -256,11 +257,11 @@ class ManualCompaction:
             (view,) = await views_of(uow, [row], joined=joined)
         return view
 
-    async def _preview(self, tenant_id: UUID, conversation_id: UUID, asked: CompactInput) -> CompactionView:
+    async def _preview(self, tenant_id: UUID, conversation_id: UUID, given: CompactInput) -> CompactionView:
         await find_due_anchors(self._shell, tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             resolved = self._shell.resolver(await uow.conversations.get(conversation_id))
-            request = await _request(uow, resolved, asked)
+            request = await _request(uow, resolved, given)
             tail = await read_tail(uow, resolved)
         row = new_compaction(resolved, self._shell, trigger="manual", request=request, ran_in="request")
         return CompactionView(compaction=_with_plan(row, plan(resolved, tail, request, UNLIMITED_TOKENS)), planned=True)
@@ -278,13 +279,13 @@ def _with_plan(row: Compaction, planned: CompactionPlan | NothingToFold) -> Comp
     )
 
 
-async def _request(uow: UnitOfWork, resolved: Resolved, asked: CompactInput) -> FoldRequest:
-    """The request of a manual call: fold everything except what it keeps.
+async def _request(uow: UnitOfWork, resolved: Resolved, given: CompactInput) -> FoldRequest:
+    """The request of a manual call: fold everything except what is to be kept.
 
-    The focus is stored, and therefore redacted.
+    The focus is redacted, since it is stored.
     """
-    focus = None if asked.focus is None else redact(asked.focus)
-    if asked.up_to_message_id is None and asked.keep_tail_messages is None:
+    focus = None if given.focus is None else redact(given.focus)
+    if given.up_to_message_id is None and given.keep_tail_messages is None:
         keep = resolved.policy.manual_keep
         return FoldRequest(
             fold="all",
@@ -295,8 +296,8 @@ async def _request(uow: UnitOfWork, resolved: Resolved, asked: CompactInput) -> 
         )
     return FoldRequest(
         fold="all",
-        keep_messages=asked.keep_tail_messages or 0,
-        up_to_seq=await _seq_of(uow, resolved.conversation.id, asked.up_to_message_id),
+        keep_messages=given.keep_tail_messages or 0,
+        up_to_seq=await _seq_of(uow, resolved.conversation.id, given.up_to_message_id),
         focus=focus,
     )
 

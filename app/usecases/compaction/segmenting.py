@@ -46,15 +46,15 @@ class NewSegment:
 
 
 def cut_span(span: Sequence[Message], how: SegmentBy, *, from_seq: int, to_seq: int) -> tuple[CutSegment, ...]:
-    """Cut a span into segments.
+    """Cut a span into segments. ``how`` says where.
 
-    Every ``seq`` belongs to exactly one of them, also that of a command or an erased message.
+    Every ``seq`` belongs to exactly one segment, also that of a command or an erased message.
     """
     cuts = [describe(messages) for messages in split_into_segments(_without_commands_and_erased(span), how)]
-    starts = [from_seq, *(one.from_seq for one in cuts[1:])]
+    starts = [from_seq, *(cut.from_seq for cut in cuts[1:])]
     ends = [*(start - 1 for start in starts[1:]), to_seq]
     return (
-        tuple(replace(one, from_seq=start, to_seq=end) for one, start, end in zip(cuts, starts, ends, strict=True))
+        tuple(replace(cut, from_seq=start, to_seq=end) for cut, start, end in zip(cuts, starts, ends, strict=True))
         if cuts
         else ()
     )
@@ -70,7 +70,7 @@ async def new_segments(
     locale: str,
     now: datetime,
 ) -> tuple[NewSegment, ...]:
-    """Each segment with the levels that the policy asks for: texts of the model if there are any, otherwise of code.
+    """Each segment with the levels that the policy asks for: the model's texts, and where there is none, code's.
 
     Args:
         cuts: The segments of the span.
@@ -88,9 +88,9 @@ async def new_segments(
         spoken = _without_commands_and_erased(span)
         return tuple(
             _new_segment(
-                one, _messages_of(spoken, one), wanted, by_number.get(number), model=model, locale=locale, now=now
+                cut, _messages_of(spoken, cut), wanted, by_number.get(number), model=model, locale=locale, now=now
             )
-            for number, one in enumerate(cuts, start=1)
+            for number, cut in enumerate(cuts, start=1)
         )
 
     return await off_loop(work)
@@ -117,7 +117,7 @@ async def store_segments(
     topics = [one.cut.topic for one in fresh]
     taken = await uow.segments.ids_like(conversation_id, sorted({stem_of(topic) for topic in topics}))
     made = [
-        _segment(one, id_, conversation_id, wants_detail=wants_detail, now=now)
+        _stored_segment(one, id_, conversation_id, wants_detail=wants_detail, now=now)
         for one, id_ in zip(fresh, ids_for(topics, taken), strict=True)
     ]
     await uow.segments.add(made)
@@ -128,26 +128,26 @@ async def store_segments(
 
 
 def extractive_level(
-    level: Level, messages: Sequence[Message], cut_: CutSegment, *, locale: str, now: datetime
+    level: Level, messages: Sequence[Message], cut: CutSegment, *, locale: str, now: datetime
 ) -> SegmentLevel | None:
-    """A level written by code; ``None`` if the messages say nothing any more.
+    """A level written by code from messages without secrets; ``None`` if no text is left in them.
 
-    Their secrets have been replaced before.
+    The caller has to redact the messages.
     """
     spoken = _without_commands_and_erased(messages)
-    text = level_text(level, spoken, cut_, locale=locale) if spoken else ""
+    text = level_text(level, spoken, cut, locale=locale) if spoken else ""
     if not text:
         return None
     return _level(level, text, EXTRACTIVE, content_hash(spoken, level, EXTRACTIVE, CODE_VERSION), now)
 
 
 def extractive_hash(level: Level, messages: Sequence[Message]) -> str:
-    """The content hash of the level as code would write it today."""
+    """The content hash that a level would have if code wrote it now."""
     return content_hash(_without_commands_and_erased(messages), level, EXTRACTIVE, CODE_VERSION)
 
 
-def described(segment: Segment) -> CutSegment:
-    """A stored segment in the form in which it was cut."""
+def cut_of(segment: Segment) -> CutSegment:
+    """The range, topic and sizes of a stored segment, without its levels."""
     return from_same_fields(CutSegment, segment)
 
 
@@ -159,7 +159,7 @@ async def _make_current_again(
     *,
     wants_detail: bool,
 ) -> None:
-    """Make the known segments current again, and store the levels that they lack."""
+    """Make stored segments that have the same ranges current again, and store their missing levels."""
     await uow.segments.set_current(conversation_id, [segment.id for segment in known.values()])
     for one in segments:
         segment = known.get((one.cut.from_seq, one.cut.to_seq))
@@ -172,13 +172,13 @@ async def _make_current_again(
             await uow.segments.update(conversation_id, segment.id, wants_detail=True)
 
 
-def _segment(new: NewSegment, id_: str, conversation_id: UUID, *, wants_detail: bool, now: datetime) -> Segment:
+def _stored_segment(new: NewSegment, id_: str, conversation_id: UUID, *, wants_detail: bool, now: datetime) -> Segment:
     segment = new.cut.stored_as(id_, conversation_id, created_at=now)
     return replace(segment, levels=new.levels, wants_detail=wants_detail)
 
 
 def _new_segment(
-    one: CutSegment,
+    cut: CutSegment,
     messages: Sequence[Message],
     wanted: Collection[Level],
     digest: SegmentDigest | None,
@@ -187,9 +187,9 @@ def _new_segment(
     locale: str,
     now: datetime,
 ) -> NewSegment:
-    written = _levels_of_digest(digest, one) if digest else {}
+    written = _levels_of_digest(digest, cut) if digest else {}
     topic = " ".join(_redacted_and_clean(digest.topic).split()) if digest else ""
-    named = replace(one, topic=topic or one.topic)
+    named = replace(cut, topic=topic or cut.topic)
     levels: dict[Level, SegmentLevel] = {}
     for level in wanted:
         text = written.get(level, "")
@@ -201,25 +201,25 @@ def _new_segment(
     return NewSegment(cut=named, levels=levels)
 
 
-def _levels_of_digest(digest: SegmentDigest, one: CutSegment) -> Mapping[Level, str]:
+def _levels_of_digest(digest: SegmentDigest, cut: CutSegment) -> Mapping[Level, str]:
     tags = _redacted_and_clean(", ".join(digest.tags)).strip()
-    return {"L2": _redacted_and_clean(digest.brief).strip(), "L3": with_values(tags, one) if tags else ""}
+    return {"L2": _redacted_and_clean(digest.brief).strip(), "L3": with_values(tags, cut) if tags else ""}
 
 
 def _redacted_and_clean(text: str) -> str:
     return clean(redact(text))
 
 
-def _level(level: Level, text: str, maker: str, key: str, now: datetime) -> SegmentLevel:
+def _level(level: Level, text: str, made_by: str, key: str, now: datetime) -> SegmentLevel:
     return SegmentLevel(
-        level=level, text=text, tokens=estimate_text(text), made_by=maker, content_hash=key, created_at=now
+        level=level, text=text, tokens=estimate_text(text), made_by=made_by, content_hash=key, created_at=now
     )
 
 
-def _messages_of(span: Sequence[Message], one: CutSegment) -> list[Message]:
-    first = bisect_left(span, one.from_seq, key=lambda message: message.seq)
-    return list(span[first : bisect_right(span, one.to_seq, key=lambda message: message.seq)])
+def _messages_of(span: Sequence[Message], cut: CutSegment) -> list[Message]:
+    first = bisect_left(span, cut.from_seq, key=lambda message: message.seq)
+    return list(span[first : bisect_right(span, cut.to_seq, key=lambda message: message.seq)])
 
 
 def _without_commands_and_erased(messages: Sequence[Message]) -> list[Message]:
-    return [message for message in messages if message.is_told]
+    return [message for message in messages if message.is_part_of_talk]

@@ -1,4 +1,4 @@
-"""Assembles what a model would be sent: loads a bounded part of the history and lets the core put it together."""
+"""Assembles the context for a model: reads a bounded part of the history, from which the core makes the context."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ DIGEST_SOURCE_TIMES = (
     40  # a digest is made of the newest messages that are left out, at most so many times its own size …
 )
 DIGEST_SOURCE_TOKENS = 64_000  # … and at most this many tokens, which take about two seconds of CPU while a turn waits
-DIGEST_PART = 4  # a digest is at most one part in so many of DIGEST_SOURCE_TOKENS
+DIGEST_DIVISOR = 4  # a digest has at most DIGEST_SOURCE_TOKENS divided by this
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
 _MOST_SECONDS_FOR_ANCHORS: Final = 2.0
@@ -83,13 +83,13 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedContext:
-    """A context, and the material it was made from."""
+    """A context, and how long it took to make."""
 
     context: AssembledContext
     recall_ms: int
-    """Milliseconds that recalling and assembling took."""
+    """Milliseconds from the beginning of the recall until the context was complete, its files included."""
     begins_answer: bool
-    """Whether the last message is a user's; it is not between the calls of an answer."""
+    """Whether the last message is the user's; false once the model has called tools for the answer."""
 
     def expansion(self, id_: UUID, conversation_id: UUID, now: datetime) -> Expansion:
         """The record of the recall in this context."""
@@ -116,8 +116,8 @@ class ContextService:
     ) -> AssembledContext:
         """The context within the policy's budget, or within ``budget`` tokens after the system prompt and the files.
 
-        ``options`` are those that the client of a turn sent. ``recall_request`` says what to recall. If a recall in a
-        turn fails, the context only has a warning (``recall_failed``); one that brings something back is recorded.
+        ``options`` are those of the client of a turn. ``recall_request`` says what to recall. A recall in a turn that
+        found something is recorded. If it fails, the context has a warning (``recall_failed``) instead.
         """
         timed_context = await self.assemble_unrecorded(
             tenant_id, conversation_id, budget, model=model, recall_request=recall_request, options=options
@@ -200,14 +200,14 @@ class ContextService:
                     anchors, unread = await _anchors(uow, loaded, anchor_tokens)
                     material = replace(material, anchors=tuple(anchors), anchors_unread=unread)
         try:
-            context = await self._with_recall(tenant_id, material, budget, recall_sources, corpus, fits=fits)
+            context = await self._assemble_with_recall(tenant_id, material, budget, recall_sources, corpus, fits=fits)
         except (BudgetTooSmallError, ContextOverWindowError):
             raise
         except Exception as error:
             if not recall_request.in_turn:
                 raise
             log.warning("recall.failed", error=type(error).__name__)
-            context = await self._put_together(tenant_id, material, budget)
+            context = await self._assemble_without_recall(tenant_id, material, budget)
             context = replace(context, warnings=(*context.warnings, RECALL_FAILED))
         if budget is not None:
             context = _with_status_of_conversation(resolved, context)
@@ -223,7 +223,7 @@ class ContextService:
     async def renew_files(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """Handle that a provider lost its copies of this context's files.
 
-        Returns whether assembling it again can help.
+        Returns whether the caller should assemble the context again.
         """
         return await self._files.renewed(tenant_id, context, model)
 
@@ -248,7 +248,7 @@ class ContextService:
         except DependencyUnavailableError:
             log.warning("recall.not_recorded")
 
-    async def _with_recall(
+    async def _assemble_with_recall(
         self,
         tenant_id: UUID,
         material: ContextInputs,
@@ -261,12 +261,12 @@ class ContextService:
         if isinstance(recall_sources, Exception):
             raise recall_sources
         if recall_sources is None or corpus is None:
-            return await self._put_together(tenant_id, material, budget, fits=fits)
+            return await self._assemble_without_recall(tenant_id, material, budget, fits=fits)
         by: By | None = None
         if self._similarity is not None:
             recall_sources, by = await self._similarity.compared(tenant_id, material.conversation.id, recall_sources)
-        asking = with_recall_sources(material, recall_sources, await corpus)
-        originals = await self._with_originals_of_segments(tenant_id, asking, budget)
+        with_sources = with_recall_sources(material, recall_sources, await corpus)
+        originals = await self._with_originals_of_segments(tenant_id, with_sources, budget)
         context = await off_loop(_assembled, originals, budget)
         return context if by is None else replace(context, recalled_by=by)
 
@@ -282,7 +282,7 @@ class ContextService:
         async with self._shell.uow(tenant_id) as uow:
             return material.with_originals(await uow.messages.in_ranges(material.conversation.id, places))
 
-    async def _put_together(
+    async def _assemble_without_recall(
         self, tenant_id: UUID, material: ContextInputs, budget: int | None, *, fits: bool = False
     ) -> AssembledContext:
         if material.detail.segments:
@@ -317,7 +317,7 @@ async def _recall_sources_or_error(
 async def _corpus_in_thread(
     recall_sources: _RecallSourcesOrError, conversation_id: UUID
 ) -> AsyncIterator[asyncio.Task[Corpus] | None]:
-    """Make the corpus of a question's sources in a thread, while the block asks the database for something else."""
+    """Build the search corpus of the recall's sources in a thread, while the block queries the database."""
     if not isinstance(recall_sources, RecallSources):
         yield None
         return
@@ -372,15 +372,21 @@ async def load(
     detail_room: int | None = None,
     may_recall: bool = True,
 ) -> tuple[ContextInputs, bool, int | None]:
-    """Read what a context can be made of, except for its anchors: one query for the tail, bounded by the budget.
+    """Read the inputs of a context, except for its anchors: one query for the tail, bounded by the budget.
 
-    Anchors and segments are needed only if something has to be left out, or may have to be (``all_anchors``). Details
-    of segments are read only if they have room (``detail_room``). For them only the positions of anchors are read,
-    unless something may be recalled too (``may_recall``).
+    Segments are read, and anchors are needed, only if messages have to be left out, or in the cases below.
+
+    Args:
+        uow: The unit of work.
+        resolved: The conversation with its policy.
+        budget: The most tokens, if not the policy's.
+        all_anchors: Read segments and have anchors read even if nothing has to be left out.
+        detail_room: The tokens for details of segments; without them none are read.
+        may_recall: Whether a recall may follow. If not, details need only the positions of anchors.
 
     Returns:
-        The material, whether it is known that nothing has to be left out, and the room for anchors as of
-        ``available_anchor_tokens`` (0 if none are needed).
+        The inputs; whether it is certain that nothing has to be left out; and the room for anchors, as
+        ``available_anchor_tokens`` gives it (0 if no anchors are needed).
     """
     conversation, budgets = resolved.conversation, resolved.budgets
     tail = await uow.messages.newest(
@@ -388,7 +394,7 @@ async def load(
         after_seq=conversation.boundary_seq,
         max_tokens=_tokens_to_read(resolved, budget),
         estimator=resolved.policy.estimator,
-        each_at_most=_most_counted_of_message(resolved),
+        each_at_most=_counted_message_limit(resolved),
     )
     before = tail[0].seq - 1 if tail else conversation.last_seq
     held = await held_messages(uow, conversation.id, through_seq=before) if before else []
@@ -454,7 +460,7 @@ def _tokens_to_read(resolved: Resolved, asked_budget: int | None) -> int:
     )
 
 
-def _most_counted_of_message(resolved: Resolved) -> int | None:
+def _counted_message_limit(resolved: Resolved) -> int | None:
     policy = resolved.policy
     elides = policy.on_failure == "keep_full" and policy.oversized == "elide"
     return resolved.budgets.window // LARGE_MESSAGE_DIVISOR if elides else None
@@ -474,7 +480,7 @@ def _assembled(material: ContextInputs, budget: int | None) -> AssembledContext:
 
     def digest(messages: Sequence[Message], max_tokens: int) -> str:
         newest = _newest_within(messages, min(DIGEST_SOURCE_TIMES * max_tokens, DIGEST_SOURCE_TOKENS))
-        most = min(max_tokens, DIGEST_SOURCE_TOKENS // DIGEST_PART)
+        most = min(max_tokens, DIGEST_SOURCE_TOKENS // DIGEST_DIVISOR)
         key = (
             newest[0].id,
             newest[-1].id,

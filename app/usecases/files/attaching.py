@@ -77,7 +77,7 @@ class FileService:
                 created_at=shell.clock.now(),
             )
             await self._refuse_too_many(uow, conversation, file)
-            resolved = shell.resolver(_with_more_files(conversation, file.tokens, file.bytes))
+            resolved = shell.resolver(_with_file_sizes_added(conversation, file.tokens, file.bytes))
             _refuse_without_room(shell.resolver(conversation), resolved, file)
             content = Content(sha256=sha256, data=given.data, media_type=given.media_type)
             await uow.contents.store_and_count_uses({sha256: content}, [[sha256]])
@@ -129,7 +129,7 @@ class FileService:
             await uow.caches.leave(conversation_id)
             # A stateful model's provider got the file with earlier responses.
             await uow.copies.want_deleted(conversation_id)
-            without = _with_more_files(conversation, -file.tokens, -file.bytes)
+            without = _with_file_sizes_added(conversation, -file.tokens, -file.bytes)
             without = replace(without, content_epoch=conversation.content_epoch + 1)
             job = await self._store_sizes_and_claim(uow, shell.resolver(without))
             await audit(uow, shell, tenant_id, "file.removed", file_id, conversation_id=str(conversation_id))
@@ -162,20 +162,21 @@ class FileService:
         return await claim_at_rest(uow, self._shell, self._shell.resolver(stored))
 
 
-async def copied_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source: UUID) -> Conversation:
-    """The fork with the files of its source; both share the stored bytes. Raises ``ConflictError``."""
+async def fork_with_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source: UUID) -> Conversation:
+    """Give a fork the files of its source, and return it. Both share the stored bytes. Raises ``ConflictError``."""
     files = await uow.files.of_conversation(source)
     if not files:
         return fork
     await uow.contents.store_and_count_uses({}, [[file.sha256] for file in files])
     for file in files:
         await uow.files.add(replace(file, id=shell.new_id(), conversation_id=fork.id))
-    forked = _with_more_files(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))
+    forked = _with_file_sizes_added(fork, sum(file.tokens for file in files), sum(file.bytes for file in files))
     sizes = {"file_tokens": forked.file_tokens, "file_bytes": forked.file_bytes}
     return await refresh_sizes(uow, shell.resolver(forked), **sizes)
 
 
-def _with_more_files(conversation: Conversation, tokens: int, size: int) -> Conversation:
+def _with_file_sizes_added(conversation: Conversation, tokens: int, size: int) -> Conversation:
+    """The conversation with these sizes added to those of its files; negative sizes are of a removed file."""
     return replace(
         conversation,
         file_tokens=max(conversation.file_tokens + tokens, 0),

@@ -170,7 +170,7 @@ def _place_of(anchor: Anchor) -> tuple[int, int, str]:
 
 
 def _is_spoken(message: Message) -> bool:
-    return message.is_told and bool(message.content.strip())
+    return message.is_part_of_talk and bool(message.content.strip())
 
 
 async def _due(

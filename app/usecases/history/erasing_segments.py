@@ -15,7 +15,7 @@ from app.core.segments.segment_ids import FALLBACK
 from app.core.state.erasing import ERASED_RESULT, ErasedTexts, RemainingMessages, full_text
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import wants_detail_by_model
-from app.usecases.compaction.segmenting import described, extractive_level
+from app.usecases.compaction.segmenting import cut_of, extractive_level
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
@@ -128,7 +128,7 @@ def _remainder_of(segment: Segment, originals: Sequence[Message], locale: str, n
 def _described_anew(segment: Segment, remaining: Sequence[Message]) -> CutSegment:
     if remaining:
         return replace(describe(remaining), from_seq=segment.from_seq, to_seq=segment.to_seq)
-    return replace(described(segment), topic=ERASED_RESULT, messages=0, tokens=0, identifiers=())
+    return replace(cut_of(segment), topic=ERASED_RESULT, messages=0, tokens=0, identifiers=())
 
 
 def _does_id_reveal_erased(segment: Segment, originals: Sequence[Message], erased: ErasedTexts) -> bool:

@@ -53,20 +53,20 @@ DIGEST_MESSAGES: Final = (
     60  # how many of the newest covered messages the digest that replaces the narrative is made from
 )
 WORD_SEARCH_DISCOUNT: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
-DIGEST: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
-NOTHING_LEFT: Final = RemainingMessages({})
+LEAST_DIGEST_TOKENS: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
+NO_REMAINING_MESSAGES: Final = RemainingMessages({})  # if no text made from messages may hold what was erased
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Removed:
-    """What leaves the history: the erased message, the stubbed halves of its tool pairs, and what they said."""
+    """What was removed from the history: the message, and texts of the other halves of its tool pairs."""
 
     tombstones: tuple[Message, ...]
-    """The message, and those halves of its tool pairs of which nothing is left either."""
+    """The message, and the other halves of its tool pairs that have no text left."""
     seqs: frozenset[int]
-    """Messages whose own text is gone."""
+    """Positions of the messages that have no text left."""
     changed: frozenset[int]
-    """The same, and the stubbed halves that still say something."""
+    """``seqs``, and the positions of the stubs that still have text."""
     erased: ErasedTexts
     size_reductions: tuple[tuple[int, Sums], ...]
     """Positions of messages that have become smaller, and by how much."""
@@ -78,7 +78,7 @@ class _TryCache:
 
     versions: KnownVersions = field(default_factory=KnownVersions)
     messages: tuple[object, list[Message]] = (None, [])
-    """The messages from which entries may also come, with a key that shows whether they are still the same."""
+    """The messages that may be other sources of entries, and a key that shows whether they are unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,13 @@ class _Erasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AfterCommit:
-    """What has to be done after the commit."""
+    """Data for the steps after the commit."""
 
     events: Sequence[Event]
-    turns: Sequence[UUID]
+    streamed_turns: Sequence[UUID]
+    """The newest turns, whose kept reply streams are deleted."""
     job: UUID | None
+    """The compaction to hand to the worker."""
 
 
 class ErasureService:
@@ -121,13 +123,13 @@ class ErasureService:
         shell = self._shell
         # Each erasure changes what the others have computed of the same conversation. Run at once, they would mostly
         # compute in vain.
-        turn = self._erasing.setdefault(conversation_id, asyncio.Lock())
-        async with turn, shell.work_records.record_work(tenant_id, conversation_id, "erasure"):
+        lock = self._erasing.setdefault(conversation_id, asyncio.Lock())
+        async with lock, shell.work_records.record_work(tenant_id, conversation_id, "erasure"):
             once = partial(self._erase_once, tenant_id, conversation_id, message_id, shell.clock.now(), _TryCache())
             done = await run_with_retries(once)
         if done is not None:
             await off_loop(memo.forget)
-            await shell.streams.forget(done.turns)
+            await shell.streams.forget(done.streamed_turns)
             await shell.outbox.deliver(done.events, [done.job] if done.job else [])
 
     async def _erase_once(
@@ -150,10 +152,10 @@ class ErasureService:
             data = {"conversation_id": str(conversation_id)}
             await audit(uow, self._shell, tenant_id, "message.erased", message_id, **data)
             await uow.commit()
-        return _AfterCommit(events=uow.committed_events, turns=turns, job=job)
+        return _AfterCommit(events=uow.committed_events, streamed_turns=turns, job=job)
 
     async def _erase(self, erasure: _Erasure) -> UUID | None:
-        """Everything but the commit. Returns the compaction to send afterwards, if one was queued."""
+        """The erasure, without its commit. Returns the compaction to hand to the worker, if one was queued."""
         uow, conversation, message, compute = erasure.uow, erasure.conversation, erasure.message, erasure.compute
         removed = await _erase_from_history(uow, message, compute)
         await uow.anchors.delete_of(conversation.id, sorted(removed.seqs))
@@ -197,14 +199,15 @@ class ErasureService:
         changed = await refresh_sizes(uow, self._shell.resolver(changed))
         erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in removed.tombstones]
         await uow.events.add_many(conversation.id, erased, erasure.now)
-        return await self._requeue(uow, changed, has_narrative=current is not None and _has_narrative(current))
+        return await self._requeue(uow, changed, has_narrative=current is not None and _schema_has_narrative(current))
 
     async def _erase_from_states(
         self, erasure: _Erasure, versions: Sequence[StateVersion], removed: _Removed, remaining: RemainingMessages
     ) -> StateVersion | None:
         """Rewrite every version that covered the message, and return the current one, if it is among them.
 
-        The newest version comes first: it needs computing, and a try that ends for that has written nothing in vain.
+        The newest version comes first, since only it needs a computation. If the computation ends this try, nothing was
+        written in vain.
         """
         uow, conversation, current = erasure.uow, erasure.conversation, None
         entries_of = [version.entries for version in versions]
@@ -217,12 +220,12 @@ class ErasureService:
             repairs = tuple(repair.blanked() for repair in version.repairs)
             covered = await _sums_without_erased(uow, removed, conversation, version.covered, version.boundary_seq)
             changed = replace(version, entries=entries, repairs=repairs, covered=covered)
-            written = await self._rewritten(erasure, changed, is_served=is_current)
+            written = await self._rewrite_version(erasure, changed, is_served=is_current)
             current = written if is_current else current
         return current
 
-    async def _rewritten(self, erasure: _Erasure, version: StateVersion, *, is_served: bool) -> StateVersion:
-        """Write the version. Only the served one is laid out; another is laid out if it is restored."""
+    async def _rewrite_version(self, erasure: _Erasure, version: StateVersion, *, is_served: bool) -> StateVersion:
+        """Store the version. Only the served one gets a layout; others get theirs when they are restored."""
         uow, schema = erasure.uow, schema_named(version.state_schema)
         state = state_of(schema, version.entries)
         layout = None
@@ -240,7 +243,7 @@ class ErasureService:
     ) -> tuple[StateEntry, ...]:
         """The entries, with a digest of the remaining messages in place of the narrative.
 
-        It stays until the narrative is written again.
+        The digest stays until a compaction writes the narrative again.
         """
         narrative = next((entry for entry in version.entries if entry.role == "narrative" and not entry.pruned), None)
         if narrative is None:
@@ -249,7 +252,10 @@ class ErasureService:
         originals = await erasure.uow.messages.between(
             conversation.id, version.boundary_seq - DIGEST_MESSAGES, version.boundary_seq
         )
-        room = min(max(estimate_text(narrative.text), DIGEST), self._room_for_narrative(conversation, version, entries))
+        room = min(
+            max(estimate_text(narrative.text), LEAST_DIGEST_TOKENS),
+            self._room_for_narrative(conversation, version, entries),
+        )
         size = sum(BYTES_PER_ITEM + message.byte_length for message in originals)
         text = await erasure.compute(_digest, originals, room, conversation.locale, size=size)
         if not text:
@@ -265,7 +271,7 @@ class ErasureService:
         return max(resolved.budgets.state_cap - block.tokens, 0)
 
     async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, has_narrative: bool) -> UUID | None:
-        """End compactions that work on stale content, and queue the one that writes the narrative again."""
+        """End the compaction in flight, whose content is stale, and queue one that writes the narrative again."""
         shell = self._shell
         running = await uow.compactions.in_flight(conversation.id)
         if running is not None:
@@ -336,31 +342,31 @@ async def _remaining_texts(
     erasure: _Erasure, versions: Sequence[StateVersion], others: Sequence[object], erased: ErasedTexts
 ) -> RemainingMessages:
     conversation = erasure.conversation
-    entries = list(_each_once(version.entries for version in versions).values())
-    doubtful = await erasure.compute(suspicious_entries, entries, erased, size=_reading_size(entries))
+    entries = list(_distinct_entries(version.entries for version in versions).values())
+    doubtful = await erasure.compute(suspicious_entries, entries, erased, size=_search_size(entries))
     if not doubtful and not others:
-        return NOTHING_LEFT
-    last = max((version.boundary_seq for version in versions), default=conversation.last_seq)
+        return NO_REMAINING_MESSAGES
+    last_seq = max((version.boundary_seq for version in versions), default=conversation.last_seq)
     messages = await _messages_of_sources(
-        erasure, last, frozenset(seq for entry in doubtful for seq in entry.from_seqs)
+        erasure, last_seq, frozenset(seq for entry in doubtful for seq in entry.from_seqs)
     )
     size = sum(BYTES_PER_ITEM + message.byte_length for message in messages) // WORD_SEARCH_DISCOUNT
     return await erasure.compute(_texts_of_messages, messages, size=size)
 
 
-async def _messages_of_sources(erasure: _Erasure, last: int, seqs: frozenset[int]) -> list[Message]:
+async def _messages_of_sources(erasure: _Erasure, last_seq: int, seqs: frozenset[int]) -> list[Message]:
     conversation, repository = erasure.conversation, erasure.uow.messages
     # These are thousands of messages, so all tries share them until the content epoch, and with it the text, changes.
-    same = (conversation.content_epoch, last, seqs)
+    same = (conversation.content_epoch, last_seq, seqs)
     if erasure.known.messages[0] != same:
-        near = await repository.between(conversation.id, last - SOURCE_MESSAGES + 1, last, max_bytes=READ_BYTES)
-        first = near[0].seq if near else last + 1
+        near = await repository.between(conversation.id, last_seq - SOURCE_MESSAGES + 1, last_seq, max_bytes=READ_BYTES)
+        first = near[0].seq if near else last_seq + 1
         far = [await repository.at_seq(conversation.id, seq) for seq in sorted(seqs) if 0 < seq < first]
         erasure.known.messages = (same, [*far, *near])
     return erasure.known.messages[1]
 
 
-def _reading_size(entries: Sequence[StateEntry]) -> int:
+def _search_size(entries: Sequence[StateEntry]) -> int:
     texts = (text for entry in entries for text in (entry.text, *entry.superseded))
     return sum(BYTES_PER_ITEM + len(text) for text in texts) // WORD_SEARCH_DISCOUNT
 
@@ -372,11 +378,13 @@ def _texts_of_messages(messages: Sequence[Message]) -> RemainingMessages:
 def _remaining_entries(
     versions: Sequence[Sequence[StateEntry]], erased: ErasedTexts, remaining: RemainingMessages
 ) -> list[tuple[StateEntry, ...]]:
-    remaining_of = {id_: entries_without([entry], erased, remaining) for id_, entry in _each_once(versions).items()}
+    remaining_of = {
+        id_: entries_without([entry], erased, remaining) for id_, entry in _distinct_entries(versions).items()
+    }
     return [tuple(kept for entry in entries for kept in remaining_of[id(entry)]) for entries in versions]
 
 
-def _each_once(versions: Iterable[Sequence[StateEntry]]) -> dict[int, StateEntry]:
+def _distinct_entries(versions: Iterable[Sequence[StateEntry]]) -> dict[int, StateEntry]:
     # Most entries are the same object in many versions.
     return {id(entry): entry for entries in versions for entry in entries}
 
@@ -389,15 +397,17 @@ def _digest(messages: Sequence[Message], tokens: int, locale: str) -> str:
 async def _erase_from_command_answers(
     uow: UnitOfWork, answers: Sequence[Message], erased: ErasedTexts, remaining: RemainingMessages
 ) -> None:
-    """Remove what was erased from these answers, and from the answers after them."""
+    """Remove erased texts from these answers to commands, and from all later ones."""
     while answers:
         conversation_id, size = answers[0].conversation_id, sum(BYTES_PER_ITEM + one.byte_length for one in answers)
-        changed = await off_loop(_answers_without, answers, erased, remaining, size=size)
+        changed = await off_loop(_answers_without_erased, answers, erased, remaining, size=size)
         await uow.messages.erase(conversation_id, changed)
         answers = await uow.messages.command_answers(conversation_id, after_seq=answers[-1].seq, max_bytes=READ_BYTES)
 
 
-def _answers_without(answers: Sequence[Message], erased: ErasedTexts, remaining: RemainingMessages) -> list[Message]:
+def _answers_without_erased(
+    answers: Sequence[Message], erased: ErasedTexts, remaining: RemainingMessages
+) -> list[Message]:
     changed: list[Message] = []
     for answer in answers:
         content = summary_without_erased(answer.content, erased, remaining)
@@ -422,7 +432,7 @@ def _typed_focus(message: Message) -> str | None:
     return None if asked is None or asked.focus is None else redact(asked.focus)
 
 
-def _has_narrative(version: StateVersion) -> bool:
+def _schema_has_narrative(version: StateVersion) -> bool:
     return any(not field.is_list for field in schema_named(version.state_schema).fields)
 
 

@@ -11,7 +11,7 @@ from app.core.model.records import Event, Page
 from app.usecases.compaction.due_triggers import claim_after_append
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import Prepared, prepared, prepared_with_retries
+from app.usecases.history.preparing import Prepared, prepare_and_run, prepared
 from app.usecases.shared.idempotency import Idem, claim_key
 from app.usecases.shared.retries import Results
 from app.usecases.shared.shell import Service
@@ -34,7 +34,7 @@ class MessageService(Service):
         async with shell.work_records.record_work(tenant_id, conversation_id, "append"):
             prepare = partial(prepared, shell, tenant_id, conversation_id, drafts, idem=idem)
             once = partial(self._append, tenant_id, conversation_id, expected_last_message_id, idem)
-            messages, events, jobs = await prepared_with_retries(prepare, once)
+            messages, events, jobs = await prepare_and_run(prepare, once)
             shell.outbox.begin(events, jobs)
             return messages
 

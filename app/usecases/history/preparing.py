@@ -1,4 +1,4 @@
-"""Counts tokens and finds anchors of new messages before their transaction, while nobody waits for the row."""
+"""Counts tokens and finds anchors of new messages before their transaction, so that it locks the row only briefly."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from app.usecases.shared.shell import Shell
 Result = TypeVar("Result")
 MOST_PREPARATIONS: Final = 3
 """How often messages are read before their transaction if others keep writing; after that they are read within it."""
-_SMALL: Final = 8
-"""The bytes counted for a number, or for a comma or bracket."""
-IN_TRANSACTION: Final = 500
-"""So few characters are read within the transaction: this takes two milliseconds, as long as another transaction."""
+_SCALAR_BYTES: Final = 8
+"""The bytes counted for a value that is neither text nor a container, and for the brackets of a container."""
+CHARS_IN_TRANSACTION: Final = 500
+"""At most this many characters are read within the transaction: it takes two milliseconds, as long as another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,12 @@ class PreparedEffects:
     first_seq: int
     ids: tuple[UUID | None, ...]
     base: tuple[int, int, int]
+    """The conversation's last ``seq``, state version and content epoch, as they have to be at the transaction."""
 
     def is_current(self, conversation: Conversation, messages: Sequence[Message]) -> bool:
         """Whether the effects still hold in the locked conversation.
 
-        Their messages have to be the newest of ``messages``.
+        The prepared messages have to be the last of ``messages``, and those before them must have no text.
         """
         spoken = messages[-len(self.ids) :]
         places = tuple(message.id for message in spoken) == self.ids and spoken[0].seq == self.first_seq
@@ -65,16 +66,17 @@ class PreparedEffects:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Drafts with ids and weights, and their anchors; ``None`` if the text is short: the transaction reads it."""
+    """Drafts with ids and weights, and their effects on anchors."""
 
     drafts: tuple[MessageDraft, ...] = ()
     prepared_effects: PreparedEffects | None = None
+    """``None`` if the transaction has to read the texts, for instance since they are short."""
 
     def effects_for(self, conversation: Conversation, messages: Sequence[Message]) -> AnchorEffects | None:
-        """The effects of these messages of a *locked* conversation, if they were found before.
+        """The prepared effects of these messages of a *locked* conversation, if there are any.
 
         Raises:
-            OutdatedError: They were found, but others have written to the conversation since.
+            OutdatedError: There are, but others have written to the conversation since.
         """
         if self.prepared_effects is None:
             return None
@@ -107,13 +109,13 @@ Ready = TypeVar("Ready", bound=Precomputed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Texts:
-    """What another thread or process is given."""
+    """The input of ``weights_and_effects``, which another thread or process gets."""
 
     groups: tuple[tuple[int, tuple[MessageDraft, ...]], ...]
     """Groups of messages, each with the position of its first message. A group's effects count for the groups after it.
     """
     conversation_id: UUID
-    before: tuple[Anchor, ...]
+    active: tuple[Anchor, ...]
     new_id: NewId
     now: datetime
     finds_anchors: bool
@@ -158,7 +160,7 @@ def json_size(value: Any) -> int:
             waiting += [*one.keys(), *one.values()]
         elif isinstance(one, (list, tuple)):
             waiting += one
-        size += len(one) if isinstance(one, str) else _SMALL
+        size += len(one) if isinstance(one, str) else _SCALAR_BYTES
     return size
 
 
@@ -188,42 +190,45 @@ async def prepared_groups(
     conversation_id: UUID,
     groups: Sequence[Sequence[MessageDraft]],
     *,
-    after: int = 0,
+    gap_before_last: int = 0,
     idem: Idem | None = None,
 ) -> list[Prepared]:
-    """As ``prepared``, for messages that are appended group by group; ``after`` counts for the last group."""
+    """As ``prepared``, for messages that are appended group by group.
+
+    ``gap_before_last`` is the number of other messages that are appended before the last group.
+    """
     drafts = [draft for group in groups for draft in group]
     size = size_of(drafts)
-    if size <= MOST_BYTES_ON_LOOP and sum(len(draft.content) for draft in drafts) <= IN_TRANSACTION:
+    if size <= MOST_BYTES_ON_LOOP and sum(len(draft.content) for draft in drafts) <= CHARS_IN_TRANSACTION:
         return [Prepared(tuple(group)) for group in groups]
     async with shell.uow(tenant_id) as uow:
         if await claim_key(uow, idem, shell.clock.now()) is not None:
             return [Prepared(tuple(group)) for group in groups]
         conversation = await uow.conversations.get(conversation_id)
-        before = [] if defers_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MOST_ACTIVE)
+        active = [] if defers_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MOST_ACTIVE)
     named = [(draft, message_name(index, len(drafts))) for index, draft in enumerate(drafts)]
     await in_slices(lambda one: refuse_long(*one), named)
-    return await _prepared_groups(shell, conversation, before, groups, after=after, size=size)
+    return await _prepared_groups(shell, conversation, active, groups, gap_before_last=gap_before_last, size=size)
 
 
 async def _prepared_groups(
     shell: Shell,
     conversation: Conversation,
-    before: Sequence[Anchor],
+    active: Sequence[Anchor],
     groups: Sequence[Sequence[MessageDraft]],
     *,
-    after: int,
+    gap_before_last: int,
     size: int,
 ) -> list[Prepared]:
     named = [tuple(draft if draft.id else replace(draft, id=shell.new_id()) for draft in group) for group in groups]
     lasts = [*accumulate(map(len, groups), initial=conversation.last_seq)][:-1]
-    firsts = [*(last + 1 for last in lasts[:-1]), lasts[-1] + 1 + after]
+    firsts = [*(last + 1 for last in lasts[:-1]), lasts[-1] + 1 + gap_before_last]
     texts = _Texts(
         groups=tuple(
             (first, tuple(map(_without_media_data, group))) for first, group in zip(firsts, named, strict=True)
         ),
         conversation_id=conversation.id,
-        before=tuple(before),
+        active=tuple(active),
         new_id=shell.new_id,
         now=shell.clock.now(),
         finds_anchors=not defers_anchors(conversation),
@@ -253,7 +258,7 @@ def _prepared(
     return Prepared(weighed, PreparedEffects(effects, first, tuple(one.id for one in drafts), base))
 
 
-async def prepared_with_retries(
+async def prepare_and_run(
     prepare: Callable[[], Awaitable[Ready]], transaction: Callable[[Ready, Results], Awaitable[Result]]
 ) -> Result:
     """Prepare, then run a transaction as ``run_with_retries`` does. If others wrote meanwhile, begin again.
@@ -277,7 +282,7 @@ async def weighed(draft: MessageDraft) -> MessageDraft:
 async def prepared_if_possible(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, drafts: Sequence[MessageDraft]
 ) -> Prepared:
-    """As ``prepared``, for messages that must not be refused: what cannot be read now is read when it is appended."""
+    """As ``prepared``, for messages that must not be refused: if reading fails, the transaction reads them."""
     try:
         return await prepared(shell, tenant_id, conversation_id, drafts)
     except (TooLargeError, DependencyUnavailableError):
@@ -286,7 +291,7 @@ async def prepared_if_possible(
 
 def weights_and_effects(texts: _Texts) -> list[tuple[list[Weight], AnchorEffects | None]]:
     """The weights of each group's messages and, if wanted, their effects on anchors. Runs in a thread or a process."""
-    before, found = texts.before, list[tuple[list[Weight], AnchorEffects | None]]()
+    active, found = texts.active, list[tuple[list[Weight], AnchorEffects | None]]()
     for first_seq, drafts in texts.groups:
         weights = [draft.computed_weight() for draft in drafts]
         if not texts.finds_anchors:
@@ -297,25 +302,25 @@ def weights_and_effects(texts: _Texts) -> list[tuple[list[Weight], AnchorEffects
             for seq, draft in enumerate(drafts, start=first_seq)
             if is_searched_for_anchors(draft)
         ]
-        effects = effects_of(message_statements(messages, new_id=texts.new_id, now=texts.now), before)
+        effects = effects_of(message_statements(messages, new_id=texts.new_id, now=texts.now), active)
         found.append((weights, effects))
-        before = _active_after(before, effects)
+        active = _active_after(active, effects)
     return found
 
 
-def _active_after(before: Sequence[Anchor], effects: AnchorEffects) -> tuple[Anchor, ...]:
+def _active_after(active: Sequence[Anchor], effects: AnchorEffects) -> tuple[Anchor, ...]:
     changed = {change.anchor_id for change in effects.changed}
-    still = [anchor for anchor in before if anchor.id not in changed]
+    still = [anchor for anchor in active if anchor.id not in changed]
     return (*still, *(anchor for anchor in effects.new if anchor.status == "active"))[-MOST_ACTIVE:]
 
 
 def warm() -> None:
-    """Build the tables that the first message would otherwise wait for."""
+    """Build the tables for reading messages, so that the first message need not wait for them."""
     draft = MessageDraft(role="user", content="We decided to pay 12 euros before Friday. Who keeps the receipt?")
     id_ = UUID(int=0)
     now = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
     texts = _Texts(
-        groups=((1, (draft,)),), conversation_id=id_, before=(), new_id=lambda: id_, now=now, finds_anchors=True
+        groups=((1, (draft,)),), conversation_id=id_, active=(), new_id=lambda: id_, now=now, finds_anchors=True
     )
     weights_and_effects(texts)
 

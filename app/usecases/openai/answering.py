@@ -1,4 +1,4 @@
-"""Answers a stateless request from its own content alone: nothing is looked up, nothing is stored."""
+"""Answers a stateless request: the model gets only the request's content, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.usecases.history.preparing import options_size, size_of
 from app.usecases.shared.caller import current_principal
 from app.usecases.shared.shell import Shell
 
-TOO_LONG: Final = "context_too_long"
+CONTEXT_TOO_LONG: Final = "context_too_long"
 _FAILURE_TEXTS: Final[Mapping[str, str]] = {
     "blocked": "the model's provider blocked the answer: say it in other words",
     "empty": "the model gave an empty answer: send the request again",
@@ -46,34 +46,34 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextDelta:
     """A piece of the reply."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class ReasoningDelta:
     """A piece of the model's reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
-    """The provider's model looks something up by itself before it goes on."""
+class ToolsCalled:
+    """The model has called tools of this service. Text after this is a new part of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
-    """A tool call that waits for the client."""
+class OpenCall:
+    """A call of a client's tool, whose result the client sends with its next request."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """An event of the service during the answer."""
+class ServiceEvent:
+    """An event of the conversation during the answer, such as a compaction."""
 
     kind: str
     data: Mapping[str, Any]
@@ -93,12 +93,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The end without an answer, because the model failed."""
+    """The end without an answer, because the turn or the model failed."""
 
     error: DomainError
 
 
-AnswerEvent = Piece | Thought | Boundary | Called | Noted | Ended | Failed
+AnswerEvent = TextDelta | ReasoningDelta | ToolsCalled | OpenCall | ServiceEvent | Ended | Failed
 
 
 class StatelessAnswers:
@@ -109,7 +109,7 @@ class StatelessAnswers:
         self._limits = limits
 
     async def prepare(self, prompt: Prompt) -> ChatRequest:
-        """The request for the model. Everything that can refuse the client's request is raised here.
+        """The request for the model. Every error that refuses the client's request is raised here.
 
         The answer counts as a running turn until the client's request has ended.
 
@@ -148,16 +148,16 @@ class StatelessAnswers:
         return await off_loop(lambda: sum(_message_tokens(prompt.messages)) + _tokens_beside_messages(prompt.options))
 
     async def answer(self, request: ChatRequest, model: str | None) -> AsyncGenerator[AnswerEvent, None]:
-        """The answer as it comes, its end last.
+        """Yield the answer's events as they come; the last one is ``Ended`` or ``Failed``.
 
-        When the caller closes the generator, the model is not asked further.
+        When the caller closes the generator, the model's call is cancelled.
         """
-        pieces: asyncio.Queue[Piece | Thought | None] = asyncio.Queue()
+        pieces: asyncio.Queue[TextDelta | ReasoningDelta | None] = asyncio.Queue()
         stop = asyncio.Event()
         chosen = self._shell.models.chat(model)
         callbacks = ModelCallbacks(
-            on_text=lambda text: pieces.put_nowait(Piece(text)),
-            on_reasoning=lambda text: pieces.put_nowait(Thought(text)),
+            on_text=lambda text: pieces.put_nowait(TextDelta(text)),
+            on_reasoning=lambda text: pieces.put_nowait(ReasoningDelta(text)),
         )
         answer_task = asyncio.create_task(
             answer_with_cost_noted(self._shell.uow, chosen, request, stop=stop, callbacks=callbacks)
@@ -185,7 +185,7 @@ class StatelessAnswers:
             interrupted=answer.interrupted,
             usage=answer.usage.as_dict(),
         )
-        return [*(Called(call) for call in calls), ended]
+        return [*(OpenCall(call) for call in calls), ended]
 
 
 def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:
@@ -239,7 +239,7 @@ def _too_large(size: int, limit: int) -> TooLargeError:
 
 def _failure_of_unstored_request(error: ModelFailedError) -> DomainError:
     reason = error.extra.get("reason")
-    if reason == TOO_LONG:
+    if reason == CONTEXT_TOO_LONG:
         return TooLargeError("the request is more than the model takes: send fewer messages, or name a conversation")
     return ModelFailedError(
         _FAILURE_TEXTS.get(str(reason)) or f"the model did not answer ({full_reason(reason)})",

@@ -10,7 +10,16 @@ from uuid import UUID
 from app.core.model.conversation import Conversation
 from app.core.model.model_io import ToolCall
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
-from app.usecases.openai.answering import AnswerEvent, Boundary, Called, Ended, Failed, Noted, Piece, Thought
+from app.usecases.openai.answering import (
+    AnswerEvent,
+    Ended,
+    Failed,
+    OpenCall,
+    ReasoningDelta,
+    ServiceEvent,
+    TextDelta,
+    ToolsCalled,
+)
 
 MADE_BY_MODEL = "assistant"
 
@@ -50,15 +59,15 @@ def _answer_event(event: ChatEvent) -> AnswerEvent:
         return Failed(event.error)
     match event.type:
         case "reply.delta" | "reasoning.delta" as kind:
-            piece_type = Piece if kind == "reply.delta" else Thought
+            piece_type = TextDelta if kind == "reply.delta" else ReasoningDelta
             return piece_type(str(event.data["text"]))
         case "tool.called":
             data = event.data
-            return Called(ToolCall(id=data["id"], name=data["name"], arguments=data["arguments"]))
+            return OpenCall(ToolCall(id=data["id"], name=data["name"], arguments=data["arguments"]))
         case "message.created" if event.data.get("role") == MADE_BY_MODEL:
-            return Boundary()
+            return ToolsCalled()
         case kind:
-            return Noted(kind, event.data)
+            return ServiceEvent(kind, event.data)
 
 
 def ended(result: ChatResult) -> Ended:

@@ -22,7 +22,7 @@ from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
-from app.usecases.files.attaching import copied_files
+from app.usecases.files.attaching import fork_with_files
 from app.usecases.history.appending import FORK_RETRY_AFTER, append
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import JobQueue
@@ -158,7 +158,7 @@ class ForkService:
         if resolved.conversation.is_being_copied:
             return resolved.conversation
         await self._carry_chosen_anchors(uow, resolved.conversation, source)
-        return await copied_files(uow, self._shell, resolved.conversation, source)
+        return await fork_with_files(uow, self._shell, resolved.conversation, source)
 
     async def _carry_chosen_anchors(self, uow: UnitOfWork, fork: Conversation, source: UUID) -> None:
         chosen = await uow.anchors.chosen(source, through_seq=fork.last_seq)

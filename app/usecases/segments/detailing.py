@@ -49,7 +49,8 @@ MOST_CANDIDATES: Final = 1_000  # how many waiting segments of a conversation ar
 
 Outcome = Literal["written", "kept", "refused", "failed", "stale", "not_now", "not_wanted"]
 """``kept``: the present L1 stays for good. ``not_now``: the segment is looked at again later."""
-TRIED: Final = frozenset[Outcome]({"written", "kept", "refused", "failed"})
+HANDLED: Final = frozenset[Outcome]({"written", "kept", "refused", "failed"})
+"""Outcomes after which a worker is asked to take the next waiting segment."""
 
 log = structlog.get_logger(__name__)
 
@@ -113,7 +114,7 @@ class DetailService:
         except DependencyUnavailableError as error:
             log.warning("detail.not_now", reason=error.stable_code)
             return "not_now"
-        if outcome in TRIED and len(wanting) > 1:
+        if outcome in HANDLED and len(wanting) > 1:
             self._shell.outbox.send_later("detail", wanting[1][1])
         return outcome
 
@@ -198,7 +199,7 @@ class DetailService:
         if wait := await self._spending.time_to_wait(uow, resolved, metered=metered, keeps_reserve=not urgent):
             return await self._put_off(uow, segment, wait)
         spoken = await uow.messages.between(conversation.id, segment.from_seq, segment.to_seq)
-        messages = tuple(message for message in spoken if message.is_told)
+        messages = tuple(message for message in spoken if message.is_part_of_talk)
         stored = segment.levels.get("L1")
         is_there = stored is not None and stored.content_hash == _content_hash(messages, summarizer.profile.name)
         if is_there or not messages:

@@ -45,7 +45,7 @@ from app.off_loop import off_loop
 from app.storage.repositories.sizes import PAGE_BYTES, count_fitting
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
-from app.usecases.compaction.segmenting import described, extractive_hash, extractive_level
+from app.usecases.compaction.segmenting import cut_of, extractive_hash, extractive_level
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.segments.detailing import DetailService
@@ -63,7 +63,7 @@ MOST_ANCHORS: Final = 200
 RETRY_AFTER: Final = 15.0
 _TRIES: Final = 5  # an erasure may come between reading and writing; then all is read again
 _NUMBER: Final = compiled("[0-9]{1,18}", re.ASCII)
-_HASH: Final = 12  # hex digits of a text's hash in a cursor
+_HASH_DIGITS: Final = 12  # hex digits of a text's hash in a cursor
 _DEEPER: Final[dict[Level, Level]] = {"L3": "L2", "L2": "L1"}
 
 
@@ -84,11 +84,11 @@ class Expanded:
     anchors: tuple[Anchor, ...] = ()
     """The active anchors in the segment; for the reserved id ``anchors``, those on this page."""
     markers: tuple[Marker, ...] = ()
-    """The markers in a list, or the marker that leads to the next deeper level."""
+    """The markers in a list, or the marker of the next deeper level."""
     token_count: int = 0
     """The tokens of this page."""
     made_by: str = EXTRACTIVE
-    following: str | None = None
+    next_cursor: str | None = None
     """Where the next page begins; ``None`` on the last page."""
     expansion: Expansion | None = None
     """The expansion that was recorded, or that the caller has to record."""
@@ -96,7 +96,7 @@ class Expanded:
     @property
     def truncated(self) -> bool:
         """Whether more pages follow."""
-        return self.following is not None
+        return self.next_cursor is not None
 
     @property
     def passages(self) -> int:
@@ -105,7 +105,7 @@ class Expanded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedSegment:
     """A segment in a list, with its levels and its active anchors."""
 
     segment: Segment
@@ -121,23 +121,23 @@ class _PageRequest:
 
 
 class ExpansionService:
-    """Resolves every segment id that was ever given in a conversation, and the reserved ids."""
+    """Shows segments by id, those of earlier versions included, and by reserved id (``earlier``, ``anchors``)."""
 
     def __init__(self, shell: Shell, details: DetailService, spending: SpendGuard) -> None:
         self._shell = shell
         self._details = details
         self._spending = spending
 
-    async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[Listed], str | None]:
+    async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[ListedSegment], str | None]:
         """A page of the current version's segments, by position. Raises ``NotFoundError``."""
         await find_due_anchors(self._shell, tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
-            found, following = await uow.segments.page(conversation_id, page)
+            found, next_cursor = await uow.segments.page(conversation_id, page)
             last = max((segment.to_seq for segment in found), default=0)
             active = await uow.anchors.active(conversation_id, through_seq=last) if found else []
-        listed = [Listed(segment=segment, anchors=_anchors_inside(active, segment)) for segment in found]
-        return listed, following
+        listed = [ListedSegment(segment=segment, anchors=_anchors_inside(active, segment)) for segment in found]
+        return listed, next_cursor
 
     async def expand(
         self,
@@ -157,24 +157,24 @@ class ExpansionService:
             conversation_id: The conversation.
             segment_id: The id of a segment, current or not; or a reserved id, which has only one level, a list.
             level: ``full`` are the originals.
-            max_tokens: The most tokens of a page. It has whole messages, sentences or words, and at least one of them.
-            after: ``following`` of the page before.
-            records: Whether the expansion is stored here; else the caller stores ``Expanded.expansion``.
+            max_tokens: The most tokens of a page. It ends with a whole message, sentence or word, and has at least one.
+            after: ``next_cursor`` of the page before.
+            records: Whether the expansion is recorded here; otherwise the caller records ``Expanded.expansion``.
 
         Raises:
             NotFoundError: There is no such conversation or segment.
             InvalidInputError: The cursor is invalid, or the text that it points into was written again.
         """
         began, shell = self._shell.clock.monotonic(), self._shell
-        asked = _PageRequest(max_tokens=max_tokens or MOST_TOKENS, after=after)
+        page_request = _PageRequest(max_tokens=max_tokens or MOST_TOKENS, after=after)
         wanted = LEVEL_BY_NAME[level]
         await find_due_anchors(shell, tenant_id, conversation_id)
         if wanted is not None and segment_id not in RESERVED_IDS:
             await ensure_level(shell, tenant_id, conversation_id, segment_id, wanted)
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            found = await self._read_page(uow, conversation, segment_id, level, asked)
-            expanded = replace(found, expansion=self._expansion(conversation_id, found, began))
+            found = await self._read_page(uow, conversation, segment_id, level, page_request)
+            expanded = replace(found, expansion=self._expansion_record(conversation_id, found, began))
             if records and expanded.expansion:
                 await uow.expansions.add([expanded.expansion])
                 await uow.commit()
@@ -220,7 +220,7 @@ class ExpansionService:
         async with shell.uow(tenant_id) as uow:
             again = await claim_key(uow, idem, shell.clock.now())
             segment = (await uow.segments.of_ranges(conversation_id, [(segment.from_seq, segment.to_seq)]))[0]
-            shown = await _page_of(uow, segment, level, _PageRequest(max_tokens=MOST_TOKENS, after=None))
+            shown = await _page_of_segment(uow, segment, level, _PageRequest(max_tokens=MOST_TOKENS, after=None))
             if not again:  # found by its range, since an id may change
                 await record(uow, idem, {"from_seq": segment.from_seq, "to_seq": segment.to_seq}, 200)
                 await uow.commit()
@@ -233,7 +233,7 @@ class ExpansionService:
             return await _segment_named(uow, conversation_id, place)
 
     async def _make_level(self, tenant_id: UUID, resolved: Resolved, segment: Segment, level: Level) -> None:
-        """Make the level by code in any case, so that there is one; then an L1 by the model, if one writes L1s."""
+        """Make the level by code, so that there is one in any case. Then have a metered summarizer write an L1."""
         shell, conversation_id = self._shell, segment.conversation_id
         await ensure_level(shell, tenant_id, conversation_id, segment.id, level)
         metered = summarizer_of(shell, resolved).profile.metered
@@ -250,17 +250,17 @@ class ExpansionService:
             raise ConflictError(message, retry_after=RETRY_AFTER)
 
     async def _read_page(
-        self, uow: UnitOfWork, conversation: Conversation, segment_id: str, level: LevelName, asked: _PageRequest
+        self, uow: UnitOfWork, conversation: Conversation, segment_id: str, level: LevelName, page_request: _PageRequest
     ) -> Expanded:
         if segment_id == EARLIER_ID:
             levels = self._shell.resolver(conversation).policy.levels
-            return await _earlier_segments(uow, conversation, levels[0] if levels else "L3", asked)
+            return await _earlier_segments(uow, conversation, levels[0] if levels else "L3", page_request)
         if segment_id == ANCHORS_ID:
-            return await _anchors_by_position(uow, conversation, asked)
+            return await _anchors_by_position(uow, conversation, page_request)
         segment = await _segment_named(uow, conversation.id, segment_id)
-        return await _page_of(uow, segment, level, asked)
+        return await _page_of_segment(uow, segment, level, page_request)
 
-    def _expansion(self, conversation_id: UUID, found: Expanded, began: float) -> Expansion:
+    def _expansion_record(self, conversation_id: UUID, found: Expanded, began: float) -> Expansion:
         return Expansion(
             id=self._shell.new_id(),
             conversation_id=conversation_id,
@@ -274,9 +274,13 @@ class ExpansionService:
         )
 
 
-async def _page_of(uow: UnitOfWork, segment: Segment, level: LevelName, asked: _PageRequest) -> Expanded:
+async def _page_of_segment(uow: UnitOfWork, segment: Segment, level: LevelName, page_request: _PageRequest) -> Expanded:
     wanted = LEVEL_BY_NAME[level]
-    page = await _originals(uow, segment, asked) if wanted is None else _page_of_level(segment, wanted, asked)
+    page = (
+        await _page_of_originals(uow, segment, page_request)
+        if wanted is None
+        else _page_of_level(segment, wanted, page_request)
+    )
     return replace(page, anchors=await _anchors_of_segment(uow, segment))
 
 
@@ -287,9 +291,9 @@ async def _segment_named(uow: UnitOfWork, conversation_id: UUID, segment_id: str
 
 
 async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, segment_id: str, level: Level) -> Segment:
-    """Make this level of a segment by code if it is missing, or if code would write it differently today.
+    """Make this level of a segment by code if it is missing, or if code would write it differently now.
 
-    A level by a model stays. Raises ``NotFoundError``.
+    A level that a model wrote stays. Raises ``NotFoundError``.
     """
     for _ in range(_TRIES):
         async with shell.uow(tenant_id) as uow:
@@ -309,7 +313,7 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
 
 
 async def put_level(shell: Shell, tenant_id: UUID, read: Conversation, segment: Segment, level: SegmentLevel) -> bool:
-    """Store a level that was made from ``read``; returns false if a message was erased meanwhile."""
+    """Store a level. Returns false if a message was erased since the conversation was ``read``."""
     async with shell.uow(tenant_id) as uow:
         present = await uow.conversations.lock(read.id)
         if present.content_epoch != read.content_epoch:
@@ -327,15 +331,15 @@ def _level_by_code(
     # Writing a level costs more than hashing its sources.
     if stored is not None and stored.content_hash == extractive_hash(level, shown):
         return stored
-    return extractive_level(level, shown, described(segment), locale=locale, now=now)
+    return extractive_level(level, shown, cut_of(segment), locale=locale, now=now)
 
 
-async def _originals(uow: UnitOfWork, segment: Segment, asked: _PageRequest) -> Expanded:
+async def _page_of_originals(uow: UnitOfWork, segment: Segment, page_request: _PageRequest) -> Expanded:
     """A page of whole messages. A message that alone exceeds the limit is a page of its own."""
-    start = _seq_in(asked.after, segment) if asked.after else segment.from_seq - 1
+    start = _seq_in(page_request.after, segment) if page_request.after else segment.from_seq - 1
     outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MOST_ROWS)
     inside = [item for item in outline if item.seq <= segment.to_seq]
-    shown = inside[: rows_within([item.token_count for item in inside], asked.max_tokens)]
+    shown = inside[: rows_within([item.token_count for item in inside], page_request.max_tokens)]
     last = shown[-1].seq if shown else segment.to_seq
     stored = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
     messages = await uow.messages.with_reasoning(stored)
@@ -349,16 +353,16 @@ async def _originals(uow: UnitOfWork, segment: Segment, asked: _PageRequest) -> 
         segment=segment,
         messages=tuple(await uow.contents.with_data(messages)),
         token_count=sum(message.token_count for message in messages),
-        following=None if last >= segment.to_seq else str(last),
+        next_cursor=None if last >= segment.to_seq else str(last),
     )
 
 
-def _page_of_level(segment: Segment, level: Level, asked: _PageRequest) -> Expanded:
+def _page_of_level(segment: Segment, level: Level, page_request: _PageRequest) -> Expanded:
     """A page of a stored level; empty if the level has no text any more."""
     stored = segment.levels.get(level)
     text = stored.text if stored else ""
-    start = _offset_in(asked.after, stored) if asked.after else 0
-    end = page_end(text, start, asked.max_tokens)
+    start = _offset_in(page_request.after, stored) if page_request.after else 0
+    end = page_end(text, start, page_request.max_tokens)
     return Expanded(
         segment_id=segment.id,
         level=NAME_BY_LEVEL[level],
@@ -367,41 +371,43 @@ def _page_of_level(segment: Segment, level: Level, asked: _PageRequest) -> Expan
         markers=deeper_markers(segment, level),
         token_count=estimate_text(text[start:end]),
         made_by=stored.made_by if stored else EXTRACTIVE,
-        following=f"{end}.{_hash_of_text(stored)}" if stored and end < len(text) else None,
+        next_cursor=f"{end}.{_hash_of_text(stored)}" if stored and end < len(text) else None,
     )
 
 
-async def _earlier_segments(uow: UnitOfWork, conversation: Conversation, level: Level, asked: _PageRequest) -> Expanded:
+async def _earlier_segments(
+    uow: UnitOfWork, conversation: Conversation, level: Level, page_request: _PageRequest
+) -> Expanded:
     """All covered segments of the current version, oldest first, each on a line with its marker."""
-    page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
-    found, following = await uow.segments.page(conversation.id, page)
+    page = Page(limit=MOST_ROWS, after=page_request.after, order="asc")
+    found, next_cursor = await uow.segments.page(conversation.id, page)
     lines = [segment_line(segment, level, conversation.locale) for segment in found]
-    count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
+    count = rows_within([estimate_text(line) + 1 for line in lines], page_request.max_tokens)
     if count < len(found):
-        found, following = await uow.segments.page(conversation.id, replace(page, limit=count))
+        found, next_cursor = await uow.segments.page(conversation.id, replace(page, limit=count))
     return _expanded_list(
         EARLIER_ID,
         lines[:count],
-        following,
+        next_cursor,
         segments=tuple(found),
         markers=tuple(segment_marker(segment, level) for segment in found),
     )
 
 
-async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, asked: _PageRequest) -> Expanded:
-    page = Page(limit=MOST_ROWS, after=asked.after, order="asc")
-    found, following = await uow.anchors.page(conversation.id, page, status="active")
+async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, page_request: _PageRequest) -> Expanded:
+    page = Page(limit=MOST_ROWS, after=page_request.after, order="asc")
+    found, next_cursor = await uow.anchors.page(conversation.id, page, status="active")
     lines = [line_of(anchor) for anchor in found]
-    count = rows_within([estimate_text(line) + 1 for line in lines], asked.max_tokens)
+    count = rows_within([estimate_text(line) + 1 for line in lines], page_request.max_tokens)
     if count < len(found):
-        found, following = await uow.anchors.page(conversation.id, replace(page, limit=count), status="active")
-    return _expanded_list(ANCHORS_ID, lines[:count], following, anchors=tuple(found))
+        found, next_cursor = await uow.anchors.page(conversation.id, replace(page, limit=count), status="active")
+    return _expanded_list(ANCHORS_ID, lines[:count], next_cursor, anchors=tuple(found))
 
 
 def _expanded_list(
     segment_id: str,
     lines: Sequence[str],
-    following: str | None,
+    next_cursor: str | None,
     *,
     segments: tuple[Segment, ...] = (),
     anchors: tuple[Anchor, ...] = (),
@@ -416,7 +422,7 @@ def _expanded_list(
         anchors=anchors,
         markers=markers,
         token_count=estimate_text(content),
-        following=following,
+        next_cursor=next_cursor,
     )
 
 
@@ -431,7 +437,7 @@ def _anchors_inside(anchors: Sequence[Anchor], segment: Segment) -> tuple[Anchor
 
 
 def deeper_markers(segment: Segment, level: Level) -> tuple[Marker, ...]:
-    """The markers to the next deeper level. Below L1 these are the originals, under the same id."""
+    """The marker of the next deeper level; none for L1, since the originals below it have the same id."""
     deeper = _DEEPER.get(level)
     return (segment_marker(segment, deeper),) if deeper else ()
 
@@ -455,7 +461,7 @@ def _offset_in(cursor: str, stored: SegmentLevel | None) -> int:
 
 def _hash_of_text(stored: SegmentLevel) -> str:
     # The hash is of the text itself, since a model may write another text for the same messages.
-    return hashlib.sha256(stored.text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+    return hashlib.sha256(stored.text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
 
 
 def _bad_cursor() -> InvalidInputError:

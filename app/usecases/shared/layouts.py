@@ -300,5 +300,5 @@ async def held_messages(uow: UnitOfWork, conversation_id: UUID, *, through_seq: 
     calls = {call for message in held for ids in call_ids(message) for call in ids}
     halves = await uow.messages.other_halves(conversation_id, calls, of=held)
     known = {message.seq for message in held}
-    others = [one for one in halves if one.seq <= through_seq and one.seq not in known and one.is_told]
+    others = [one for one in halves if one.seq <= through_seq and one.seq not in known and one.is_part_of_talk]
     return sorted([*held, *others], key=lambda message: message.seq)

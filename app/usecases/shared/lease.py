@@ -1,4 +1,4 @@
-"""Keeps work for one process: a heartbeat runs with it, and the work gets an error if another process takes it over."""
+"""Leases: a heartbeat renews the lease of running work, and the work gets an error if another process takes it over."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ log = structlog.get_logger(__name__)
 
 
 class LeaseLostError(Exception):
-    """Another process has the row now, or the row has ended. Nothing that this process made for it may be stored."""
+    """Another process has the row now, or the row has ended. This process must not store results for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to work on a compaction."""
+    """The right of one process to work on a compaction; a process that takes it over changes the row's token."""
 
     tenant_id: UUID
     conversation_id: UUID
@@ -34,7 +34,7 @@ class Lease:
 
     @classmethod
     def of(cls, row: Compaction) -> Lease:
-        """The lease that a claimed row carries."""
+        """The lease of a claimed row. Raises ``LeaseLostError`` if the row has none."""
         if row.lease_token is None:
             raise LeaseLostError
         return cls(
@@ -67,17 +67,21 @@ def keep_lease(
 
 @asynccontextmanager
 async def keep_work(
-    prolong: Callable[[UnitOfWork], Awaitable[bool]],
+    renew: Callable[[UnitOfWork], Awaitable[bool]],
     *,
     uow: Callable[[], AbstractAsyncContextManager[UnitOfWork]],
     clock: Clock,
     every: float,
     of: tuple[str, UUID],
 ) -> AsyncIterator[None]:
-    """Keep work for this process while the body runs; raises ``LeaseLostError`` into the body when it is lost.
+    """Renew the lease of some work while the body runs; raises ``LeaseLostError`` in the body when it is lost.
 
-    ``prolong`` returns whether the work is still this process's; ``every`` is the number of seconds between two
-    heartbeats; ``of`` names the work in the log.
+    Args:
+        renew: Renews the lease. Returns false if this process no longer has it.
+        uow: Opens the unit of work of a heartbeat.
+        clock: Time.
+        every: Seconds between two heartbeats.
+        of: Kind and id of the work, for the log.
     """
     kind, id_ = of
     missed = f"{kind}.heartbeat_missed"
@@ -87,7 +91,7 @@ async def keep_work(
             await clock.sleep(every)
             try:
                 async with uow() as work:
-                    is_ours = await prolong(work)
+                    is_ours = await renew(work)
                     await work.commit()
             except DependencyUnavailableError:
                 log.warning(missed, **{f"{kind}_id": str(id_)})

@@ -1,7 +1,7 @@
-"""Records what a process works on before it begins, so that a text which ends processes is found and set aside.
+"""Records which conversation a process works on, so that one whose texts crash processes is found and set aside.
 
-Only work on texts is on record, not the time that a model takes: a process that is killed while it waits for a model
-was not ended by a conversation.
+A record exists only during work on texts, not while the process waits for a model: a process that is killed then was
+not crashed by a conversation.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Clock, NewId
 
 MOST_CRASHES: Final = 2
-"""After this many crashes a conversation is set aside. One may be the machine's fault; two in a row, with the same work
+"""With this many crashes a conversation is set aside. One may be the machine's fault; two in a row, with the same work
 not done in between, are blamed on the conversation.
 """
 REMOVAL_SECONDS: Final = 0.05
-"""How long ended work stays on record, so that one statement removes several pieces of it."""
+"""Seconds that the record of ended work is kept, so that one statement removes several records."""
 
 
 class WorkRecord:
-    """A piece of work that is on record, except while it waits for something else."""
+    """A piece of work that is on record, except while it waits for something else (``waiting``)."""
 
     def __init__(self, records: WorkRecords, work: Work) -> None:
         self._records = records
@@ -43,12 +43,12 @@ class WorkRecord:
             yield
         finally:
             self.work = replace(self.work, id=self._records.new_id())  # the earlier row may still exist
-            await self._records.enter(self.work)
+            await self._records.begin(self.work)
 
 
 @dataclass(slots=True)
 class WorkRecords:
-    """The record of one process.
+    """The work records of one process.
 
     Args:
         uow: Opens units of work; those of the record are short and their own.
@@ -63,10 +63,10 @@ class WorkRecords:
     new_id: NewId
     process: UUID
     timings: Timings
-    _done: set[UUID] = field(default_factory=set)
-    _removing: asyncio.Task[None] | None = None
-    _present: set[WorkRecord] = field(default_factory=set)
-    _renewing: asyncio.Task[None] | None = None
+    _ended_ids: set[UUID] = field(default_factory=set)
+    _removal_task: asyncio.Task[None] | None = None
+    _active: set[WorkRecord] = field(default_factory=set)
+    _renewal_task: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def record_work(self, tenant_id: UUID, conversation_id: UUID, kind: WorkKind) -> AsyncIterator[WorkRecord]:
@@ -79,18 +79,18 @@ class WorkRecords:
         work = Work(
             id=self.new_id(), tenant_id=tenant_id, conversation_id=conversation_id, process=self.process, kind=kind
         )
-        before = await self.enter(work)
+        before = await self.begin(work)
         record = WorkRecord(self, work)
         self._renew_with_others(record)
         try:
             yield record
         finally:
-            self._present.discard(record)
+            self._active.discard(record)
             self.remove(record.work)
         if before is not None and before.kind == kind:
             await self._forget_crashes(work)
 
-    async def enter(self, work: Work) -> CrashCount | None:
+    async def begin(self, work: Work) -> CrashCount | None:
         """Put work on record. Returns the crashes of its conversation so far. Raises ``ConversationSetAsideError``."""
         try:
             async with self.uow(work.tenant_id) as uow:
@@ -104,18 +104,18 @@ class WorkRecords:
         return crashes
 
     def remove(self, work: Work) -> None:
-        """Take work off the record soon; nobody waits for it."""
-        self._done.add(work.id)
-        if self._removing is None or self._removing.done():
-            self._removing = asyncio.create_task(self._remove())
+        """Have the record removed soon, by a task of its own."""
+        self._ended_ids.add(work.id)
+        if self._removal_task is None or self._removal_task.done():
+            self._removal_task = asyncio.create_task(self._remove())
 
     async def drain(self) -> None:
-        """Wait until everything that ended is off the record, at the end of the process."""
-        if self._renewing is not None and not self._present:
-            self._renewing.cancel()
-        if self._removing is not None:
-            await asyncio.wait([self._removing], timeout=self.timings.heartbeat_seconds)
-            self._removing.cancel()
+        """Wait until the records of ended work are removed. Called when the process ends."""
+        if self._renewal_task is not None and not self._active:
+            self._renewal_task.cancel()
+        if self._removal_task is not None:
+            await asyncio.wait([self._removal_task], timeout=self.timings.heartbeat_seconds)
+            self._removal_task.cancel()
 
     @property
     def _lease_seconds(self) -> float:
@@ -123,35 +123,36 @@ class WorkRecords:
         return self.timings.lease_seconds + self.timings.watchdog_seconds
 
     async def _remove(self) -> None:
-        """Remove everything that has ended meanwhile at once; try again while the database is away."""
-        while self._done:
+        """Remove the records of ended work in batches. While the database is away, try again."""
+        while self._ended_ids:
             await self.clock.sleep(REMOVAL_SECONDS)
-            ended = frozenset(self._done)
+            ended = frozenset(self._ended_ids)
             try:
                 async with self.uow(None) as uow:
                     await uow.works.end(ended)
             except DependencyUnavailableError:
                 await self.clock.sleep(self.timings.heartbeat_seconds)
             else:
-                self._done -= ended
+                self._ended_ids -= ended
 
     def _renew_with_others(self, record: WorkRecord) -> None:
-        self._present.add(record)
+        self._active.add(record)
         # One task for the process, since most work is over before its record is due.
-        if self._renewing is None or self._renewing.done():
-            self._renewing = asyncio.create_task(self._renew(), context=Context())  # without request and user
+        if self._renewal_task is None or self._renewal_task.done():
+            self._renewal_task = asyncio.create_task(self._renew(), context=Context())  # without request and user
 
     async def _renew(self) -> None:
         while True:
             await self.clock.sleep(self.timings.heartbeat_seconds)
-            if not self._present:
+            if not self._active:
                 return
-            for record in tuple(self._present):
+            for record in tuple(self._active):
                 with suppress(DependencyUnavailableError):
                     async with self.uow(record.work.tenant_id) as uow:
                         await uow.works.renew(record.work.id, seconds=self._lease_seconds)
 
     async def _forget_crashes(self, work: Work) -> None:
+        """Forget crashes of this kind of work, after it succeeded."""
         with suppress(DependencyUnavailableError):
             async with self.uow(work.tenant_id) as uow:
                 await uow.works.forget_crashes(work.conversation_id, kind=work.kind)
@@ -170,13 +171,16 @@ def set_aside_error(crashes: CrashCount) -> ConversationSetAsideError:
 
 
 async def is_set_aside(uow: UnitOfWork, conversation_id: UUID) -> bool:
-    """Whether the conversation was set aside, so that nothing may be done with its texts."""
+    """Whether the conversation is set aside: its texts must not be worked on until an operator releases it."""
     crashes = await uow.works.crashes(conversation_id)
     return crashes is not None and crashes.set_aside_at is not None
 
 
 async def count_crash(uow: UnitOfWork, work: Work, clock: Clock) -> CrashCount | None:
-    """Count a process that ended during this work, in a transaction of its own; ``None`` if it was already counted."""
+    """Count a process that crashed during this work, and set the conversation aside if it was one too many.
+
+    Runs in a transaction of its own. Returns ``None`` if the crash was already counted.
+    """
     await uow.conversations.lock(work.conversation_id)
     if not await uow.works.end_all_like(work):
         return None

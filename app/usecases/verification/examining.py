@@ -33,7 +33,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.history.conversations import check_version
-from app.usecases.history.preparing import OutdatedError, prepared_with_retries
+from app.usecases.history.preparing import OutdatedError, prepare_and_run
 from app.usecases.shared.caller import audit
 from app.usecases.shared.retries import Compute, Results
 from app.usecases.shared.shell import Service
@@ -105,7 +105,7 @@ class ExaminationService(Service):
             if not mend:
                 return (await look()).examination
             mending = partial(self._mend_once, tenant_id, conversation_id, if_match)
-            examination, events = await prepared_with_retries(look, mending)
+            examination, events = await prepare_and_run(look, mending)
         await shell.outbox.deliver(events)
         return examination
 

@@ -165,7 +165,7 @@ async def read_version(
         version=version,
         before=versions[judged_count] if judged_count < len(versions) else base,
         judged=judged,
-        messages=tuple(one for one in messages if one.is_told),
+        messages=tuple(one for one in messages if one.is_part_of_talk),
         digests=tuple(digest for segment in segments if (digest := digest_text(segment)) is not None),
         anchors=tuple(claimed),
     )

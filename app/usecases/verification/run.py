@@ -1,7 +1,7 @@
-"""The verifier: a model judges what a compaction wrote, in the background: one claim, few calls, one commit.
+"""The verifier: in the background, a model judges what a compaction wrote.
 
-A verification is not a compaction: it never takes the slot, and waits for the compaction that has it. A failure changes
-nothing.
+A process claims a verification, makes a few model calls, and stores the verdicts in one transaction. It never takes the
+compaction slot, and waits while a compaction has it. A failure changes nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.segmenting import described, extractive_level
+from app.usecases.compaction.segmenting import cut_of, extractive_level
 from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import renew_layout
@@ -64,26 +64,29 @@ from app.usecases.verification.judging import (
 from app.usecases.verification.pending import PENDING, WAITING_REASONS, gathering_end, is_wanted, note_version
 from app.usecases.verification.rewriting import write_entries
 
-SOUGHT: Final = 200
-"""How many earlier messages are searched for what a narrative retells."""
-_PLACES: Final = 2
-"""All verifications, those that take long included, may be this many times as many as ``slots`` allows."""
+MOST_SEARCH_HITS: Final = 200
+"""The most earlier messages that are read because they have words of the claims."""
+_SLOT_FACTOR: Final = 2
+"""At most this many times ``slots`` verifications run, those that take long included."""
 REWRITTEN_LEVELS: Final[tuple[Level, ...]] = ("L2", "L3")
 """The levels that a summarizer writes with the state."""
 
 Outcome = Literal["changed", "verified", "failed", "skipped", "stale", "not_now", "not_wanted"]
-"""``changed``: verdicts led to a new version. ``not_now``: the version is looked at again later."""
-TRIED: Final = frozenset[Outcome]({"changed", "verified", "failed", "skipped", "stale"})
+"""``changed``: verdicts led to a new version. ``not_now``: the version is looked at again later. ``not_wanted``: no
+version waits to be verified.
+"""
+HANDLED: Final = frozenset[Outcome]({"changed", "verified", "failed", "skipped", "stale"})
+"""Outcomes after which a worker is asked to take the next waiting verification."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claimed:
-    """The right to ask about a version, for ``Timings.lease_seconds``; each heartbeat renews it."""
+    """The right to verify a version, for ``Timings.lease_seconds``; each heartbeat renews it."""
 
     row: Verification
-    """The row as it is while this claim holds; another claim has another number of tries."""
+    """The claimed row. Its number of tries tells this claim from any later one."""
     resolved: Resolved
     sources: VersionSources
     summarizer: Summarizer
@@ -134,11 +137,11 @@ class VerificationService:
         except DependencyUnavailableError as error:
             log.warning("verification.not_now", reason=error.stable_code)
             return "not_now"
-        if outcome in TRIED and len(wanting) > 1:
+        if outcome in HANDLED and len(wanting) > 1:
             self._shell.outbox.send_later("verification", wanting[1][1])
         return outcome
 
-    async def after(self, compaction: Compaction | None) -> None:
+    async def verify_after(self, compaction: Compaction | None) -> None:
         """Verify what a compaction has just written, if it was applied.
 
         A failure here never makes the compaction fail.
@@ -158,17 +161,17 @@ class VerificationService:
         if await self._is_busy():
             return "not_now"
         if self._model is not None and self._shell.verifies:
-            await self._prepare(self._model)
+            await self._prepare_model(self._model)
         claimed = await self._claim_or_outcome(tenant_id, conversation_id)
         if not isinstance(claimed, _Claimed):
             return claimed
         try:
             async with self._keep_claim(tenant_id, claimed.row):
-                return await self._judged_and_stored(tenant_id, claimed)
+                return await self._judge_and_store(tenant_id, claimed)
         except LeaseLostError:
             return "stale"
 
-    async def _judged_and_stored(self, tenant_id: UUID, claimed: _Claimed) -> Outcome:
+    async def _judge_and_store(self, tenant_id: UUID, claimed: _Claimed) -> Outcome:
         subject = await self._subject(tenant_id, claimed)
         timings, clock = self._shell.timings, self._shell.clock
         subject, judgement = await judge(claimed.summarizer, subject, clock, call_seconds=timings.call_deadline_seconds)
@@ -186,31 +189,32 @@ class VerificationService:
         return outcome
 
     def _keep_claim(self, tenant_id: UUID, row: Verification) -> AbstractAsyncContextManager[None]:
-        """Keep the claim while the body runs. If this process dies, another takes the work over soon."""
+        """Renew the claim while the body runs. If this process dies, the claim ends and another takes the work over."""
         shell, seconds = self._shell, self._shell.timings.lease_seconds
 
         async def beat(uow: UnitOfWork) -> bool:
-            return await uow.verifications.prolong_claim(row.id, row.tries, seconds=seconds)
+            return await uow.verifications.renew_claim(row.id, row.tries, seconds=seconds)
 
         every = shell.timings.heartbeat_seconds
         return keep_work(
             beat, uow=partial(shell.uow, tenant_id), clock=shell.clock, every=every, of=("verification", row.id)
         )
 
-    async def _prepare(self, model: str) -> None:
+    async def _prepare_model(self, model: str) -> None:
         try:
             await self._shell.models.prepare(model)
         except InvalidInputError as error:  # the claim is put off for this
             log.warning("verification.model_unavailable", model=model, detail=error.detail)
 
     async def _is_busy(self) -> bool:
+        """Whether compactions wait, or all slots are taken."""
         patience = timedelta(seconds=self._shell.timings.verification_patience_seconds)
         async with self._shell.uow(None) as uow:
             if await is_compaction_waiting(uow):
                 return True
-            running, of_late = await uow.verifications.running(since=self._shell.clock.now() - patience)
+            running, recent = await uow.verifications.running(since=self._shell.clock.now() - patience)
             # A call that takes longer than the patience keeps no slot. Others begin meanwhile, at most as many again.
-            return of_late >= self._slots or running >= _PLACES * self._slots
+            return recent >= self._slots or running >= _SLOT_FACTOR * self._slots
 
     def _verifier(self, resolved: Resolved) -> Summarizer | None:
         try:
@@ -230,36 +234,36 @@ class VerificationService:
             row = await uow.verifications.open_of(conversation_id)
             if row is None or not is_due:
                 return "not_wanted"
-            found = await self._claim_or_reason(uow, self._shell.resolver(conversation), row)
+            found = await self._claim_row(uow, self._shell.resolver(conversation), row)
             await uow.commit()
             return found
 
-    async def _claim_or_reason(self, uow: UnitOfWork, resolved: Resolved, row: Verification) -> _Claimed | Outcome:
-        """Make and store the claim; or return why there is none, and store when to look again."""
+    async def _claim_row(self, uow: UnitOfWork, resolved: Resolved, row: Verification) -> _Claimed | Outcome:
+        """Claim the row; or end it or put it off, and return that outcome."""
         conversation = resolved.conversation
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
         if version is None or version.verified != PENDING:
-            return await self._end(uow, row, "stale", "superseded")
+            return await self._end_without_changes(uow, row, "stale", "superseded")
         until = gathering_end(self._shell, row, conversation.last_message_at)
         if until is not None:
             await uow.verifications.update(row.id, after=until)
             return "not_now"
         row = replace(row, version=version.version, reason=None if row.reason in WAITING_REASONS else row.reason)
         if row.tries >= MOST_TRIES:
-            return await self._end(uow, row, "failed", row.reason or "given_up")
+            return await self._end_without_changes(uow, row, "failed", row.reason or "given_up")
         summarizer = self._verifier(resolved)
         if not is_wanted(self._shell, resolved.policy) or (summarizer and not summarizer.profile.metered):
-            return await self._end(uow, row, "skipped", "off")
-        wait, reason = await self._wait_for_others(uow, resolved, row) if summarizer else (BACK_OFF, row.reason)
+            return await self._end_without_changes(uow, row, "skipped", "off")
+        wait, reason = await self._pause_and_reason(uow, resolved, row) if summarizer else (BACK_OFF, row.reason)
         if summarizer is None or wait is not None:
             return await self._put_off(uow, replace(row, reason=reason), wait or BACK_OFF)
         return await self._begin(uow, resolved, row, version, summarizer)
 
-    async def _wait_for_others(
+    async def _pause_and_reason(
         self, uow: UnitOfWork, resolved: Resolved, row: Verification
     ) -> tuple[timedelta | None, str | None]:
-        """How long to wait, and the reason that the row has meanwhile."""
+        """How long to wait for a compaction or for the spending limit, and the row's reason meanwhile."""
         if await uow.compactions.in_flight(resolved.conversation.id):
             return COMPACTION_PAUSE, row.reason
         wait = await self._spending.time_to_wait(
@@ -294,8 +298,10 @@ class VerificationService:
         await uow.verifications.update(row.id, status="queued", reason=row.reason, after=after)
         return "not_now"
 
-    async def _end(self, uow: UnitOfWork, row: Verification, status: VerificationStatus, reason: str | None) -> Outcome:
-        """End a row without changes: its version was judged by code only."""
+    async def _end_without_changes(
+        self, uow: UnitOfWork, row: Verification, status: VerificationStatus, reason: str | None
+    ) -> Outcome:
+        """End a row without verdicts: its version, and earlier ones that wait, were judged by code only."""
         now = self._shell.clock.now()
         await uow.verifications.update(
             row.id,
@@ -310,14 +316,18 @@ class VerificationService:
         return "failed" if status == "failed" else "stale" if status == "stale" else "skipped"
 
     async def _subject(self, tenant_id: UUID, claimed: _Claimed) -> Subject:
-        """The claims, with excerpts of the earlier messages on which they rest."""
+        """The claims, with excerpts of the earlier messages that may prove them."""
         subject = await off_loop(subject_of, claimed.sources)
         if not subject.messages:
             return subject
         first, id_ = subject.messages[0].seq, claimed.conversation.id
         words = await off_loop(search_words, subject.claims, subject.messages)
         async with self._shell.uow(tenant_id) as uow:
-            narrowed = await uow.messages.sources(id_, stems=words, limit=SOUGHT, neighbours=False) if words else None
+            narrowed = (
+                await uow.messages.sources(id_, stems=words, limit=MOST_SEARCH_HITS, neighbours=False)
+                if words
+                else None
+            )
             seqs = {source.seq for source in narrowed.sources if source.seq < first} if narrowed else set[int]()
             rested = unshown_sources(subject.claims, [message.seq for message in subject.messages])
             earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
@@ -365,7 +375,9 @@ class VerificationService:
             waits = judged.judgement.verdicts and compaction is not None and compaction.status == "running"
             if waits and self._shell.clock.monotonic() <= deadline:
                 return None, ()
-            outcome = await self._write_outcome(uow, present, row, claimed, judged, results, is_late=bool(waits))
+            outcome = await self._write_outcome(
+                uow, present, row, claimed, judged, results, compaction_still_runs=bool(waits)
+            )
             await uow.commit()
         return outcome, uow.committed_events
 
@@ -378,13 +390,16 @@ class VerificationService:
         judged: _Judged,
         compute: Compute,
         *,
-        is_late: bool,
+        compaction_still_runs: bool,
     ) -> Outcome:
+        """Write what the judgement leads to. While a compaction still runs, queue the verification again instead."""
         subject, judgement = judged.subject, judged.judgement
-        if claimed.conversation.content_epoch != present.content_epoch or is_late:
-            return await self._queue_again(uow, row, COMPACTION_PAUSE if is_late else None)
+        if claimed.conversation.content_epoch != present.content_epoch or compaction_still_runs:
+            return await self._queue_again(uow, row, COMPACTION_PAUSE if compaction_still_runs else None)
         if not subject.claims or not subject.messages:
-            ended = await self._end(uow, replace(row, version=judged.version.version), "skipped", "nothing_to_verify")
+            ended = await self._end_without_changes(
+                uow, replace(row, version=judged.version.version), "skipped", "nothing_to_verify"
+            )
             await self._note_current_version(uow, present.id)
             return ended
         if not judgement.verdicts:
@@ -400,17 +415,18 @@ class VerificationService:
         return "changed" if changed else "verified"
 
     async def _queue_again(self, uow: UnitOfWork, row: Verification, wait: timedelta | None) -> Outcome:
+        """Queue the row for another try; without ``wait`` at once, and this try does not count."""
         after = None if wait is None else self._shell.clock.now() + wait
         tries = row.tries - (wait is None)
         await uow.verifications.update(row.id, status="queued", after=after, tries=tries, attempts=row.attempts)
         return "stale"
 
     async def _end_without_verdicts(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
-        """After calls without verdicts: ask a model again later if it was away, but not if it answered or refused."""
+        """End the row after calls without verdicts, or queue it again if the model was unavailable."""
         last = judgement.last
         tries = row.tries - (last is not None and last.reason == NOT_ASKED)
         if last is None or last.outcome != "error" or last.reason in REMEDIES or tries >= MOST_TRIES:
-            return await self._end(uow, row, "failed", last.reason if last else NO_VERDICTS)
+            return await self._end_without_changes(uow, row, "failed", last.reason if last else NO_VERDICTS)
         wait = back_off(tries)
         await uow.verifications.update(
             row.id,
@@ -423,6 +439,7 @@ class VerificationService:
         return "failed"
 
     async def _note_current_version(self, uow: UnitOfWork, conversation_id: UUID) -> None:
+        """Queue a verification of the current version, if it needs one."""
         present = await uow.conversations.get(conversation_id)
         await note_version(uow, self._shell, conversation_id, await uow.states.get(present.id, present.state_version))
 
@@ -480,8 +497,8 @@ async def _with_verdicts_applied(
 def _verified_state(
     current: StateVersion, judged: _Judged, before: Sequence[StateEntry], cap: int, estimator: Estimator
 ) -> VerifiedState:
-    judgement, gone = judged.judgement, judged.subject.sources.missing_from(current.entries)
-    entries = (*current.entries, *gone)
+    judgement, missing = judged.judgement, judged.subject.sources.missing_from(current.entries)
+    entries = (*current.entries, *missing)
     restoring = Restoration(
         schema=schema_named(current.state_schema),
         version=current.version + 1,
@@ -497,7 +514,7 @@ def _verified_state(
         before=before,
         restoration=restoring if current.state_schema == judged.version.state_schema else None,
     )
-    found = without_lost_entries(found, gone)
+    found = without_lost_entries(found, missing)
     return with_restored_sentences(
         restoring.schema,
         found,
@@ -525,7 +542,7 @@ async def _rewrite_segment(
         return False
     digest = digest_text(segment)
     found = await uow.messages.between(present.id, segment.from_seq, segment.to_seq)
-    spoken = [one for one in found if one.is_told]
+    spoken = [one for one in found if one.is_part_of_talk]
     if digest is None or digest.text != claim.text or not spoken:
         return False
     await uow.segments.rewrite(await compute(_segment_by_code, segment, spoken, present.locale, now))
@@ -535,7 +552,7 @@ async def _rewrite_segment(
 def _segment_by_code(segment: Segment, spoken: Sequence[Message], locale: str, now: datetime) -> Segment:
     messages = redact_messages(spoken)
     topic = describe(messages).topic
-    cut = replace(described(segment), topic=topic)
+    cut = replace(cut_of(segment), topic=topic)
     wanted = [level for level in REWRITTEN_LEVELS if level in segment.levels]
     made = [extractive_level(level, messages, cut, locale=locale, now=now) for level in wanted]
     levels = {**segment.levels, **{level.level: level for level in made if level is not None}}

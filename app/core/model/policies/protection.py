@@ -63,7 +63,7 @@ def decided(
     """
     reasons: dict[int, ProtectedReason] = {}
     remaining = Budget(pin_tokens - used)
-    units = units_of([message for message in messages if message.is_told and message.status != "superseded"])
+    units = units_of([message for message in messages if message.is_part_of_talk and message.status != "superseded"])
     for unit in sorted(units, key=lambda unit: (not any(one.is_pinned for one in unit), unit[0].seq)):
         wanted = _wanted_reasons(policy, unit)
         size = sum(size_of(one, policy.estimator) for one in unit if uses_pin_budget(wanted[one.seq]))
