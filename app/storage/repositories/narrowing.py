@@ -68,22 +68,22 @@ class Narrowed:
 
 
 WHOLE_UP_TO: Final = 1_500
-"""A conversation of at most so many messages is given whole, since all of them can be looked at quickly."""
+"""A conversation of at most this many messages is read whole, since all of them can be looked at quickly."""
 COMMON_FROM: Final = 400
-"""A stem in so many messages is common: it is never looked up alone, and the number of its messages is an estimate."""
+"""A stem in this many messages or more is common: it is never looked up alone, and its count is an estimate."""
 ABUNDANT_FROM: Final = 3_000
-"""A stem in about so many messages is abundant: it is looked up alone only if all else leads to too few messages.
+"""A stem in about this many messages or more is abundant: it is looked up alone only if all else finds too few.
 
 The index lists all messages that hold a stem, however few of the list are read: two milliseconds for 10 000 messages.
 """
 SAMPLED_FROM: Final = 20_000
-"""From so many messages on, the abundant stems of a conversation are estimated from a sample of its messages."""
+"""From this many messages on, the abundant stems of a conversation are estimated from a sample of its messages."""
 SAMPLED_MESSAGES: Final = 250
 """How many messages that sample has, spread evenly over the conversation."""
 ONE_CENTRE_IN: Final = 4
-"""The messages that are read with their neighbours (centres) are the best 1/``ONE_CENTRE_IN`` of those with stems."""
+"""The centres, which are read with their neighbours, are the best ``limit // ONE_CENTRE_IN`` messages with stems."""
 FEWEST_CENTRES: Final = 150
-"""At least so many of the best messages are centres."""
+"""At least this many of the best messages are centres."""
 NEIGHBOURS: Final = 2  # places; recall spreads a fifth of a score to the third place, but finds nothing more by it
 MOST_STEMS: Final = 48  # stems of a question; a longer one is a text, and its first words say what it is about
 LANGUAGE_MESSAGES: Final = 12  # newest messages from which the language of a conversation is determined
