@@ -24,7 +24,7 @@ from app.core.model.segments import LEVEL_OF, LevelName
 from app.core.text.localization.catalogue import FALLBACK, Catalogue
 from app.core.text.parts import own_content
 
-HEAD: Final = "bold"
+HEADING_STYLE: Final = "bold"
 Found = TypeVar("Found")
 
 
@@ -73,7 +73,7 @@ def show_messages(screen: Screen, context: Context) -> None:
             f" · {say.text('cli.show.message', seq=str(seq))}" if seq else ""
         )
         screen.line()
-        screen.line((head, HEAD))
+        screen.line((head, HEADING_STYLE))
         screen.line(str(message.get("content") or ""))
         for part in message.get("parts") or ():
             if part.get("type") != "text":
@@ -98,7 +98,7 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
     head = say.text(f"cli.state.{key}", version=str(version.version), newest=str(newest))
     last = version.boundary_seq
     covers = say.text("cli.state.covers", last=str(last)) if last else say.text("cli.state.covers_nothing")
-    screen.line((head, HEAD), (f" · {version.state_schema} · {covers}", DIM))
+    screen.line((head, HEADING_STYLE), (f" · {version.state_schema} · {covers}", DIM))
     sources = {(entry["field"], entry["text"]): entry.get("from_seqs") or () for entry in version.provenance}
     for field, value in version.state.items():
         screen.line((field_words(field, say), "magenta"))
@@ -114,7 +114,7 @@ def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_b
         written = {"erasure": "by_erasure", "restore": "by_restore"}.get(made_by)
         screen.line(say.text(f"cli.state.{written or 'no_repairs'}"))
         return
-    screen.line((say.text("cli.state.repairs"), HEAD))
+    screen.line((say.text("cli.state.repairs"), HEADING_STYLE))
     for one in repairs:
         screen.line((f"{field_words(one['field'], say)} · {say.word('repair', one['reason'])}", "magenta"))
         if not (one["before"] or one["after"]):  # the repair may be about a message that was erased
@@ -127,7 +127,7 @@ def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_b
 
 def show_difference(screen: Screen, found: StateDifference) -> None:
     """Print what is new, gone and changed."""
-    screen.line((screen.say.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEAD))
+    screen.line((screen.say.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEADING_STYLE))
     if not (found.added or found.removed or found.changed):
         screen.line(screen.say.text("cli.show.unchanged"))
     for entry in found.added:
@@ -148,7 +148,7 @@ def show_segment(screen: Screen, segment: Segment) -> None:
     say = screen.say
     where = f" · {say.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
     screen.line(
-        (segment.topic or segment.segment_id, HEAD),
+        (segment.topic or segment.segment_id, HEADING_STYLE),
         (f" · {segment.segment_id} · {_level_in_language(segment.level, say)}{where}", DIM),
     )
     if segment.content:
