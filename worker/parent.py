@@ -27,7 +27,8 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class ParentLoop:
     """A thread with its own loop and container. It sweeps until ``begin_release``, then releases jobs until ``stop``.
 
-    ``factory`` builds the container on the loop that will use it; ``timings`` say how often this is tried.
+    ``factory`` builds the container on the loop that will use it. ``timings`` give the seconds between its attempts and
+    between two releases.
     """
 
     def __init__(self, factory: Callable[[], Awaitable[Container]] = build, timings: Timings = DEFAULT_TIMINGS) -> None:

@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OWNER: Final = owner_name("worker")
-"""The name that holds this worker's leases. It is made in the parent and inherited by the fork, so that all have the
-same.
-"""
+"""The owner's name in this worker's leases. It is made in the parent, so that all child processes inherit the same."""
 
 _ROUNDS_TO_NOTICE: Final = 8
-"""Rounds of the loop in which it reads a server's last message and the end of the connection, and informs the holder.
+"""So many rounds of the event loop suffice to read a server's last message and the end of a connection, and to tell its
+pool.
 """
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -50,7 +49,7 @@ async def build() -> Container:
 class Runtime:
     """Runs coroutines, one at a time, on a lasting loop and container, since pools of connections belong to a loop.
 
-    ``timings`` give the time limit of a task, and after how long a silent loop ends its process.
+    ``timings`` give the time limit of a task, and the time after which a blocked loop ends its process.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ def restore_command(
         with _backup_errors_as_complaints(file), contextlib.closing(ArchiveReader(file)) as archive:
             with _reported_progress("check") as report:
                 _verify(archive, report)
-            place = None if check else _restore_into_place(read_settings(), archive)
+            place = None if check else _restore_into_database(read_settings(), archive)
             _print_outcome(archive.manifest, file, place, as_json=as_json)
 
 
@@ -125,7 +125,7 @@ def _verify(archive: ArchiveReader, report: Report) -> None:
     archive.verify(advance)
 
 
-def _restore_into_place(settings: Settings, archive: ArchiveReader) -> str:
+def _restore_into_database(settings: Settings, archive: ArchiveReader) -> str:
     with _exclusive_database(settings) as url, _reported_progress("restore") as report:
         restore(url, archive, report)
     return "the database of DATABASE_URL" if settings.database_url else str(settings.data_dir.absolute())

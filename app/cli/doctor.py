@@ -53,7 +53,7 @@ class SickConversation:
     is_known: bool = True
     """Whether the state's schema is known."""
     damage: Examination | None = None
-    """What earlier checks damaged in it; this is also part of what was found."""
+    """The damage by checks of earlier versions; it is part of ``found``, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +132,13 @@ def examine(client: Throughline, id_: str) -> SickConversation | None:
 
 
 def ends_as_a_line(text: str, contents: Iterable[str]) -> bool:
-    """Whether a line of the messages ends with the same words, such as a heading of a list or a line of code."""
+    """Whether a line of the messages ends as the text does, so that the text, a heading perhaps, is not cut off."""
     ending = " ".join(text.split())[-_ENDING_CHARACTERS:]
     return any(" ".join(line.split()).endswith(ending) for one in contents for line in one.splitlines())
 
 
 def with_damage(client: Throughline, id_: str, sick: SickConversation | None) -> SickConversation | None:
-    """What is wrong with the state, including what earlier checks damaged; ``None`` if nothing is wrong."""
+    """``sick`` with the damage by checks of earlier versions added; ``None`` if nothing is wrong."""
     version = sick.version if sick else newest_state(client, id_)
     if version is None or not version.boundary_seq or not (sick is None or sick.is_known):
         return sick
@@ -164,7 +164,7 @@ def _requested_repair(
 
 
 def mend_by_code(client: Throughline, sick: SickConversation) -> Repair:
-    """Let the service repair what code can; what only a model could write again stays."""
+    """Let the service repair by code; items that only a model could write again stay as they are."""
     try:
         done = client.examine(sick.conversation_id, mend=True, if_match=sick.version.version)
     except ThroughlineError as error:
@@ -198,7 +198,7 @@ def remake(client: Throughline, sick: SickConversation, *, back_to: int = BEFORE
         raise
     if reason is not None:
         return Repair("put_back", put_back(client, sick), reason)
-    return _repair_examined(client, id_, looks_for_damage=sick.damage is not None)
+    return _result_of_remake(client, id_, looks_for_damage=sick.damage is not None)
 
 
 def put_back(client: Throughline, sick: SickConversation) -> int:
@@ -238,7 +238,8 @@ def _fold_again(client: Throughline, id_: str, old: StateVersion, boundary: str)
             return text_of("doctor.not_folded", reason=str(row.reason))
 
 
-def _repair_examined(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair:
+def _result_of_remake(client: Throughline, id_: str, *, looks_for_damage: bool) -> Repair:
+    """Examine a state that was made again, and say whether it is sound."""
     still_sick, newest = examine(client, id_), newest_state(client, id_)
     if looks_for_damage:
         still_sick = with_damage(client, id_, still_sick)

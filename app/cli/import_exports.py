@@ -28,8 +28,8 @@ _HIDDEN_TYPES: Final = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "app_pairing_content"}
 )
 _KNOWN_KEYS: Final = frozenset({"content_type", "language", "response_format_name", "parts", "text", "result"})
-"""Keys of a message's content that are read here, or hold nothing that was said."""
-_SURROGATES: Final = range(0xD800, 0xE000)
+"""Keys of a message's content that are read here, or that hold no text of the conversation."""
+_SURROGATE_CODES: Final = range(0xD800, 0xE000)
 
 
 def export_kind(value: Any) -> Kind | None:
@@ -287,7 +287,7 @@ def _storable_text(value: Any) -> str:
     if value.isascii() and "\0" not in value:
         return value
     # A database can store neither NUL nor half of a surrogate pair.
-    return "".join("\N{REPLACEMENT CHARACTER}" if one == "\0" or ord(one) in _SURROGATES else one for one in value)
+    return "".join("\N{REPLACEMENT CHARACTER}" if one == "\0" or ord(one) in _SURROGATE_CODES else one for one in value)
 
 
 def _iso_time(value: Any) -> str | None:

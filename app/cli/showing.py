@@ -24,7 +24,7 @@ from app.core.model.segments import LEVEL_BY_NAME, LevelName
 from app.core.text.localization.catalogue import FALLBACK, Catalogue
 from app.core.text.parts import own_content
 
-HEAD: Final = "bold"
+HEADING_STYLE: Final = "bold"
 Found = TypeVar("Found")
 
 
@@ -74,7 +74,7 @@ def show_messages(screen: Screen, context: Context) -> None:
             f" · {catalogue.text('cli.show.message', seq=str(seq))}" if seq else ""
         )
         screen.line()
-        screen.line((head, HEAD))
+        screen.line((head, HEADING_STYLE))
         screen.line(str(message.get("content") or ""))
         for part in message.get("parts") or ():
             if part.get("type") != "text":
@@ -99,7 +99,7 @@ def show_state(screen: Screen, version: StateVersion, *, newest: int | None = No
     head = catalogue.text(f"cli.state.{key}", version=str(version.version), newest=str(newest))
     last = version.boundary_seq
     covers = catalogue.text("cli.state.covers", last=str(last)) if last else catalogue.text("cli.state.covers_nothing")
-    screen.line((head, HEAD), (f" · {version.state_schema} · {covers}", DIM))
+    screen.line((head, HEADING_STYLE), (f" · {version.state_schema} · {covers}", DIM))
     sources = {(entry["field"], entry["text"]): entry.get("from_seqs") or () for entry in version.provenance}
     for field, value in version.state.items():
         screen.line((field_words(field, catalogue), "magenta"))
@@ -117,7 +117,7 @@ def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_b
         written = {"erasure": "by_erasure", "restore": "by_restore"}.get(made_by)
         screen.line(catalogue.text(f"cli.state.{written or 'no_repairs'}"))
         return
-    screen.line((catalogue.text("cli.state.repairs"), HEAD))
+    screen.line((catalogue.text("cli.state.repairs"), HEADING_STYLE))
     for one in repairs:
         screen.line((f"{field_words(one['field'], catalogue)} · {catalogue.word('repair', one['reason'])}", "magenta"))
         if not (one["before"] or one["after"]):  # the repair may be about a message that was erased
@@ -130,7 +130,7 @@ def show_repairs(screen: Screen, repairs: Sequence[Mapping[str, Any]], *, made_b
 
 def show_difference(screen: Screen, found: StateDifference) -> None:
     """Print what is new, gone and changed."""
-    screen.line((screen.catalogue.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEAD))
+    screen.line((screen.catalogue.text("cli.show.difference", a=str(found.a), b=str(found.b)), HEADING_STYLE))
     if not (found.added or found.removed or found.changed):
         screen.line(screen.catalogue.text("cli.show.unchanged"))
     for entry in found.added:
@@ -151,7 +151,7 @@ def show_segment(screen: Screen, segment: Segment) -> None:
     catalogue = screen.catalogue
     where = f" · {catalogue.text('cli.messages', seqs=f'{segment.from_seq}–{segment.to_seq}')}" if place else ""
     screen.line(
-        (segment.topic or segment.segment_id, HEAD),
+        (segment.topic or segment.segment_id, HEADING_STYLE),
         (f" · {segment.segment_id} · {_level_in_language(segment.level, catalogue)}{where}", DIM),
     )
     if segment.content:

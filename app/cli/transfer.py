@@ -141,11 +141,11 @@ class _ImportingFile:
 
     def run(self, advance: Callable[[int], None]) -> Iterator[Done]:
         """Import one conversation after the other."""
-        there: Mapping[str, str] | None = None
+        imported: Mapping[str, str] | None = None
         for number, one in enumerate(self._source.conversations(), start=1):
-            if one.identity and not self._again and there is None:
-                there = _imported_before(self._client)
-            id_ = there.get(one.identity) if there and one.identity else None
+            if one.identity and not self._again and imported is None:
+                imported = _imported_before(self._client)
+            id_ = imported.get(one.identity) if imported and one.identity else None
             was_there = id_ is not None
             if id_ is None:
                 key = (
@@ -168,6 +168,7 @@ class _ImportingFile:
 
 
 def _imported_before(client: Throughline) -> dict[str, str]:
+    """The ids of the conversations that were imported completely, by ``Imported.identity``."""
     found = {}
     for one in client.conversations(page_size=100):
         about = one.metadata
@@ -181,12 +182,12 @@ def _imported_before(client: Throughline) -> dict[str, str]:
 class _Importing:
     """One conversation that is being imported."""
 
-    def __init__(self, client: Throughline, one: Imported, key: str, name: str) -> None:
+    def __init__(self, client: Throughline, one: Imported, key: str, file_name: str) -> None:
         self._client = client
-        self._one = one
+        self._imported = one
         self._key = key
-        self._where = f"{name}: {one.place}" if one.place else name
-        self._stem = None if one.is_export or one.identity else Path(name).stem
+        self._where = f"{file_name}: {one.place}" if one.place else file_name
+        self._stem = None if one.is_export or one.identity else Path(file_name).stem
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create a conversation and append its messages, each step under an idempotency key of its own."""
@@ -194,13 +195,13 @@ class _Importing:
         try:
             created = self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given))
             id_, is_new = str(created.id), created.message_count == 0
-            for number, batch in enumerate(_batches(self._one.messages), start=1):
+            for number, batch in enumerate(_batches(self._imported.messages), start=1):
                 appended = self._client.append_many(id_, batch, idempotency_key=f"{self._key}-{number}")
                 self._pin_where_possible(id_, appended, start)
                 start += len(batch)
                 advance(len(batch))
             self._choose_anchors(id_)
-            self._attach(id_)
+            self._attach_files(id_)
         except (InvalidInputError, TooLargeError) as error:
             raise self._refused(id_ if is_new else "", start, error) from None
         except NotFoundError:
@@ -208,7 +209,7 @@ class _Importing:
         return id_
 
     def _refused(self, id_: str, start: int, error: ApiError) -> ComplaintError:
-        """The complaint about a refused import. Deletes the new conversation, so that it is not half there."""
+        """Delete the new conversation, so that none is left half imported, and return the complaint."""
         where = self._where
         if start:
             where += f", {text_of('import.after_message', number=str(start))}"
@@ -219,9 +220,9 @@ class _Importing:
 
     def _conversation_fields(self, given: Mapping[str, Any]) -> Any:
         asked = {name: value for name, value in given.items() if value is not None}
-        about = {**self._one.about, **asked}
-        about["title"] = self._one.about.get("title") or asked.get("title") or self._stem
-        if self._one.policy and "preset" not in asked:
+        about = {**self._imported.about, **asked}
+        about["title"] = self._imported.about.get("title") or asked.get("title") or self._stem
+        if self._imported.policy and "preset" not in asked:
             about["policy"] = self._policy_beyond_preset(str(about.get("preset", "")))
         return about
 
@@ -229,11 +230,11 @@ class _Importing:
         known = next((one.policy for one in self._client.presets() if one.name == preset), None)
         if known is None:
             return {}
-        return {name: value for name, value in self._one.policy.items() if known.get(name, value) != value}
+        return {name: value for name, value in self._imported.policy.items() if known.get(name, value) != value}
 
     def _choose_anchors(self, id_: str) -> None:
         """Mark the anchors that a user chose to keep; the service finds all anchors again in the messages."""
-        left = set(self._one.chosen)
+        left = set(self._imported.chosen)
         for anchor in self._client.anchors(id_, page_size=100) if left else ():
             place = (anchor.original_position, anchor.offset, anchor.type)
             if place in left:
@@ -242,9 +243,9 @@ class _Importing:
         if left:
             complain(text_of("complaint.not_chosen", where=self._where, count=str(len(left))))
 
-    def _attach(self, id_: str) -> None:
-        """Attach the files. If there is no room for one, this is reported, and the import goes on."""
-        for number, file in enumerate(self._one.files, start=1):
+    def _attach_files(self, id_: str) -> None:
+        """Attach the files. A file that the service refuses is reported, and the import goes on."""
+        for number, file in enumerate(self._imported.files, start=1):
             type_, tokens = file["media_type"], file.get("tokens")
             lasts = type_.startswith(("audio/", "video/")) and isinstance(tokens, int)
             try:
@@ -262,7 +263,7 @@ class _Importing:
 
     def _pin_where_possible(self, id_: str, appended: Sequence[Message], start: int) -> None:
         for place, message in enumerate(appended, start=start):
-            if place not in self._one.pinned:
+            if place not in self._imported.pinned:
                 continue
             try:
                 self._client.pin_message(id_, message.id)

@@ -88,8 +88,8 @@ class ConnectionLimits:
     unread_seconds: float
     """How long a client may read nothing while data waits to be sent."""
     most: int
-    """The most connections. Above this, the one that waited longest for a request is closed, then an idle one, else the
-    newest.
+    """The most connections. Above this, the one that has waited longest for a request is closed, otherwise an idle one;
+    if all are answering requests, the new one is refused.
     """
 
 

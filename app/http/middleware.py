@@ -24,15 +24,15 @@ from app.http.presence import ClientGoneError
 from app.http.rates import rate_headers
 from app.http.refusals import BodyTooLargeError, RequestTimeoutError, UnreadableError, UnsupportedMediaTypeError
 
-REQUEST_ID: Final = compiled(r"[\x21-\x7e]{1,128}")
-UUID_TEXT: Final = compiled(r"[0-9a-f-]{36}")
-FILE_PATH: Final = compiled(r"/conversations/[^/]{1,64}/files")
+REQUEST_ID_PATTERN: Final = compiled(r"[\x21-\x7e]{1,128}")
+UUID_PATTERN: Final = compiled(r"[0-9a-f-]{36}")
+FILE_PATH_PATTERN: Final = compiled(r"/conversations/[^/]{1,64}/files")
 LOGIN_PATH: Final = "/ui/session"
 LOGIN_BYTES: Final = 4_000
 """The most bytes of a login, which is the only body that is read without a key."""
 SHOWN_FRAMES: Final = 8
 CLIENT_CLOSED: Final = 499
-"""The status that the log shows for a request whose client left; nobody receives it."""
+"""The status in the log for a request whose client left before the response; it is not sent."""
 
 log = structlog.get_logger("throughline.http")
 
@@ -44,8 +44,8 @@ class ResponseBrokenError(Exception):
 class RequestContext:
     """Gives the request an id, binds it to the log, and writes one line at the end, with ids and numbers only.
 
-    If the request counts towards a limit, the response says how much is left. The places that it occupied are released
-    at the end.
+    If the request counts towards a limit, the response says how much of it is left. Its places in limits of concurrency
+    are released at the end.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -122,7 +122,7 @@ class BodyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        is_file = scope["type"] == "http" and FILE_PATH.fullmatch(scope["path"]) is not None
+        is_file = scope["type"] == "http" and FILE_PATH_PATTERN.fullmatch(scope["path"]) is not None
         limit = self._file_limit if is_file else self._limit
         if scope["type"] == "http" and scope["path"] == LOGIN_PATH:
             limit = min(limit, LOGIN_BYTES)
@@ -202,7 +202,7 @@ def _is_stream_or_file(headers: Headers) -> bool:
 
 def _request_id(scope: Scope) -> str:
     given = Headers(scope=scope).get("x-request-id", "")
-    return given if REQUEST_ID.fullmatch(given) else str(uuid7())
+    return given if REQUEST_ID_PATTERN.fullmatch(given) else str(uuid7())
 
 
 def log_failure(error: Exception) -> None:
@@ -220,7 +220,7 @@ def _log_line(scope: Scope, status: int, seconds: float) -> None:
         "http.request",
         method=scope["method"],
         route=getattr(scope.get("route"), "path_format", None),
-        **{name: value for name, value in scope.get("path_params", {}).items() if UUID_TEXT.fullmatch(str(value))},
+        **{name: value for name, value in scope.get("path_params", {}).items() if UUID_PATTERN.fullmatch(str(value))},
         tenant_id=str(principal.tenant_id) if principal else None,
         status=int(status),
         duration_ms=round(seconds * 1000, 1),

@@ -28,7 +28,7 @@ Step = TypeVar("Step")
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 RETRY_MS: Final = 2_000
 HEARTBEAT: Final = KEEPALIVE_COMMENT
-"""A comment without an id, so that no event is skipped or repeated because of it."""
+"""A comment: it has no id, so a client that reconnects after it neither skips nor repeats an event."""
 
 
 def frame(type_: str, data: Any, id_: str | int | None = None) -> bytes:
@@ -103,8 +103,8 @@ class EventStream(Response, Generic[Step]):
             steps: What to send; ``None`` becomes a comment, which shows that the connection is alive.
             render: One step as bytes.
             stopping: The end of the process.
-            grace: Seconds that the stream may still go on then.
-            preamble: Sent first.
+            grace: Seconds that the stream may go on after the process began to end.
+            preamble: What is sent before the first step.
             on_disconnect: Called when the client leaves before the end.
         """
         super().__init__(headers=HEADERS)
@@ -131,15 +131,16 @@ class EventStream(Response, Generic[Step]):
         tasks = (sending, leaving, ending, over)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            left = leaving.done() and not sending.done()
+            client_left = leaving.done() and not sending.done()
         finally:
             await cancel(*tasks)
             await self._steps.aclose()
-        await self._finish(sending, send, left=left)
+        await self._finish(sending, send, client_left=client_left)
 
-    async def _finish(self, sending: asyncio.Task[None], send: Send, *, left: bool) -> None:
+    async def _finish(self, sending: asyncio.Task[None], send: Send, *, client_left: bool) -> None:
+        """Report a disconnect, raise the failure of sending, or send the end of the body."""
         failure = None if sending.cancelled() else sending.exception()
-        if left or isinstance(failure, OSError):
+        if client_left or isinstance(failure, OSError):
             if self._on_disconnect is not None:
                 await self._on_disconnect()
             return
@@ -156,5 +157,5 @@ class EventStream(Response, Generic[Step]):
 
 
 def retry_preamble() -> bytes:
-    """The part of a stream that says how soon a client that lost it should come back."""
+    """The ``retry`` field at the start of a stream: how soon a client should reconnect after it lost the stream."""
     return format_sse_event(retry=RETRY_MS)

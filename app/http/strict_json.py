@@ -26,21 +26,22 @@ from app.off_loop import MOST_BYTES_ON_LOOP, off_loop
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 200_000
-"""The most keys and values of one body. They are counted before they are made, since each takes some hundred bytes."""
+"""The most keys and values of one body. They are counted before parsing, since each takes some hundred bytes."""
 MAX_INTEGER: Final = 2**63 - 1
 MOST_DIGITS: Final = 400
 """The most characters of a whole number, its sign included. A longer one would be infinite as a double."""
-ASKED_FIRST: Final = ("x-stainless-lang",)
-"""Headers of clients that leave the type out if there is no body. A page cannot send them to another site without a
-preflight.
+PREFLIGHTED_HEADERS: Final = ("x-stainless-lang",)
+"""Headers that stand in for the JSON type in requests without a body, since some clients then leave the type out.
+
+A page of another site cannot send them without a preflight request (CORS).
 """
 LONGEST_TYPE: Final = 200
 """The most characters of a ``Content-Type``."""
-SHOWN_KEY: Final = 64
+SHOWN_KEY_CHARACTERS: Final = 64
 """How many characters of a key an error repeats."""
 
-_JSON: Final = "application/json"
-_TEXT: Final = compiled(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_JSON_TYPE: Final = "application/json"
+_STRING_PATTERN: Final = compiled(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 """A JSON string, or one without its end, so that the body is searched only once."""
 Steps = tuple[str | int, ...]
 
@@ -59,14 +60,14 @@ class JsonRequest(Request):
             UnreadableError: The body is not JSON, or is nested too deeply.
             BodyTooLargeError: It has more keys and values than ``MAX_VALUES``.
             UnsupportedMediaTypeError: The request does not declare its body as JSON. A POST has to, even without a
-                body: no browser sends this type, or the headers of ``ASKED_FIRST``, to another site without a
+                body: no browser sends this type, or the headers of ``PREFLIGHTED_HEADERS``, to another site without a
                 preflight.
             InvalidInputError: A text or a number in it cannot be stored; the field is named.
         """
         body = await self.body()
         if not body and self.method != "POST":
             return
-        asked_first = not body and any(self.headers.get(name) for name in ASKED_FIRST)
+        asked_first = not body and any(self.headers.get(name) for name in PREFLIGHTED_HEADERS)
         if not is_json(self.headers.get("content-type", "")) and not asked_first:
             raise UnsupportedMediaTypeError(
                 "Send the body as application/json: add the header `Content-Type: application/json`, also to a POST"
@@ -78,7 +79,7 @@ class JsonRequest(Request):
         self._document = await off_loop(parse, body, size=self.size)
 
     async def json(self) -> Any:
-        """The document that ``read`` found, or the value that was made from it since."""
+        """The parsed document, or the validated value that ``checked`` put in its place."""
         return self._document
 
     async def checked(self, field: ModelField) -> None:
@@ -98,7 +99,7 @@ class JsonRequest(Request):
 
 def is_json(content_type: str) -> bool:
     """Whether a ``Content-Type`` is JSON in UTF-8."""
-    if content_type == _JSON:
+    if content_type == _JSON_TYPE:
         return True  # as nearly all clients write it
     if len(content_type) > LONGEST_TYPE:
         return False  # reading its parameters takes quadratic time
@@ -139,7 +140,7 @@ def _whole_number(digits: str) -> int | float:
 
 
 def _refuse_many_values(text: str) -> None:
-    # The signs of keys and values are counted first, since finding out which of them are inside texts takes longer.
+    # All separators are counted first, since finding out which of them are inside strings takes longer.
     if _count_separators(text, 0, len(text)) > MAX_VALUES and _has_many_values(text):
         raise BodyTooLargeError(
             f"The body has more than {MAX_VALUES} keys and values: send it in parts.", extra={"limit": MAX_VALUES}
@@ -148,7 +149,7 @@ def _refuse_many_values(text: str) -> None:
 
 def _has_many_values(text: str) -> bool:
     count = end = 0
-    for number, found in enumerate(_TEXT.finditer(text)):
+    for number, found in enumerate(_STRING_PATTERN.finditer(text)):
         count += _count_separators(text, end, found.start())
         end = found.end()
         if max(count, number) > MAX_VALUES:  # a text is a key or a value itself
@@ -173,7 +174,7 @@ def _place_of_error(error: Exception, body: bytes) -> str:
 
 
 class _ConstantError(ValueError):
-    """A number that only JavaScript has."""
+    """``NaN`` or ``Infinity``, which JavaScript has, but not JSON."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -230,4 +231,4 @@ def _dotted_path(path: Steps) -> str:
 def _printable(step: str | int) -> str:
     if isinstance(step, int):
         return str(step)
-    return step[:SHOWN_KEY].encode(errors="backslashreplace").decode().replace("\0", "\\u0000")
+    return step[:SHOWN_KEY_CHARACTERS].encode(errors="backslashreplace").decode().replace("\0", "\\u0000")

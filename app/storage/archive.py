@@ -32,7 +32,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class BackupError(Exception):
-    """A backup or a restore is impossible for a reason that a person can remove. The message is one line."""
+    """A backup or a restore is impossible for a reason that the user can remove. The message is one line."""
 
 
 class _StrictModel(BaseModel):
@@ -40,7 +40,7 @@ class _StrictModel(BaseModel):
 
 
 class TableContent(_StrictModel):
-    """What the manifest says of a table's text."""
+    """The entry of a table in the manifest: its columns, and the size and hash of its text."""
 
     name: Name
     columns: tuple[Name, ...] = Field(strict=False)
@@ -92,7 +92,7 @@ class TableText:
         self._advance(rows)
 
     def content(self, name: str, columns: tuple[str, ...]) -> TableContent:
-        """What the manifest has to say about the written text."""
+        """The entry of the manifest for the text written so far."""
         return TableContent(
             name=name, columns=columns, rows=self._rows, bytes=self._bytes, sha256=self._hash.hexdigest()
         )

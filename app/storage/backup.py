@@ -58,7 +58,7 @@ async def _write_tables(
         tables.append(await _copy(connection, name, archive, advance))
     manifest = Manifest(
         throughline=program,
-        revision=await connection.fetchval(copying.REVISION),
+        revision=await connection.fetchval(copying.SELECT_REVISION),
         postgres=await connection.fetchval("SHOW server_version"),
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         tables=tuple(tables),

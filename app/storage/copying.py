@@ -14,8 +14,9 @@ from app.storage.archive import BackupError, History
 from app.storage.database import make_patient_engine
 from app.storage.database_errors import translated
 
-REVISION: Final = "SELECT version_num FROM alembic_version"
+SELECT_REVISION: Final = "SELECT version_num FROM alembic_version"
 _SCHEMA: Final = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
+"""The SQL of the id (oid) of the schema in use."""
 _HAS_SCHEMA: Final = f"SELECT 1 FROM pg_class WHERE relname = 'alembic_version' AND relnamespace = {_SCHEMA}"  # noqa: S608
 _OF_SERVICE_TABLES: Final = f"""
     FROM pg_class c JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
@@ -41,8 +42,8 @@ _COLUMNS: Final = f"""
     WHERE c.relname = $1 AND c.relnamespace = {_SCHEMA} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
     ORDER BY a.attnum
 """  # noqa: S608 - the same
-# These settings give each row the same text on every server. Time limits of the role do not apply to a copy. A role
-# that may not see every row gets an error instead of a part of the rows.
+# With these settings each row has the same text on every server, the time limits of the role do not apply, and a role
+# that row security would restrict gets an error instead of only some rows.
 _SETTINGS: Final = """
     SET LOCAL timezone = 'UTC'; SET LOCAL datestyle = 'ISO'; SET LOCAL intervalstyle = 'postgres';
     SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
@@ -96,7 +97,7 @@ async def revision_of(connection: Any) -> str | None:
     """The revision of the service's schema; ``None`` if the database does not have it."""
     if await connection.fetchval(_HAS_SCHEMA) is None:
         return None
-    found: str | None = await connection.fetchval(REVISION)
+    found: str | None = await connection.fetchval(SELECT_REVISION)
     return found
 
 

@@ -26,10 +26,10 @@ from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, ScopedSession, end_user
 
-_ROWS_PER_PART: Final = 10
-"""How many rows are made before the elapsed time is checked."""
+_ROWS_PER_FETCH: Final = 10
+"""How many rows are built before the elapsed time is checked."""
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
-"""The session that took the last share in this task. A second session within it must not wait for the first one."""
+"""The session that last took a share in this task. A second session of the task must not wait for that share."""
 
 
 @event.listens_for(ScopedSession, "after_begin")
@@ -38,14 +38,14 @@ def _act_for_tenant(session: Session, _transaction: object, connection: Connecti
     connections.act_for(connection.connection, SYSTEM if tenant_id is None else tenant_id)
 
 
-async def _in_parts(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
-    """Every row. Between slices of rows, other tasks of the event loop may run."""
+async def _fetch_in_slices(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
+    """Fetch every row of a result of the ORM. Between slices of rows, other tasks of the event loop may run."""
     rows: list[Any] = []
     began = thread_time()
-    found = found.yield_per(_ROWS_PER_PART)  # otherwise the first part would make all rows and return some of them
-    while part := found.fetchmany(_ROWS_PER_PART):
+    found = found.yield_per(_ROWS_PER_FETCH)  # otherwise the first part would make all rows and return some of them
+    while part := found.fetchmany(_ROWS_PER_FETCH):
         rows.extend(part)
-        if len(part) < _ROWS_PER_PART:
+        if len(part) < _ROWS_PER_FETCH:
             break
         if thread_time() - began > SLICE_SECONDS:
             await asyncio.sleep(0)
@@ -85,7 +85,7 @@ class TenantSession:
 
     A transaction begins with its first statement. A statement of ``tenancy.keep_compiled`` goes to the driver as its
     kept text; all others go through the ORM. Writes whose results are not needed wait for the next statement or the
-    commit, and are sent together in one message before anything is read.
+    commit, and are sent together in one message before it.
     """
 
     def __init__(self, engine: AsyncEngine, tenant_id: UUID | None, shares: ConnectionShares | None = None) -> None:
@@ -123,7 +123,7 @@ class TenantSession:
         return found
 
     async def write(self, statement: Executable, rows: Sequence[dict[str, Any]]) -> None:
-        """Run a kept statement once for each row, many in one round trip. It may be run later.
+        """Run a kept statement once for each row, many in one round trip, now or before the next read or commit.
 
         So a later statement, or the commit, may raise its errors.
         """
@@ -141,7 +141,7 @@ class TenantSession:
             await self.commit()
 
     async def change(self, statement: Executable, /, **given: Any) -> Any:
-        """Run a kept statement that changes rows, with the waiting ones; return the first value of the first row."""
+        """Run a kept statement that changes rows, after the waiting writes; return the first value of the first row."""
         compiled = self._compiled(statement)
         with translated():
             if not self._pending.can_join(compiled):
@@ -154,7 +154,7 @@ class TenantSession:
     async def begin_with(self, statement: Executable, /, **given: Any) -> int:
         """Run a kept statement that writes, and return the number of rows.
 
-        The first statement is sent with ``BEGIN``.
+        If it is the first statement of the transaction, it is sent together with ``BEGIN``.
         """
         compiled = self._compiled(statement)
         values = self._arguments(compiled, given)
@@ -176,7 +176,7 @@ class TenantSession:
         with translated():
             await self._take_connection()
             self._notify_listeners(text)
-            done = await self._answer_without_rollback(self._pooled.driver_connection.run_alone(text))
+            done = await self._last_answer_or_discard(self._pooled.driver_connection.run_alone(text))
             await self._release()
         self._give_share_back()
         return _rows_in_status(done)
@@ -191,19 +191,19 @@ class TenantSession:
     async def all(self, statement: Executable, /, **given: Any) -> list[Any]:
         """The first column of every row."""
         if not tenancy.is_kept_compiled(statement):
-            return await _in_parts((await self.execute(statement, **given)).scalars())
+            return await _fetch_in_slices((await self.execute(statement, **given)).scalars())
         compiled, records = await self._compiled_and_records(statement, given)
         return await _rows_in_slices(compiled.scalar, records)
 
     async def rows(self, statement: Executable, /, **given: Any) -> list[Any]:
         """Every row, its columns by name and in order."""
         if not tenancy.is_kept_compiled(statement):
-            return await _in_parts(await self.execute(statement, **given))
+            return await _fetch_in_slices(await self.execute(statement, **given))
         compiled, records = await self._compiled_and_records(statement, given)
         return await _rows_in_slices(compiled.row, records)
 
     async def records(self, statement: Executable, /, **given: Any) -> Sequence[Sequence[Any]]:
-        """Every row of a statement of ``tenancy.keep_compiled``, its columns in order and without names: for many rows.
+        """Every row of a kept statement as a plain sequence of values, which is the fastest way to read many rows.
 
         Raises ``ValueError`` if a column needs a conversion that the driver does not make.
         """
@@ -340,9 +340,10 @@ class TenantSession:
         transaction = self._transaction
         if transaction is not None:
             self._transaction = None
-            await self._answer_without_rollback(getattr(transaction, how)())
+            await self._last_answer_or_discard(getattr(transaction, how)())
 
-    async def _answer_without_rollback(self, answer: Awaitable[Any]) -> Any:
+    async def _last_answer_or_discard(self, answer: Awaitable[Any]) -> Any:
+        """The answer to the last command of a transaction; the connection is discarded unless the server answered."""
         try:
             return await self._answer_or_discard(answer)
         except BaseException as error:
@@ -365,7 +366,7 @@ class TenantSession:
             await self._end_transaction("rollback")
         finally:
             self._lent = self._connection = self._session = None
-            if session is None and self._fits_pool():
+            if session is None and self._can_return_at_once():
                 _return_connection(connection, None)
             else:
                 await greenlet_spawn(_return_connection, connection, session)
@@ -384,7 +385,8 @@ class TenantSession:
         self._pooled = lent.dbapi_connection
         connections.act_for(lent, SYSTEM if self.tenant_id is None else self.tenant_id)
 
-    def _fits_pool(self) -> bool:
+    def _can_return_at_once(self) -> bool:
+        """Whether the pool can take the connection back without waiting, so that no greenlet is needed."""
         pool = self._engine.pool
         fits = isinstance(pool, QueuePool) and pool.overflow() <= 0
         return fits and self._transaction is None and not self._pooled.driver_connection.is_closed()

@@ -194,5 +194,5 @@ async def test_rows_are_made_in_parts(begin: UnitOfWorkFactory, tenant: UUID, mo
     await talk_of(begin, tenant, [message(row.id, seq) for seq in range(1, MANY + 1)])
     monkeypatch.setattr(scoped_session, "SLICE_SECONDS", 0.0)
     assert await looks_between_rows(begin, tenant, row.id) > MANY / 20
-    monkeypatch.setattr(scoped_session, "_ROWS_PER_PART", MANY)
+    monkeypatch.setattr(scoped_session, "_ROWS_PER_FETCH", MANY)
     assert await looks_between_rows(begin, tenant, row.id) == 0

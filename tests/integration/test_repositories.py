@@ -419,7 +419,7 @@ class TestMessages:
                 expected = [entry.seq for entry in longest_end(counted, after, room)]
                 assert [entry.seq for entry in found] == expected, (after, room, most)
 
-    async def test_reweigh_sets_reasons_and_every_sum(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    async def test_set_protection_sets_reasons_and_every_sum(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)
         said = [
             message(row.id, seq, token_count=seq, byte_length=seq * 4, is_command=seq % 7 == 0) for seq in range(1, 51)
@@ -429,26 +429,26 @@ class TestMessages:
         reasons: dict[int, Any] = {1: "initial_objective", 2: "system", 7: "system", 50: "system"}
         changed = [replace(entry, protected_reason=reasons.get(entry.seq, "compressible")) for entry in said]
         async with begin(tenant) as unit:
-            assert await unit.messages.reweigh(row.id, reasons) == running(changed)[-1]
+            assert await unit.messages.set_protection(row.id, reasons) == running(changed)[-1]
             for entry, through in zip(changed, running(changed), strict=True):
                 assert await unit.messages.at_seq(row.id, entry.seq) == entry
                 assert await unit.messages.sums_at(row.id, entry.seq) == through
             assert [entry.seq for entry in await unit.messages.held(row.id, through_seq=50)] == [1, 2, 50]
             back: dict[int, str] = dict.fromkeys(reasons, "compressible")
-            assert await unit.messages.reweigh(row.id, back) == running(said)[-1]
+            assert await unit.messages.set_protection(row.id, back) == running(said)[-1]
             assert await unit.messages.sums_at(other.id, 1) == Sums(
                 messages=1, tokens=10, bytes=40, held_tokens=10, held_bytes=40
             )
-            assert await unit.messages.reweigh((await fresh(begin, tenant)).id, {}) == Sums()
+            assert await unit.messages.set_protection((await fresh(begin, tenant)).id, {}) == Sums()
 
-    async def test_reweigh_does_not_grow_with_the_square(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    async def test_set_protection_does_not_grow_with_the_square(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         """The append is in the same transaction, so that the planner does not know these rows yet."""
         row = await stored(begin, tenant)
         many = [message(row.id, seq) for seq in range(1, 4_001)]
         async with begin(tenant) as unit:
             await append(unit, many)
             begun = time.perf_counter()
-            assert (await unit.messages.reweigh(row.id, {1: "system"})).held_tokens == 10
+            assert (await unit.messages.set_protection(row.id, {1: "system"})).held_tokens == 10
             assert time.perf_counter() - begun < 3  # 0.15 s on an idle machine; 20 s if every sum is computed again
 
 

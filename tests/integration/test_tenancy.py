@@ -139,7 +139,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.newest": (lambda unit: unit.messages.newest(CONVERSATION, after_seq=0, max_tokens=99), []),
     "messages.held": (lambda unit: unit.messages.held(CONVERSATION, through_seq=9), []),
     "messages.known_calls": (lambda unit: unit.messages.known_calls(CONVERSATION, ["call"]), frozenset()),
-    "messages.reweigh": (lambda unit: unit.messages.reweigh(CONVERSATION, {1: "compressible"}), Sums()),
+    "messages.set_protection": (lambda unit: unit.messages.set_protection(CONVERSATION, {1: "compressible"}), Sums()),
     "messages.protectable": (
         lambda unit: unit.messages.protectable(CONVERSATION, roles=["user"], event_types=["goal"], seqs=[2]),
         [],
@@ -215,7 +215,10 @@ CALLS: dict[str, tuple[Call, Any]] = {
         None,
     ),
     "anchors.claimed": (lambda unit: unit.anchors.claimed(CONVERSATION, through_seq=9, limit=9), []),
-    "anchors.rank": (lambda unit: unit.anchors.rank(CONVERSATION, Ranking(passed_over=(ANCHOR,))), None),
+    "anchors.store_ranking": (
+        lambda unit: unit.anchors.store_ranking(CONVERSATION, Ranking(passed_over=(ANCHOR,))),
+        None,
+    ),
     "anchors.unclaim": (lambda unit: unit.anchors.unclaim(CONVERSATION, [ANCHOR]), None),
     "anchors.chosen": (lambda unit: unit.anchors.chosen(CONVERSATION, through_seq=9), []),
     "anchors.choose": (lambda unit: unit.anchors.choose([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),

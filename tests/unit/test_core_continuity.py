@@ -19,7 +19,7 @@ from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Layout, Message, Role
 from app.core.summarizer.prompts import render_summary
 from app.http.present import present_continuity
-from app.storage.repositories.compactions import _JSON
+from app.storage.repositories.compactions import _JSON_ADAPTERS
 from bench.replay import Replay
 
 NOTHING: Final = Layout(text="{}", tokens=0)
@@ -169,8 +169,8 @@ def test_scores_of_chunks_add_up() -> None:
     both = first.plus(Continuity(kinds={"who": Answered(before=4, after=1)}))
     assert both.as_dict() == {"before": 8, "after": 4, "recall": 0.5, "contradiction": 0.125, "tone": 0.5}
     assert Continuity().as_dict() == {"before": 0, "after": 0, "recall": None, "contradiction": None, "tone": None}
-    stored = json.loads(json.dumps(_JSON["continuity"].dump_python(both, mode="json")))
-    assert _JSON["continuity"].validate_python(stored) == both
+    stored = json.loads(json.dumps(_JSON_ADAPTERS["continuity"].dump_python(both, mode="json")))
+    assert _JSON_ADAPTERS["continuity"].validate_python(stored) == both
     assert list(present_continuity(both).kinds) == ["value", "who"]
 
 

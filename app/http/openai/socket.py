@@ -1,8 +1,8 @@
 """Responses over one connection that stays open: a WebSocket at ``/v1/responses``.
 
 Each text frame is a ``response.create``, answered by the events of a response's stream, one request at a time. A
-response that is not stored (``store: false``) is remembered for this connection only, so that it can be continued. If a
-request that continues it fails, it is forgotten.
+response that is not stored (``store: false``) is remembered for this connection only, so that a later request can
+continue it. It is forgotten if such a request fails.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ REMEMBERED_MESSAGES: Final = 2_000
 REMEMBERED_BYTES: Final = 16_000_000
 """The most bytes that a connection remembers. Older responses are dropped first, then the oldest messages of one."""
 GRACE_SECONDS: Final = 2.0
-"""How many seconds the present work may go on after the client has left."""
+"""How many seconds the current request may still run after the client has left."""
 MOST_WAITING: Final = 1
 """How many requests may wait while one is answered; a client that sends more is not read meanwhile."""
 CLOSE_REFUSED: Final = 1008
@@ -101,7 +101,7 @@ class Memory:
         return sum(sum(kept.sizes) for kept in self._responses.values())
 
     def forget(self, id_: str | None) -> None:
-        """Forget a response that a request could not continue."""
+        """Forget a response because a request that continued it failed."""
         if id_:
             self._responses.pop(id_, None)
 
@@ -231,7 +231,7 @@ def _request(text: str, limit: int) -> ResponseRequest:
 async def _respond(
     socket: WebSocket, services: Container, tenant_id: UUID, memory: Memory, body: ResponseRequest, raw: bytes
 ) -> None:
-    """Answer one request. Raises what refuses it."""
+    """Answer one request. Raises the error with which it is refused."""
     before: tuple[MessageDraft, ...] = ()
     to_answer = body
     if not body.stores:

@@ -26,7 +26,7 @@ from app.storage.repositories.leases import lease_end, now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
 
-_JSON: dict[str, TypeAdapter[Any]] = {
+_JSON_ADAPTERS: dict[str, TypeAdapter[Any]] = {
     "request": TypeAdapter(FoldRequest),
     "attempts": TypeAdapter(tuple[Attempt, ...]),
     "continuity": TypeAdapter(Continuity | None),
@@ -114,7 +114,7 @@ class CompactionRepository(LeasedRepository):
         return [max(float(one), 0.0) for one in found]
 
     async def focused(self, conversation_id: UUID) -> list[Compaction]:
-        """The compactions that were asked to focus on something."""
+        """The compactions with a ``focus``."""
         focus = col(CompactionRow.request).op("->>")("focus")
         of = col(CompactionRow.conversation_id) == conversation_id
         return await self._all(select(CompactionRow).where(of, focus.is_not(None)).order_by(_id))
@@ -122,8 +122,8 @@ class CompactionRepository(LeasedRepository):
     async def take(self, compaction_id: UUID, *, lease_token: UUID, ran_in: RanIn, owner: str) -> Compaction | None:
         """Take a row that is ``queued``, or ``running`` with an expired lease: it runs with this lease, ``claims + 1``.
 
-        A row that was claimed ``MAX_CLAIMS`` times is left to the sweeper, which gives it up. Otherwise it would be
-        taken for ever if the broker delivers its message again after each crash.
+        A row that was claimed ``MAX_CLAIMS`` times is not taken: the sweeper ends it. Otherwise a row whose processes
+        crash would be taken again and again, since the broker delivers its message again after each crash.
         """
         return await self._one_or_none(
             update(CompactionRow)
@@ -141,12 +141,12 @@ class CompactionRepository(LeasedRepository):
         )
 
     async def takeable(self, compaction_id: UUID) -> bool:
-        """Whether ``take`` would succeed now. It looks without a lock, for processes that wait."""
+        """Whether ``take`` would succeed now, read without a lock, for processes that poll."""
         statement = select(CompactionRow).where(_id == compaction_id, _can_be_taken())
         return await self._one_or_none(statement) is not None
 
     async def heartbeat(self, compaction_id: UUID, lease_token: UUID) -> bool:
-        """Prolong the lease, even an expired one that nobody took over; false if another process has taken it."""
+        """Prolong the lease, even an expired one; false if the row was taken over or has ended."""
         statement = (
             update(CompactionRow)
             .where(_held_by(compaction_id, lease_token))
@@ -176,7 +176,7 @@ class CompactionRepository(LeasedRepository):
         return await self._session.first(statement.returning(_id)) is not None
 
     async def release_owner(self, owner: str) -> int:
-        """Queue again all rows of a process, without counting its claims; called when the process ends (SIGTERM)."""
+        """Queue all rows of an ending process (SIGTERM) again, and do not count its claims; return how many."""
         statement = update(CompactionRow).where(_RUNNING, col(CompactionRow.owner) == owner)
         return len(await self._session.all(statement.values(**_as_queued(count=False)).returning(_id)))
 
@@ -190,7 +190,7 @@ class CompactionRepository(LeasedRepository):
         return await self._all(statement.limit(limit))
 
     async def unsent(self, *, older_than: timedelta, limit: int) -> list[Compaction]:
-        """Queued rows of all tenants that were neither queued nor sent within that time; they are locked.
+        """Queued rows of all tenants that were last queued or sent longer ago than ``older_than``; they are locked.
 
         Rows that another process has locked are left out. A row that was queued again is due at once.
         """
@@ -231,7 +231,8 @@ def _as_queued(*, count: bool) -> dict[str, Any]:
 
 def _as_stored(changes: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: _JSON[name].dump_python(item, mode="json") if name in _JSON else item for name, item in changes.items()
+        name: _JSON_ADAPTERS[name].dump_python(item, mode="json") if name in _JSON_ADAPTERS else item
+        for name, item in changes.items()
     }
 
 
@@ -243,5 +244,5 @@ def _values_to_set(changes: dict[str, Any]) -> dict[str, Any]:
 
 def as_compaction(row: CompactionRow) -> Compaction:
     """The record of a row."""
-    read = {name: adapter.validate_python(getattr(row, name)) for name, adapter in _JSON.items()}
+    read = {name: adapter.validate_python(getattr(row, name)) for name, adapter in _JSON_ADAPTERS.items()}
     return record_from_row(Compaction, row, **read)

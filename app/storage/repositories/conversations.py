@@ -45,20 +45,20 @@ from app.storage.tables import (
 from app.storage.tenancy import keep_compiled
 
 _NOT_LISTED = ("compressed_state", "scratchpad")
-_JSON = ("policy", "compressed_state", "scratchpad")
+_JSON_FIELDS = ("policy", "compressed_state", "scratchpad")
 _NOT_DELETED = col(ConversationRow.deleted_at).is_(None)
 _IS_CONVERSATION = and_(col(ConversationRow.id) == bindparam("conversation_id"), _NOT_DELETED)
 _GET = select(ConversationRow).where(_IS_CONVERSATION)
 _EPOCH = select(col(ConversationRow.content_epoch)).where(_IS_CONVERSATION)
 _LOCK = _GET.with_for_update(key_share=True)
-_UPDATE = update(ConversationRow).where(_IS_CONVERSATION)
+_BASE_UPDATE = update(ConversationRow).where(_IS_CONVERSATION)
 
 
 @lru_cache(maxsize=128)
 def _update_of(names: frozenset[str], returned: Any = ConversationRow) -> Any:
     if unknown := names.difference(ConversationRow.model_fields):
         raise ValueError(f"no columns: {', '.join(sorted(unknown))}")
-    statement = _UPDATE.values({"updated_at": now()} | new_parameters(also=sorted(names))).returning(returned)
+    statement = _BASE_UPDATE.values({"updated_at": now()} | new_parameters(also=sorted(names))).returning(returned)
     keep_compiled(statement)
     return statement
 
@@ -67,10 +67,10 @@ _LISTED_AT = func.coalesce(col(ConversationRow.last_message_at), col(Conversatio
 _LISTED_BYTES = (
     func.octet_length(col(ConversationRow.system_prompt)) + func.pg_column_size(col(ConversationRow.meta))
 ).label("bytes")
-_LISTED = select(
+_LISTED_ROWS = select(
     *(getattr(ConversationRow, name) for name in ConversationRow.model_fields if name not in _NOT_LISTED)
 ).where(col(ConversationRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))), _NOT_DELETED)
-keep_compiled(_GET, _EPOCH, _LOCK, _LISTED)
+keep_compiled(_GET, _EPOCH, _LOCK, _LISTED_ROWS)
 
 
 class ConversationRepository(Repository):
@@ -80,9 +80,7 @@ class ConversationRepository(Repository):
     """
 
     on_read: Callable[[Conversation], Awaitable[None]] | None = None
-    """Awaited with each conversation that was read, before it is used: it weighs large system prompts off the event
-    loop.
-    """
+    """Awaited with each conversation after it was read: it counts the tokens of large system prompts off the loop."""
 
     async def _read(self, row: ConversationRow | None) -> Conversation:
         return await self._weigh(_conversation(row))
@@ -105,9 +103,9 @@ class ConversationRepository(Repository):
         """Read a conversation with a lock for which other writers wait. Every writer begins with it.
 
         Raises ``NotFoundError``. A conversation has to be locked before any of its compactions or turns, otherwise two
-        writers deadlock. The lock is ``NO KEY``, so that rows that refer to the conversation can be inserted meanwhile.
-        With a plain ``FOR UPDATE`` a claim would wait for us by its foreign key while we wait for it by the unique
-        index.
+        writers deadlock. The lock is ``FOR NO KEY UPDATE``, so that other transactions can insert rows that refer to
+        the conversation. With a plain ``FOR UPDATE`` two transactions could deadlock: one that inserts a compaction
+        would wait for this lock because of the foreign key, while this one waits for it at the unique index.
         """
         return await self._read(await self._session.first(_LOCK, conversation_id=conversation_id))
 
@@ -121,7 +119,7 @@ class ConversationRepository(Repository):
         return await self._read(await self._session.change(_update_of(frozenset(values)), **given))
 
     async def update_locked(self, known: Conversation, **changes: Any) -> Conversation:
-        """Like ``update``, for a conversation that this transaction has locked and read; only the time is read back."""
+        """Like ``update``, for a conversation that this transaction locked; it reads only ``updated_at`` back."""
         self._check_tenant(known.tenant_id)
         values = _columns(changes)
         given = {"conversation_id": known.id, **new_values(values)}
@@ -150,7 +148,7 @@ class ConversationRepository(Repository):
             select_page(heads, page, (_LISTED_AT, col(ConversationRow.id)), BY_TIME_AND_ID)
         )
         shown, cursor = cut_to_fit(listed, page, lambda head: (head.at, head.id))
-        found = {row.id: row for row in await self._session.rows(_LISTED, ids=[head.id for head in shown])}
+        found = {row.id: row for row in await self._session.rows(_LISTED_ROWS, ids=[head.id for head in shown])}
         rows = (found[head.id] for head in shown if head.id in found)
         return [await self._weigh(_conversation(row, compressed_state=None, scratchpad={})) for row in rows], cursor
 
@@ -180,7 +178,7 @@ class ConversationRepository(Repository):
             raise _not_found()
 
     async def of_user(self, user_id: str | None, *, limit: int, deleted: bool = False) -> list[UUID]:
-        """Conversations of that end user, or of anybody with ``None``; ``deleted``: deleted ones with rows left."""
+        """Conversations of that end user, or of all users (``None``); if ``deleted``, deleted ones with rows left."""
         statement = select(col(ConversationRow.id)).where(~_NOT_DELETED if deleted else _NOT_DELETED)
         if user_id is not None:
             statement = statement.where(col(ConversationRow.user_id) == user_id)
@@ -243,8 +241,8 @@ def _not_found() -> NotFoundError:
 
 def _columns(changes: dict[str, Any]) -> dict[str, Any]:
     """Fields of ``Conversation`` as columns, with composed fields split."""
-    values = without(changes, "total", "covered", "quiet", "layout", "live", "pace", "metadata", *_JSON)
-    values |= {name: as_dict(changes[name]) for name in _JSON if name in changes}
+    values = without(changes, "total", "covered", "quiet", "layout", "live", "pace", "metadata", *_JSON_FIELDS)
+    values |= {name: as_dict(changes[name]) for name in _JSON_FIELDS if name in changes}
     for name in ("total", "covered"):
         if name in changes:
             values |= sums_columns(name, changes[name])

@@ -67,9 +67,9 @@ from app.storage.tenancy import keep_compiled
 
 SUMMED_AT_ONCE = 2_000  # messages; rewriting their running sums takes a tenth of a second
 PARTS_AT_ONCE = 2_000  # parts of messages to store; writing them as JSON takes some milliseconds
-KEYING_SPEED = 10  # taking words apart is so many times as fast as our slowest pattern
+KEYING_SPEEDUP = 10  # computing term keys is this many times as fast as our slowest pattern
 _seq = col(MessageRow.seq)
-_QUOTES = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
+_QUOTES_PATH = "$[*].quotes[*] ? (@.from_seq <= $seq && @.to_seq >= $seq)"
 # Literals, not parameters, in statements of the ORM too: see ``compiled``.
 _IN_TALK = and_(~col(MessageRow.is_command), col(MessageRow.status) != literal_column("'superseded'"))
 _NOT_ERASED = col(MessageRow.status) != literal_column("'erased'")
@@ -77,7 +77,7 @@ _REWRITTEN = (
     *("content", "parts", "status", "event_type", "token_count", "byte_length"),
     *("protected_reason", "is_pinned", "model", "usage", "reasoning"),
 )
-_NOTHING_STALE = {"stale_sums_from": None, "stale_sums_to": None}
+_NO_STALE_SUMS = {"stale_sums_from": None, "stale_sums_to": None}
 _SUMS = (col(MessageRow.message_sum), col(MessageRow.token_sum), col(MessageRow.byte_sum))
 
 _IN_CONVERSATION = col(MessageRow.conversation_id) == bindparam("conversation_id")
@@ -93,12 +93,12 @@ _BETWEEN = (
 )
 _IN_TALK_BETWEEN = _BETWEEN.where(_IN_TALK)
 _THROUGH = _seq <= bindparam("through_seq")
-_HELD = _ROWS.where(_IN_CONVERSATION, col(MessageRow.is_protected), _IN_TALK, _THROUGH).order_by(_seq)
+_HELD_MESSAGES = _ROWS.where(_IN_CONVERSATION, col(MessageRow.is_protected), _IN_TALK, _THROUGH).order_by(_seq)
 _HELD_WEIGHTS = select(
     func.coalesce(func.sum(col(MessageRow.token_count)), 0), func.coalesce(func.sum(col(MessageRow.byte_length)), 0)
 ).where(_IN_CONVERSATION, col(MessageRow.is_protected), _IN_TALK, _NOT_ERASED, _THROUGH)
 _SUMS_AT = select(*_SUMS).where(_IN_CONVERSATION, _seq == bindparam("seq"))
-_STALE = select(
+_STALE_RANGE_AND_TOTAL = select(
     col(ConversationRow.stale_sums_from),
     col(ConversationRow.stale_sums_to),
     col(ConversationRow.last_seq),
@@ -170,12 +170,21 @@ _DERIVED = (
 """Columns of a message's row that are not fields of ``Message``."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
 keep_compiled(
-    _AT_SEQ, _BETWEEN, _IN_TALK_BETWEEN, _HELD, _HELD_WEIGHTS, _SUMS_AT, _STALE, _OUTLINE, *_NEWEST.values(), _INSERT
+    _AT_SEQ,
+    _BETWEEN,
+    _IN_TALK_BETWEEN,
+    _HELD_MESSAGES,
+    _HELD_WEIGHTS,
+    _SUMS_AT,
+    _STALE_RANGE_AND_TOTAL,
+    _OUTLINE,
+    *_NEWEST.values(),
+    _INSERT,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stale:
+class _StaleSums:
     """Messages whose running sums are still those from before an erasure."""
 
     first: int
@@ -400,12 +409,12 @@ class MessageRepository(Repository):
 
     async def held(self, conversation_id: UUID, *, through_seq: int) -> list[Message]:
         """Protected messages up to that ``seq``, in order."""
-        return await self._messages(_HELD, conversation_id=conversation_id, through_seq=through_seq)
+        return await self._messages(_HELD_MESSAGES, conversation_id=conversation_id, through_seq=through_seq)
 
     async def sums_at(self, conversation_id: UUID, seq: int) -> Sums:
         """The sums through that message; zeros for 0. Raises ``NotFoundError``.
 
-        Held messages are added up by a small index of their own, so that no row has to change when another is held.
+        The sums of held messages are computed from a small index, so that holding one message changes no other row.
         """
         if seq == 0:
             return Sums()
@@ -430,18 +439,18 @@ class MessageRepository(Repository):
         messages, tokens, bytes_ = found[0]
         return Sums(messages=messages, tokens=tokens, bytes=bytes_)
 
-    async def _stale_sums(self, conversation_id: UUID) -> _Stale | None:
+    async def _stale_sums(self, conversation_id: UUID) -> _StaleSums | None:
         """The messages whose running sums are still to be renewed, and the right sums through the last of them."""
-        found = await self._session.rows(_STALE, conversation_id=conversation_id)
+        found = await self._session.rows(_STALE_RANGE_AND_TOTAL, conversation_id=conversation_id)
         if not found or found[0].stale_sums_to is None:
             return None
         first, last, newest, *total = found[0]
         if last >= newest:
             messages, tokens, bytes_ = total
-            return _Stale(first=first, last=last, through=Sums(messages=messages, tokens=tokens, bytes=bytes_))
+            return _StaleSums(first=first, last=last, through=Sums(messages=messages, tokens=tokens, bytes=bytes_))
         after = await self._stored_sums(conversation_id, last + 1)
         through = after.minus(await self._summed_weights(conversation_id, last + 1, last + 1))
-        return _Stale(first=first, last=last, through=through)
+        return _StaleSums(first=first, last=last, through=through)
 
     async def _summed_weights(self, conversation_id: UUID, first: int, last: int) -> Sums:
         row = MessageRow
@@ -460,8 +469,8 @@ class MessageRepository(Repository):
         made = {call_id for call_ids in await self._session.all(statement) for call_id in call_ids}
         return frozenset(ids) & made
 
-    async def reweigh(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
-        """Set ``protected_reason`` for the given ``seq``s, and return the total; other rows stay as they are."""
+    async def set_protection(self, conversation_id: UUID, reasons: Mapping[int, str]) -> Sums:
+        """Set ``protected_reason`` of the messages with the given ``seq``s, and return the sums of the conversation."""
         by_reason: dict[str, list[int]] = defaultdict(list)
         for seq, reason in reasons.items():
             by_reason[reason].append(seq)
@@ -477,8 +486,8 @@ class MessageRepository(Repository):
     async def renew_sums(self, conversation_id: UUID, *, from_seq: int) -> None:
         """Renew the running sums from that message on: the newest ones at once, others by ``renew_older_sums``.
 
-        The conversation's total is right already. Until all sums are renewed, sums through older messages are counted
-        from the messages' weights.
+        The conversation's total is right already. Until all running sums are renewed, the sums through an older message
+        are computed from the token counts and byte lengths of the messages.
         """
         row = ConversationRow
         await self._session.execute(
@@ -503,7 +512,7 @@ class MessageRepository(Repository):
         first = max(stale.first, stale.last - SUMMED_AT_ONCE + 1)
         await self._renew_running_sums(conversation_id, first, stale.last, stale.through)
         has_more = stale.first < first
-        stale_range = {"stale_sums_from": stale.first, "stale_sums_to": first - 1} if has_more else _NOTHING_STALE
+        stale_range = {"stale_sums_from": stale.first, "stale_sums_to": first - 1} if has_more else _NO_STALE_SUMS
         await self._session.execute(
             update(ConversationRow).where(col(ConversationRow.id) == conversation_id).values(**stale_range)
         )
@@ -523,8 +532,9 @@ class MessageRepository(Repository):
     ) -> list[Message]:
         """The messages whose protection is decided again after a policy change, in order.
 
-        They are the first message, pinned ones, those that are held or found no room, those of the given roles or event
-        types, and those at the given positions; commands and erased messages are left out.
+        They are the first message, pinned messages, messages that are protected or ``over_allotment``,
+        messages of the given roles or event types, and messages at the given positions; commands, superseded replies
+        and erased messages are left out.
         """
         row = MessageRow
         may_be_held = or_(
@@ -550,7 +560,7 @@ class MessageRepository(Repository):
         return [(seq, content) for seq, content in await self._session.rows(statement)]
 
     async def pin(self, conversation_id: UUID, message_id: UUID, *, is_pinned: bool, reason: str) -> Message:
-        """Set ``is_pinned`` and ``protected_reason``. The caller updates the sums (``reweigh``)."""
+        """Set ``is_pinned`` and ``protected_reason``. The caller updates the sums (``set_protection``)."""
         statement = (
             update(MessageRow)
             .where(col(MessageRow.conversation_id) == conversation_id, col(MessageRow.id) == message_id)
@@ -605,8 +615,8 @@ class MessageRepository(Repository):
     ) -> list[Message]:
         """The other halves of the tool pairs whose one half is among these messages, for the given call ids.
 
-        They are in order of ``seq``; with ``most`` only the newest. A result belongs to the last call of its id before
-        it, since ids recur, with some clients in every turn. Of other messages with these ids only the ids are read.
+        They are in order of ``seq``; with ``most`` at most so many, the newest. Ids recur, with some clients in every
+        turn, so a result belongs to the last earlier call with its id.
         """
         if not calls:
             return []
@@ -625,7 +635,7 @@ class MessageRepository(Repository):
     async def quoting(self, conversation_id: UUID, seq: int) -> list[Message]:
         """Later results of tools that quote this message (a part's ``quotes`` are ranges of ``seq``), in order."""
         parts, place = cast(col(MessageRow.parts), JSONB), cast({"seq": seq}, JSONB)
-        quotes = func.jsonb_path_exists(parts, cast(_QUOTES, JSONPATH), place, literal(value=True))
+        quotes = func.jsonb_path_exists(parts, cast(_QUOTES_PATH, JSONPATH), place, literal(value=True))
         is_there = (col(MessageRow.role) == "tool", col(MessageRow.status) != "erased", _seq > seq)
         # The condition is written as in the index: few messages can quote, and only these are looked into.
         return await self._messages(
@@ -643,7 +653,7 @@ class MessageRepository(Repository):
         return await self._first_within(conversation_id, await self._session.rows(heads.order_by(_seq)), max_bytes)
 
     async def protected_tokens(self, conversation_id: UUID, estimator: Estimator) -> int:
-        """The tokens of all pinned and protected messages, except those that are held by their role (``system``)."""
+        """The tokens of all protected messages, pinned ones included, except those with the reason ``system``."""
         row = MessageRow
         statement = select(
             func.coalesce(func.sum(col(row.token_count)), 0), func.coalesce(func.sum(col(row.byte_length)), 0)
@@ -806,7 +816,7 @@ async def _without_inline_data(messages: Sequence[Message]) -> tuple[list[Messag
 
 async def _index_keys(messages: Sequence[Message]) -> list[list[int]]:
     return await off_loop(
-        keys_of, messages, size=sum(BYTES_PER_ITEM + one.byte_length for one in messages) // KEYING_SPEED
+        keys_of, messages, size=sum(BYTES_PER_ITEM + one.byte_length for one in messages) // KEYING_SPEEDUP
     )
 
 

@@ -1,4 +1,4 @@
-"""Finds, by the index of words, the few hundred messages worth reading in a conversation of any length."""
+"""Finds, by the inverted index of stems, the few hundred messages worth reading in a conversation of any length."""
 
 from __future__ import annotations
 
@@ -68,22 +68,22 @@ class Narrowed:
 
 
 WHOLE_UP_TO: Final = 1_500
-"""A conversation of at most so many messages is given whole, since all of them can be looked at quickly."""
+"""A conversation of at most this many messages is read whole, since all of them can be looked at quickly."""
 COMMON_FROM: Final = 400
-"""A stem in so many messages is common: it is never looked up alone, and the number of its messages is an estimate."""
+"""A stem in this many messages or more is common: it is never looked up alone, and its count is an estimate."""
 ABUNDANT_FROM: Final = 3_000
-"""A stem in about so many messages is abundant: it is looked up alone only if all else leads to too few messages.
+"""A stem in about this many messages or more is abundant: it is looked up alone only if all else finds too few.
 
 The index lists all messages that hold a stem, however few of the list are read: two milliseconds for 10 000 messages.
 """
 SAMPLED_FROM: Final = 20_000
-"""In a conversation of more messages than this, abundant stems are determined from a sample of the messages."""
+"""From this many messages on, the abundant stems of a conversation are estimated from a sample of its messages."""
 SAMPLED_MESSAGES: Final = 250
-"""The messages of that sample, spread evenly."""
+"""How many messages that sample has, spread evenly over the conversation."""
 ONE_CENTRE_IN: Final = 4
-"""One in so many of the messages that hold stems is read with its neighbours: those with the rarest stems …"""
+"""The centres, which are read with their neighbours, are the best ``limit // ONE_CENTRE_IN`` messages with stems."""
 FEWEST_CENTRES: Final = 150
-"""… and at least so many messages."""
+"""At least this many of the best messages are centres."""
 NEIGHBOURS: Final = 2  # places; recall spreads a fifth of a score to the third place, but finds nothing more by it
 MOST_STEMS: Final = 48  # stems of a question; a longer one is a text, and its first words say what it is about
 LANGUAGE_MESSAGES: Final = 12  # newest messages from which the language of a conversation is determined
@@ -104,7 +104,7 @@ MOST_BYTES: Final = 64_000_000  # bytes of text that one query reads, at most
 
 _PARTS: Final = func.nullif(cast(col(MessageRow.parts), Text), "[]", type_=Text).label("parts")
 """The parts as text, NULL for the many messages without any, so that only existing parts are read as JSON."""
-_EVERY_TEXT: Final = '$.** ? (@.type() == "string")'
+_STRINGS_PATH: Final = '$.** ? (@.type() == "string")'
 _BIGINTS: Final = ARRAY(BigInteger)
 _seq = col(MessageRow.seq)
 _SHOWN = (
@@ -122,13 +122,13 @@ _COLUMNS = (
     col(MessageRow.utc_offset),
     _PARTS,
 )
-"""The columns of a source, as far as they need no parts; then the offset of its time, and the parts."""
+"""The fields of ``Source`` in order, then the UTC offset of its time, and the parts."""
 _ALL = select(*_COLUMNS).where(col(MessageRow.conversation_id) == bindparam("of"), *_SHOWN).order_by(_seq)
 _IN_CONVERSATION = col(MessageRow.conversation_id) == bindparam("of")
 _AT_SEQS = _seq == any_(bindparam("seqs", type_=_BIGINTS))
 _ALL_SINCE = _ALL.where(_seq >= bindparam("first"))
-_BYTES = select(_seq, text_bytes()).where(_IN_CONVERSATION, _AT_SEQS)
-_KEYS = select(col(MessageRow.term_keys)).where(_IN_CONVERSATION, _AT_SEQS)
+_SIZES_AT_SEQS = select(_seq, text_bytes()).where(_IN_CONVERSATION, _AT_SEQS)
+_KEYS_AT_SEQS = select(col(MessageRow.term_keys)).where(_IN_CONVERSATION, _AT_SEQS)
 _SUM_OF_BYTES = (
     select(cast(func.sum(text_bytes()), BigInteger)).where(_IN_CONVERSATION, _AT_SEQS).correlate(None).scalar_subquery()
 )
@@ -160,7 +160,9 @@ _HOLDERS_OF_PAIR = (
     .correlate(_KEY_PAIRS)
 )
 _HOLDERS_BY_PAIR = select(_KEY_PAIRS.c.place, func.array(_HOLDERS_OF_PAIR.scalar_subquery(), type_=_BIGINTS))
-keep_compiled(_ALL, _ALL_AT_SEQS, _ALL_AT_SEQS_IF_SMALL, _ALL_SINCE, _BYTES, _KEYS, _SIZE, _HOLDERS_BY_PAIR)
+keep_compiled(
+    _ALL, _ALL_AT_SEQS, _ALL_AT_SEQS_IF_SMALL, _ALL_SINCE, _SIZES_AT_SEQS, _KEYS_AT_SEQS, _SIZE, _HOLDERS_BY_PAIR
+)
 
 
 _Pair = tuple[int, int]
@@ -194,7 +196,7 @@ class _Posting:
 
 
 class Narrowing:
-    """Finds, by the index of words, the messages of one conversation that are worth reading."""
+    """Finds, by the inverted index of stems, the messages of one conversation that are worth reading."""
 
     def __init__(self, session: TenantSession, conversation_id: UUID) -> None:
         self._session = session
@@ -206,8 +208,8 @@ class Narrowing:
     async def sources(
         self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool, known: Narrowed | None
     ) -> Narrowed:
-        """``MessageRepository.sources``."""
-        total, bytes_, last_seq, epoch, newest = await self._size_of_conversation(LANGUAGE_MESSAGES if text else 1)
+        """See ``MessageRepository.sources``."""
+        total, bytes_, last_seq, epoch, newest = await self._conversation_size(LANGUAGE_MESSAGES if text else 1)
         language = language_of(newest) if text else None
         if neighbours and total <= WHOLE_UP_TO and bytes_ <= READ_BYTES:
             found = await self._read_whole(known.sources if known and known.content_epoch == epoch else ())
@@ -231,14 +233,14 @@ class Narrowing:
         around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, FEWEST_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
         return Narrowed(
-            sources=await self._read_within_bytes(chosen),
+            sources=await self._read_fitting(chosen),
             documents={stem: posting.estimate for stem, posting in postings.items()},
             total=total,
             language=language,
         )
 
     async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
-        """``MessageRepository.holding``."""
+        """See ``MessageRepository.holding``."""
         keys = [self._keys.of_stem(stem) for stem in stems]
         sought = literal(keys, _BIGINTS)
         if keys:
@@ -252,7 +254,7 @@ class Narrowing:
             if len(seqs) < MOST_SCANNED_MESSAGES:
                 steps = [seqs[place : place + STEP_MESSAGES] for place in range(0, len(seqs), STEP_MESSAGES)]
                 return await self._messages_with_texts(texts, [_has_seq_in(step) for step in steps], limit)
-        _, _, last_seq, _, _ = await self._size_of_conversation()
+        _, _, last_seq, _, _ = await self._conversation_size()
         firsts = range(last_seq, max(last_seq - MOST_SCANNED_MESSAGES, 0), -STEP_MESSAGES)
         newest = [
             _seq.between(max(first - STEP_MESSAGES, last_seq - MOST_SCANNED_MESSAGES) + 1, first) for first in firsts
@@ -265,7 +267,7 @@ class Narrowing:
     async def _messages_with_texts(
         self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int
     ) -> list[Source]:
-        """The first ``limit`` messages that have all the texts, read step by step; very large messages end it early."""
+        """The first ``limit`` messages that have all the texts, read step by step, ``MOST_BYTES`` at most."""
         found: list[Source] = []
         left_bytes = MOST_BYTES
         for step in steps:
@@ -284,14 +286,16 @@ class Narrowing:
                     return found[:limit]
         return found
 
-    async def _read_within_bytes(self, seqs: Sequence[int]) -> list[Source]:
+    async def _read_fitting(self, seqs: Sequence[int]) -> list[Source]:
+        """The messages at these positions, the best first; of more than ``READ_BYTES`` only those that fit."""
         if lines := await self._session.records(_ALL_AT_SEQS_IF_SMALL, of=self._id, seqs=sorted(seqs), most=READ_BYTES):
             return await _sources_of_lines(lines)
-        sizes = dict(await self._session.rows(_BYTES, of=self._id, seqs=list(seqs)))
+        sizes = dict(await self._session.rows(_SIZES_AT_SEQS, of=self._id, seqs=list(seqs)))
         return await self._read_sources(fitting_seqs([(seq, sizes[seq]) for seq in seqs if seq in sizes], READ_BYTES))
 
-    async def _size_of_conversation(self, sampled: int = 1) -> tuple[int, int, int, int, list[str]]:
-        found = await self._session.rows(_SIZE, of=self._id, limit=sampled)
+    async def _conversation_size(self, newest: int = 1) -> tuple[int, int, int, int, list[str]]:
+        """The messages, bytes, last ``seq`` and content epoch, and the beginnings of the ``newest`` messages."""
+        found = await self._session.rows(_SIZE, of=self._id, limit=newest)
         if not found:
             return 0, 0, 0, 0, []
         messages, bytes_, last_seq, epoch, _ = found[0]
@@ -324,7 +328,7 @@ class Narrowing:
         if known is not None and known[:2] == (self._epoch, through):
             return known[2]
         seqs = sorted({1 + int(part * _GOLDEN % 1 * through) for part in range(SAMPLED_MESSAGES)})
-        holding = Counter(chain.from_iterable(await self._session.all(_KEYS, of=self._id, seqs=seqs)))
+        holding = Counter(chain.from_iterable(await self._session.all(_KEYS_AT_SEQS, of=self._id, seqs=seqs)))
         fewest = ABUNDANT_FROM * len(seqs) / through
         shares = {key: count / len(seqs) for key, count in holding.items() if count >= fewest}
         _ABUNDANT_SHARES.keep(conversation, (self._epoch, through, shares), _PAIR_BYTES + _SHARE_BYTES * len(shares))
@@ -447,7 +451,7 @@ def _has_all_texts(texts: Sequence[str]) -> ColumnElement[bool]:
     """
     wanted = [text[:MOST_SEARCHED_CHARACTERS].lower() for text in texts]
     parts = cast(col(MessageRow.parts), JSONB)
-    strings = func.jsonb_path_query(parts, cast(_EVERY_TEXT, JSONPATH)).column_valued("told")
+    strings = func.jsonb_path_query(parts, cast(_STRINGS_PATH, JSONPATH)).column_valued("told")
     in_parts = select(func.string_agg(strings.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)
     full_text: ColumnElement[Any] = case(
         (cast(col(MessageRow.parts), Text) == "[]", col(MessageRow.content)),
@@ -485,5 +489,5 @@ def _source_with_parts(line: Sequence[Any]) -> Source | None:
 
 
 def _is_look_up(part: Mapping[str, Any]) -> bool:
-    # A look-up says nothing of its own: the messages that it brought back are found themselves.
+    # A call of our own tool, or its result, has no text of its own: the messages that it quotes are found directly.
     return "quotes" in part or (part.get("type") == "tool_call" and part.get("name") in OWN_TOOL_NAMES)

@@ -54,13 +54,13 @@ _LEVEL_COLUMNS: Final[tuple[Any, ...]] = tuple(
     col(getattr(SegmentLevelRow, name)).label(f"level_{name}") for name in _LEVEL_FIELDS
 )
 _LEVEL_INDEX: Final = _LEVEL_FIELDS.index("level")
-_level, _servable = record_maker(SegmentLevel), record_maker(ServableSegment)
+_make_level, _make_servable = record_maker(SegmentLevel), record_maker(ServableSegment)
 _id = col(SegmentRow.id)
 _from = col(SegmentRow.from_seq)
 _to = col(SegmentRow.to_seq)
 # Literal SQL, not parameters: only then can the planner be sure that the partial indexes apply.
 _CURRENT = text(f"segments.{CURRENT}")
-_WANTING = text(WANTS_DETAIL)
+_WANTS_DETAIL = text(WANTS_DETAIL)
 
 
 def _servables(picked: Any, levels: Collection[Level]) -> Any:
@@ -90,18 +90,18 @@ def _with_levels(picked: Any, levels: Collection[Level]) -> Any:
     return statement.order_by(rows.c.from_seq, rows.c.to_seq, col(level.level))
 
 
-_IN_CONVERSATION = select(SegmentRow).where(col(SegmentRow.conversation_id) == bindparam("conversation_id"))
-_BY_ID = _with_levels(_IN_CONVERSATION.where(_id == bindparam("segment_id")), LEVELS)
+_SEGMENTS = select(SegmentRow).where(col(SegmentRow.conversation_id) == bindparam("conversation_id"))
+_BY_ID = _with_levels(_SEGMENTS.where(_id == bindparam("segment_id")), LEVELS)
 _RANGES = select(*(func.unnest(bindparam(name, type_=_BIGINTS)) for name in ("firsts", "lasts")))
-_BY_RANGES = _with_levels(_IN_CONVERSATION.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
-_NEWEST = _IN_CONVERSATION.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
+_BY_RANGES = _with_levels(_SEGMENTS.where(tuple_(_from, _to).in_(_RANGES)), LEVELS)
+_NEWEST = _SEGMENTS.where(_CURRENT).order_by(_from.desc()).limit(bindparam("limit", type_=BigInteger))
 _SERVED_NEWEST = _servables(_NEWEST, _SERVED)
 _WHOLE_NEWEST = _servables(_NEWEST, LEVELS)
-_AMONG_NEWEST = _IN_CONVERSATION.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(
+_AMONG_NEWEST = _SEGMENTS.where(_id == any_(bindparam("ids", type_=_TEXTS))).where(
     _id.in_(_NEWEST.with_only_columns(_id))
 )
 _SERVED_AMONG_NEWEST = _servables(_AMONG_NEWEST.order_by(_from.desc()), _SERVED)
-_COUNT = _IN_CONVERSATION.where(_CURRENT).with_only_columns(func.count())
+_COUNT = _SEGMENTS.where(_CURRENT).with_only_columns(func.count())
 _WANTED_SEQS = func.unnest(bindparam("seqs", type_=_BIGINTS)).table_valued("seq", name="wanted").render_derived()
 _SEGMENT_BEGUN = _NEWEST.where(_from <= _WANTED_SEQS.c.seq).limit(1).with_only_columns(_id, _to).lateral()
 _COVERING = select(_WANTED_SEQS.c.seq, _SEGMENT_BEGUN.c.id).join_from(
@@ -145,7 +145,7 @@ class SegmentRepository(Repository):
         return await self._read_segments(_BY_RANGES, conversation_id=conversation_id, firsts=firsts, lasts=lasts)
 
     async def ids_like(self, conversation_id: UUID, stems: Sequence[str]) -> frozenset[str]:
-        """Those of these ids that are in use, also with a number after them (``auth``, ``auth_2``)."""
+        """The ids in use that equal one of ``stems``, or one of them with a number after it (``auth``, ``auth_2``)."""
         wanted = any_(literal(list(stems), _TEXTS))
         alike = or_(_id == wanted, func.regexp_replace(_id, _NUMBER_SUFFIX, "") == wanted)
         return frozenset(await self._session.all(select(_id).where(_of_conversation(conversation_id), alike)))
@@ -158,21 +158,21 @@ class SegmentRepository(Repository):
         return cut_page(in_order, page.limit, lambda segment: (segment.from_seq,))
 
     async def newest(self, conversation_id: UUID, *, limit: int, whole: bool = False) -> list[ServableSegment]:
-        """The newest current segments, by ``from_seq``, with what a layout serves or as a ``whole``; one query."""
+        """The newest current segments, by ``from_seq``, with levels L2 and L3, or all if ``whole``."""
         found = _WHOLE_NEWEST if whole else _SERVED_NEWEST
-        return await self._servable(found, conversation_id=conversation_id, limit=limit)
+        return await self._read_servables(found, conversation_id=conversation_id, limit=limit)
 
     async def among_newest(self, conversation_id: UUID, ids: Sequence[str], *, limit: int) -> list[ServableSegment]:
-        """Those of these segments among the ``limit`` newest current ones, with what is served, by ``from_seq``."""
+        """Those of these segments that are among the ``limit`` newest current ones, with L2 and L3, by ``from_seq``."""
         given = {"conversation_id": conversation_id, "ids": list(ids), "limit": limit}
-        return await self._servable(_SERVED_AMONG_NEWEST, **given)
+        return await self._read_servables(_SERVED_AMONG_NEWEST, **given)
 
     async def count(self, conversation_id: UUID) -> int:
         """How many segments are current."""
         return int(await self._session.first(_COUNT, conversation_id=conversation_id))
 
     async def covering(self, conversation_id: UUID, seqs: Sequence[int]) -> dict[int, str]:
-        """The id of the current segment that holds a message, by the message's ``seq``; one index probe for each."""
+        """For each of these messages, the id of the current segment that contains it, by ``seq``."""
         found = await self._session.records(_COVERING, conversation_id=conversation_id, seqs=sorted(set(seqs)))
         return {row[0]: row[1] for row in found}
 
@@ -278,7 +278,7 @@ class SegmentRepository(Repository):
         statement = select(col(row.tenant_id), col(row.conversation_id), _id)
         if conversation_id is not None:
             statement = statement.where(_of_conversation(conversation_id))
-        due = statement.where(_WANTING, is_over(after))
+        due = statement.where(_WANTS_DETAIL, is_over(after))
         lines = await self._session.rows(due.order_by(after.nulls_first(), col(row.created_at), _from).limit(limit))
         return [(line.tenant_id, line.conversation_id, line.id) for line in lines]
 
@@ -290,10 +290,10 @@ class SegmentRepository(Repository):
         # One statement, so that segments and levels are of the same moment.
         return await self._read_segments(_with_levels(picked, LEVELS))
 
-    async def _servable(self, statement: Any, /, **given: Any) -> list[ServableSegment]:
+    async def _read_servables(self, statement: Any, /, **given: Any) -> list[ServableSegment]:
         """Segments in order of ``from_seq``, from a statement that gives the newest first."""
         records = await self._session.records(statement, **given)
-        return [_servable((*own, dict(pairs or ()))) for *own, pairs in reversed(records)]
+        return [_make_servable((*own, dict(pairs or ()))) for *own, pairs in reversed(records)]
 
     async def _read_segments(self, statement: Any, /, **given: Any) -> list[Segment]:
         lines = await self._session.rows(statement, **given)
@@ -308,7 +308,7 @@ def _segments_of_lines(lines: Iterable[Any]) -> list[Segment]:
         firsts.setdefault(key, line)
         level = line[-len(_LEVEL_FIELDS) :]
         if level[_LEVEL_INDEX] is not None:
-            levels[key][level[_LEVEL_INDEX]] = _level(level)
+            levels[key][level[_LEVEL_INDEX]] = _make_level(level)
     return [_segment(line, levels[key]) for key, line in firsts.items()]
 
 

@@ -48,9 +48,9 @@ from app.storage.repositories.mapping import (
 from app.storage.repositories.sizes import cut_to_fit
 from app.storage.tables import StateVersionRow
 
-_ENTRIES = TypeAdapter(tuple[StateEntry, ...])
-_REPAIRS = TypeAdapter(tuple[Repair, ...])
-_COUNTS = TypeAdapter(VerificationCounts | None)
+_ENTRIES_ADAPTER = TypeAdapter(tuple[StateEntry, ...])
+_REPAIRS_ADAPTER = TypeAdapter(tuple[Repair, ...])
+_COUNTS_ADAPTER = TypeAdapter(VerificationCounts | None)
 _number = col(StateVersionRow.version)
 _WRITTEN_BY: Final[ColumnElement[str]] = literal_column("state_versions.xmin::text || state_versions.ctid::text")
 """A value that changes whenever a row is written: its transaction and its position in the table."""
@@ -59,8 +59,10 @@ _WITHOUT_STATE = select(
 )
 READ_AT_ONCE: Final = 50
 """How many versions are read at once."""
-_LARGE = ("state", "entries", "layout", "repairs")
-_BYTES = func.octet_length(func.concat(*(cast(col(getattr(StateVersionRow, name)), Text) for name in _LARGE)))
+_LARGE_COLUMNS = ("state", "entries", "layout", "repairs")
+_ROW_BYTES = func.octet_length(
+    func.concat(*(cast(col(getattr(StateVersionRow, name)), Text) for name in _LARGE_COLUMNS))
+)
 _IS_KEPT = ~col(StateVersionRow.is_forgotten)
 _IS_PENDING = col(StateVersionRow.verified) == "pending"
 FORGOTTEN_AT_ONCE = 100
@@ -68,7 +70,7 @@ _REWRITTEN = ("state", "entries", "layout", "repairs", "verified", "verification
 
 
 class KnownVersions:
-    """State versions that were read before, by number and row. Equal entries are kept once."""
+    """A cache of state versions, by number and written row. Equal entries are kept once."""
 
     def __init__(self) -> None:
         self.versions: Final[dict[tuple[int, str], StateVersion]] = {}
@@ -116,7 +118,7 @@ class StateRepository(Repository):
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
         """A page of versions; fewer than asked for if they are large."""
         of_this = and_(col(StateVersionRow.conversation_id) == conversation_id, _IS_KEPT)
-        heads = select_page(select(_number, _BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
+        heads = select_page(select(_number, _ROW_BYTES.label("bytes")).where(of_this), page, (_number,), BY_NUMBER)
         shown, cursor = cut_to_fit(await self._session.rows(heads), page, lambda head: (head.version,))
         these = _number == any_(literal([head.version for head in shown], ARRAY(BigInteger)))
         order = _number.asc() if page.order == "asc" else _number.desc()
@@ -146,14 +148,14 @@ class StateRepository(Repository):
         return [known.versions[key] for key in keys]
 
     async def segments_since_boundary(self, conversation_id: UUID, seq: int) -> list[str]:
-        """The segments that these versions made, including forgotten versions."""
+        """The segments made by the versions whose boundary is at or after that ``seq``, forgotten versions included."""
         statement = select(func.unnest(col(StateVersionRow.segment_ids))).where(
             col(StateVersionRow.conversation_id) == conversation_id, col(StateVersionRow.boundary_seq) >= seq
         )
         return sorted(set(await self._session.all(statement)))
 
     async def forget(self, conversation_id: UUID, *, through: int) -> int:
-        """Remove the texts of the last ``FORGOTTEN_AT_ONCE`` versions up to that one; return how many had any."""
+        """Empty the ``FORGOTTEN_AT_ONCE`` versions up to ``through``; return how many were not empty yet."""
         some = _number.between(through - FORGOTTEN_AT_ONCE + 1, through)
         empty: dict[str, Any] = {"state": {}, "entries": [], "repairs": [], "layout": None, "is_forgotten": True}
         statement = (
@@ -185,11 +187,11 @@ class StateRepository(Repository):
         await self._session.execute(
             update(StateVersionRow)
             .where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
-            .values(verified="model", verification=_COUNTS.dump_python(counts, mode="json"))
+            .values(verified="model", verification=_COUNTS_ADAPTER.dump_python(counts, mode="json"))
         )
 
     async def end_waiting(self, conversation_id: UUID, *, before: int, after: int = 0) -> None:
-        """Record that the versions between these wait no longer for a model's verdict: only code has judged them."""
+        """Record that pending versions between ``after`` and ``before`` are verified by code only."""
         between = (_number > after, _number < before)
         await self._session.execute(
             update(StateVersionRow)
@@ -231,7 +233,7 @@ class StateRepository(Repository):
         )
         found: dict[UUID, tuple[Repair, ...]] = {}
         for id_, repairs in rows:
-            found[id_] = (*found.get(id_, ()), *_REPAIRS.validate_python(repairs))
+            found[id_] = (*found.get(id_, ()), *_REPAIRS_ADAPTER.validate_python(repairs))
         return found
 
     async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
@@ -250,11 +252,11 @@ class StateRepository(Repository):
 def _columns(version: StateVersion) -> dict[str, Any]:
     return without(columns(version), "covered") | {
         "state": as_dict(version.state),
-        "entries": _ENTRIES.dump_python(version.entries, mode="json"),
+        "entries": _ENTRIES_ADAPTER.dump_python(version.entries, mode="json"),
         "layout": LAYOUT.dump_python(version.layout, mode="json"),
         "segment_ids": list(version.segment_ids),
-        "repairs": _REPAIRS.dump_python(version.repairs, mode="json"),
-        "verification": _COUNTS.dump_python(version.verification, mode="json"),
+        "repairs": _REPAIRS_ADAPTER.dump_python(version.repairs, mode="json"),
+        "verification": _COUNTS_ADAPTER.dump_python(version.verification, mode="json"),
         **sums_columns("covered", version.covered),
     }
 
@@ -265,9 +267,9 @@ def _version(row: Any, **left_out: Any) -> StateVersion:
         StateVersion,
         row,
         covered=sums_from_row("covered", row),
-        entries=_ENTRIES.validate_python(row.entries),
+        entries=_ENTRIES_ADAPTER.validate_python(row.entries),
         segment_ids=tuple(row.segment_ids),
-        repairs=_REPAIRS.validate_python(row.repairs),
-        verification=_COUNTS.validate_python(row.verification),
+        repairs=_REPAIRS_ADAPTER.validate_python(row.repairs),
+        verification=_COUNTS_ADAPTER.validate_python(row.verification),
         **given,
     )

@@ -102,7 +102,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
         else:
             present = await find_due_anchors_within(uow, shell, present, compute=results)
             resolved = shell.resolver(present)
-            await uow.anchors.rank(present.id, ready.applied.ranking)
+            await uow.anchors.store_ranking(present.id, ready.applied.ranking)
             await add_proposed(uow, resolved, ready.proposed, chunk.span, compute=results)
             wants_detail = wants_detail_by_model(shell, chunk.resolved)
             ids = await store_segments(uow, present.id, ready.segments, wants_detail=wants_detail, now=ready.now)

@@ -83,7 +83,9 @@ async def hold_tool_partners(
     """Store that these messages are held from now on, and update the sums."""
     if not partners:
         return resolved
-    total = await uow.messages.reweigh(resolved.conversation.id, {half.seq: half.protected_reason for half in partners})
+    total = await uow.messages.set_protection(
+        resolved.conversation.id, {half.seq: half.protected_reason for half in partners}
+    )
     return shell.resolver(await store_sums(uow, resolved.conversation, total))
 
 
@@ -189,7 +191,7 @@ async def decide_protection_again(
     without_room = [message for message in messages if reasons[message.seq] == OVER_ALLOTMENT]
     if without_room and policy.over_allotment == "refuse":
         raise _pins_without_room_error(resolved, messages, reasons, without_room[0])
-    total = await uow.messages.reweigh(resolved.conversation.id, dict(changed))
+    total = await uow.messages.set_protection(resolved.conversation.id, dict(changed))
     summed = shell.resolver(await store_sums(uow, resolved.conversation, total))
     await add_over_allotment_events(uow, shell, summed, [one for one in without_room if one.seq in changed])
     return summed

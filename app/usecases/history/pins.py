@@ -73,7 +73,7 @@ class PinService(Service):
             conversation_id, wanted.id, is_pinned=wanted.is_pinned, reason=reasons[wanted.seq]
         )
         others = {other.seq: reasons[other.seq] for other in unit if other.seq != wanted.seq}
-        return stored, await uow.messages.reweigh(conversation_id, dict(others))
+        return stored, await uow.messages.set_protection(conversation_id, dict(others))
 
     async def _store_sizes_and_claim(
         self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results
