@@ -76,7 +76,7 @@ def find_service(url: str | None) -> str:
         if not url.lower().startswith(_SCHEMES):
             raise ComplaintError(text_of("complaint.no_address", url=repr(url)))
         if not answers(url):
-            raise ComplaintError(text_of("complaint.not_ready", url=url))
+            raise ComplaintError(text_of("complaint.not_ready", url=url.rstrip("/")))
         return url.rstrip("/")
     settings = read_settings()
     tried = address(settings)

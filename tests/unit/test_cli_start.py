@@ -19,7 +19,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from app.cli import connecting
 from app.cli.commands import COMMANDS, app, imported_command
+from app.cli.complaints import ComplaintError
 from app.cli.running import _announce, _startup_facts
 from app.cli.screen import replace_unprintable
 from app.devserver import supervisor
@@ -211,3 +213,9 @@ def test_a_start_is_told_where_the_terminal_lacks_the_letters_of_its_folder(monk
     is_lenient = False
     with pytest.raises(UnicodeEncodeError):  # the control
         announce()
+
+
+def test_an_address_with_a_slash_at_its_end_is_told_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connecting, "answers", lambda url: False)
+    with pytest.raises(ComplaintError, match=r"http://127\.0\.0\.1:9/readyz"):
+        connecting.find_service("http://127.0.0.1:9/")
