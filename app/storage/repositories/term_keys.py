@@ -22,7 +22,7 @@ from app.core.text.stemming import guessed_language, stems_in
 from app.core.text.words import stem, words
 from app.off_loop import off_loop
 from app.storage.repositories.base import Repository
-from app.storage.repositories.contents import Place
+from app.storage.repositories.contents import MessagePlace
 from app.storage.repositories.sizes import READ_BYTES, count_fitting, text_bytes
 from app.storage.tables import MessageRow
 
@@ -80,7 +80,9 @@ def keys_of(messages: Iterable[Message]) -> list[list[int]]:
 class TermKeyRepository(Repository):
     """Finds messages whose keys an earlier version made, and makes them again."""
 
-    async def outdated(self, after: Place | None, *, limit: int) -> tuple[list[Place], Place | None]:
+    async def outdated(
+        self, after: MessagePlace | None, *, limit: int
+    ) -> tuple[list[MessagePlace], MessagePlace | None]:
         """Look at the next ``limit`` messages of all tenants, or at fewer where they are large.
 
         Returns:
@@ -93,7 +95,7 @@ class TermKeyRepository(Repository):
         if not listed:
             return [], None
         count = max(count_fitting([head.bytes for head in listed], READ_BYTES), 1)
-        last: Place = (listed[count - 1].tenant_id, listed[count - 1].id)
+        last: MessagePlace = (listed[count - 1].tenant_id, listed[count - 1].id)
         rows = await self._session.rows(select(*_READ).where(begin, place <= last).order_by(*_PLACE))
         made = await off_loop(keys_of, [_message(row) for row in rows])
         found = [(row.tenant_id, row.id) for row, keys in zip(rows, made, strict=True) if keys != sorted(row.term_keys)]
