@@ -10,7 +10,7 @@ from sqlalchemy import delete, select, text, update
 from sqlmodel import col
 
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import began
+from app.storage.repositories.leases import transaction_start
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,
@@ -90,7 +90,11 @@ class RemovalRepository(Repository):
     async def forget_turns(self, age: timedelta, *, limit: int) -> int:
         """Delete turns that ended longer ago than ``age``, except responses, which clients delete; return how many."""
         row = TurnRow
-        old = (col(row.finished_at) < began() - age) & col(row.request).is_(None) & (col(row.status) != "running")
+        old = (
+            (col(row.finished_at) < transaction_start() - age)
+            & col(row.request).is_(None)
+            & (col(row.status) != "running")
+        )
         return await self._delete_at_most(limit, row, old)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:
@@ -101,7 +105,7 @@ class RemovalRepository(Repository):
             (DetailCallRow, DetailCallRow.called_at),
             (CacheEntryRow, CacheEntryRow.at),
         ):
-            removed += await self._delete_at_most(limit - removed, table, col(at) < began() - age)
+            removed += await self._delete_at_most(limit - removed, table, col(at) < transaction_start() - age)
         return removed
 
     async def remove_tenant(self) -> bool:
