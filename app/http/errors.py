@@ -169,7 +169,7 @@ def problem_response(
 def error_response(connection: HTTPConnection, error: Exception, headers: Mapping[str, str] | None = None) -> Response:
     """The error in the form of the API in use: OpenAI's below ``/v1``, a problem everywhere else."""
     if not is_openai_path(connection.scope["path"]):
-        return problem_response(error, request_id_of(connection), headers, wish_of(connection))
+        return problem_response(error, request_id_of(connection), headers, accept_language_of(connection))
     known = error if isinstance(error, DomainError) else unexpected_error()
     status = openai_status(known, status_of(known))
     merged = {**_retry_refusal(error), **_headers_of(error, status), **(headers or {})}
@@ -187,7 +187,7 @@ def request_id_of(connection: HTTPConnection) -> str:
     return str(getattr(connection.state, "request_id", ""))
 
 
-def wish_of(request: HTTPConnection) -> str | None:
+def accept_language_of(request: HTTPConnection) -> str | None:
     """The ``Accept-Language`` header of the request."""
     return request.headers.get("accept-language")
 
