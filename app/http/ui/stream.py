@@ -126,7 +126,7 @@ class TurnStream:
                 seqs = event.data["seqs"]
                 made = message_chunks.recalled(seqs, await self._passages(seqs))
             case "tool.called":
-                made = message_chunks.left_open(event.data)
+                made = message_chunks.open_call(event.data)
         return made
 
     async def _tool_message_chunks(self, message_chunks: MessageChunks, data: Mapping[str, Any]) -> list[Json]:
@@ -138,7 +138,9 @@ class TurnStream:
         message = found.messages.get(data["seq"])
         if message is None:
             return []
-        return list(message_chunks.called(message) if message.role == "assistant" else message_chunks.returned(message))
+        return list(
+            message_chunks.own_calls(message) if message.role == "assistant" else message_chunks.own_results(message)
+        )
 
     async def _last_chunks(self, message_chunks: MessageChunks, result: ChatResult, *, interrupted: bool) -> list[Json]:
         row = result.compaction.compaction if result.compaction else None
