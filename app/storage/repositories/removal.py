@@ -48,8 +48,8 @@ LARGE_TABLES: Final[dict[Any, tuple[str, ...]]] = {
     DetailCallRow: ("conversation_id", "id"),
     CacheEntryRow: ("conversation_id", "id"),
 }
-"""Tables in which a conversation may have many rows, with the index that finds them. Rows of other tables are deleted
-in cascade.
+"""Tables in which a conversation may have many rows, with the columns of the index that finds them. Rows of other
+tables are deleted with the conversation's own row, by their foreign keys.
 """
 
 
@@ -76,7 +76,7 @@ class RemovalRepository(Repository):
         return removed
 
     async def stop(self, conversation_id: UUID) -> None:
-        """Remove the running work of a conversation; the processes notice this at their next heartbeat."""
+        """Delete the rows of a conversation's running work; its processes notice this at their next heartbeat."""
         under_way: tuple[tuple[Any, str], ...] = (
             (CompactionRow, COMPACTION_IN_FLIGHT),
             (VerificationRow, VERIFICATION_OPEN),
@@ -109,7 +109,7 @@ class RemovalRepository(Repository):
         return removed
 
     async def remove_tenant(self) -> bool:
-        """Remove the unit of work's tenant with its keys, audit log and the rest, unless it has conversations."""
+        """Delete the tenant with its keys, audit log and the rest; ``False`` if it has conversations or does not exist."""
         rows = ConversationRow
         if await self._session.first(select(col(rows.id)).limit(1)) is not None:
             return False
