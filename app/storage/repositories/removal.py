@@ -109,7 +109,7 @@ class RemovalRepository(Repository):
         return removed
 
     async def remove_tenant(self) -> bool:
-        """Delete the tenant with its keys, audit log and the rest; ``False`` if it has conversations or does not exist."""
+        """Delete the tenant and all its rows; ``False`` if it has conversations, or if it does not exist."""
         rows = ConversationRow
         if await self._session.first(select(col(rows.id)).limit(1)) is not None:
             return False
