@@ -15,7 +15,13 @@ from uvicorn.config import LOGGING_CONFIG
 
 from app.bootstrap import Container, build_container
 from app.http.application import build_app
-from app.http.connections import HEAD_BYTES, ConnectionLimits, affordable_connections, connection_class, socket_class
+from app.http.connections import (
+    MAX_HEAD_BYTES,
+    ConnectionLimits,
+    affordable_connections,
+    connection_class,
+    socket_class,
+)
 from app.http.lifespan import living
 from app.logs import configure_logs
 from app.process_settings import settings_of_process
@@ -71,7 +77,7 @@ def main(arguments: Sequence[str] | None = None, factory: Callable[[], FastAPI] 
         # within this limit, gets an error.
         ws_per_message_deflate=False,
         ws_max_size=2 * settings.max_body_bytes,
-        h11_max_incomplete_event_size=HEAD_BYTES,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         # In JSON logs its lines have the form of all others.
         log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
         log_level="warning",

@@ -69,7 +69,7 @@ def as_owner(engine: AsyncEngine) -> AsyncEngine:
     """Let connections that are used without a session see every row; sessions say for whom they act."""
 
     def take(connection: Any, _record: object, _proxy: object) -> None:
-        connection.driver_connection.opening = ""
+        connection.driver_connection.acting_sql = ""
 
     event.listen(engine.sync_engine, "checkout", take)
     return engine

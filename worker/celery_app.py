@@ -22,7 +22,7 @@ from app.settings import Settings
 # killed.
 _SOFT_LIMIT_GRACE_SECONDS: Final = 30
 _HARD_LIMIT_GRACE_SECONDS: Final = 60
-_SOCKET_SECONDS = 5.0
+_SOCKET_TIMEOUT_SECONDS = 5.0
 # How long a cold shutdown (SIGQUIT) waits for running jobs; their rows are released at once.
 _SOFT_SHUTDOWN_SECONDS = 5.0
 # A child imports nothing after the fork, but a machine under load may start it slowly.
@@ -58,8 +58,8 @@ def build_app(settings: Settings) -> Celery:
         broker_transport_options={
             # A job that is unacknowledged for this long is delivered again; it is longer than the hard limit of a job.
             "visibility_timeout": 2 * hard_limit,
-            "socket_timeout": _SOCKET_SECONDS,
-            "socket_connect_timeout": _SOCKET_SECONDS,
+            "socket_timeout": _SOCKET_TIMEOUT_SECONDS,
+            "socket_connect_timeout": _SOCKET_TIMEOUT_SECONDS,
             "health_check_interval": 10,
         },
         # Losing the broker says nothing about a running job; its lease does.

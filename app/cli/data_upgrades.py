@@ -12,12 +12,12 @@ from app.cli.databases import database
 from app.core.model.errors import DomainError
 from app.devserver.configured import read_settings
 from app.storage.database import make_engine
-from app.storage.repositories.contents import Place
+from app.storage.repositories.contents import MessagePlace
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.history.indexing import index_step
 from app.usecases.history.moving import move_step
 
-Step = Callable[[UnitOfWorkFactory, Place | None], Awaitable[tuple[int, Place | None]]]
+Step = Callable[[UnitOfWorkFactory, MessagePlace | None], Awaitable[tuple[int, MessagePlace | None]]]
 """Continues from a place. Returns how many messages it changed, and the place that was reached; ``None`` at the end."""
 
 
@@ -47,7 +47,7 @@ async def _repeat_until_done(step: Step, url: str) -> int:
     engine, changed = make_engine(url, pool_size=1, max_overflow=1), 0
     try:
         begin = unit_of_work_factory(engine)
-        place: Place | None = None
+        place: MessagePlace | None = None
         while True:
             count, place = await step(begin, place)
             changed += count

@@ -23,7 +23,7 @@ Kind = Literal["chatgpt", "claude"]
 
 _MAX_TITLE: Final = 500  # characters
 _MAX_NAME: Final = 200
-_ROLES: Final = frozenset({"user", "assistant", "system"})
+_KNOWN_ROLES: Final = frozenset({"user", "assistant", "system"})
 _HIDDEN_TYPES: Final = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "app_pairing_content"}
 )
@@ -52,47 +52,50 @@ def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
     where = f"{name}: {place}"
     if export_kind(value) != kind:
         raise ComplaintError(text_of("import.no_exported", where=where))
-    talk = _Talk()
+    transcript = _Transcript()
     try:
-        _READERS[kind](value, talk, where)
+        _READERS[kind](value, transcript, where)
     except RecursionError:
         raise ComplaintError(text_of("import.no_json", where=where, why="nested too deeply")) from None
     messages = tuple(
         checked_message(one, f"{where}, {text_of('import.message', number=str(number))}")
-        for number, one in enumerate(talk.messages, start=1)
+        for number, one in enumerate(transcript.messages, start=1)
     )
     id_ = _storable_text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_MAX_NAME]
     digest = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:32]
     title = _storable_text(value.get("name") if kind == "claude" else value.get("title")).strip()[:_MAX_TITLE]
-    came = {"imported_from": kind, "imported_id": id_, "imported_digest": digest, "imported_messages": len(messages)}
-    about: dict[str, Any] = {"metadata": came}
+    origin = {"imported_from": kind, "imported_id": id_, "imported_digest": digest, "imported_messages": len(messages)}
+    about: dict[str, Any] = {"metadata": origin}
     return Imported(
         place=place,
         about=about | ({"title": title} if title else {}),
         messages=messages,
         identity=f"{kind}:{id_}:{digest}",
-        hidden=talk.hidden,
-        other_branches=talk.other_branches,
+        hidden=transcript.hidden,
+        other_branches=transcript.other_branches,
     )
 
 
 @dataclass(slots=True)
-class _Talk:
-    """The messages of one conversation, added one after the other."""
+class _Transcript:
+    """The messages of one conversation in the form of the API, added one after the other."""
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     hidden: int = 0
+    """How many messages or blocks the program does not show."""
     other_branches: int = 0
+    """How many messages are not on the branch that the program shows."""
     last_time: str | None = None
+    """The time of the last message that has one; at first that of the conversation."""
     _open_call: tuple[str, str] | None = None
     """Id and name of a call that has no result yet."""
 
-    def say(self, role: str, text: str, at: str | None, model: str = "") -> None:
+    def add_text(self, role: str, text: str, at: str | None, model: str = "") -> None:
         """Add a message of text."""
         self._add_message({"role": role, "content": text, **({"model": model[:_MAX_NAME]} if model else {})}, at)
         self._open_call = None
 
-    def call(self, id_: str, name: str, arguments: Any, at: str | None) -> None:
+    def add_call(self, id_: str, name: str, arguments: Any, at: str | None) -> None:
         """Add a tool call: to the last message, if it is the assistant's and has no call yet."""
         id_, name = id_[:_MAX_NAME] or f"call-{len(self.messages)}", name[:_MAX_NAME] or "tool"
         part = {"type": "tool_call", "id": id_, "name": name, "arguments": arguments}
@@ -103,14 +106,14 @@ class _Talk:
             self._add_message({"role": "assistant", "content": "", "parts": [part]}, at)
         self._open_call = (id_, name)
 
-    def result(self, name: str, text: str, at: str | None) -> None:
+    def add_result(self, name: str, text: str, at: str | None) -> None:
         """Add a tool's result. A further result of the same call is appended to the first."""
         last = self.messages[-1] if self.messages else {}
         if self._open_call is None and last.get("role") == "tool":
             last["parts"][0]["content"] += f"\n{text}"
             return
         if self._open_call is None:
-            self.call("", name, {}, at)
+            self.add_call("", name, {}, at)
         id_, called = self._open_call or ("", name)
         part = {"type": "tool_result", "tool_call_id": id_, "name": called, "content": text}
         self._add_message({"role": "tool", "content": "", "parts": [part]}, at)
@@ -122,21 +125,21 @@ class _Talk:
         self.messages.append(message | ({"created_at": self.last_time} if self.last_time else {}))
 
 
-def _read_chatgpt(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
+def _read_chatgpt(value: Mapping[str, Any], transcript: _Transcript, where: str) -> None:
     nodes = value.get("mapping")
     if not isinstance(nodes, dict):
         raise ComplaintError(text_of("import.no_tree", where=where))
-    talk.last_time = _iso_time(value.get("create_time"))
+    transcript.last_time = _iso_time(value.get("create_time"))
     branch = _ids_of_shown_branch(nodes, value.get("current_node"), where)
     for id_ in branch:
         message = _message_with_text(nodes[id_])
         if message is not None:
-            _add_chatgpt_message(message, id_, talk)
-        elif _is_of_unknown_kind(nodes[id_]):
-            talk.hidden += 1
+            _add_chatgpt_message(message, id_, transcript)
+        elif _has_unknown_content(nodes[id_]):
+            transcript.hidden += 1
     shown = set(branch)
     others = (_message_with_text(node) for id_, node in nodes.items() if id_ not in shown)
-    talk.other_branches = sum(message is not None and not _is_hidden(message) for message in others)
+    transcript.other_branches = sum(message is not None and not _is_hidden(message) for message in others)
 
 
 def _ids_of_shown_branch(nodes: dict[str, Any], last: Any, where: str) -> list[str]:
@@ -158,24 +161,26 @@ def _message_with_text(node: Any) -> Mapping[str, Any] | None:
     return message if isinstance(message, Mapping) and _chatgpt_text(message) else None
 
 
-def _is_of_unknown_kind(node: Any) -> bool:
+def _has_unknown_content(node: Any) -> bool:
     message = node.get("message") if isinstance(node, Mapping) else None
     content = message.get("content") if isinstance(message, Mapping) else None
     return isinstance(content, Mapping) and any(value for key, value in content.items() if key not in _KNOWN_KEYS)
 
 
-def _add_chatgpt_message(message: Mapping[str, Any], id_: str, talk: _Talk) -> None:
+def _add_chatgpt_message(message: Mapping[str, Any], id_: str, transcript: _Transcript) -> None:
     role, at, text = _author_field(message, "role"), _iso_time(message.get("create_time")), _chatgpt_text(message)
-    if _is_hidden(message) or (role != "tool" and role not in _ROLES):
-        talk.hidden += 1
+    if _is_hidden(message) or (role != "tool" and role not in _KNOWN_ROLES):
+        transcript.hidden += 1
     elif role == "tool":
-        talk.result(_author_field(message, "name"), text, at)
+        transcript.add_result(_author_field(message, "name"), text, at)
     elif role == "assistant" and message.get("recipient") not in (None, "all"):
-        talk.call(_storable_text(message.get("id")) or id_, _storable_text(message["recipient"]), {"input": text}, at)
+        transcript.add_call(
+            _storable_text(message.get("id")) or id_, _storable_text(message["recipient"]), {"input": text}, at
+        )
     else:
         metadata = message.get("metadata")
         model = metadata.get("model_slug") if isinstance(metadata, Mapping) and role == "assistant" else None
-        talk.say(role, text, at, _storable_text(model))
+        transcript.add_text(role, text, at, _storable_text(model))
 
 
 def _is_hidden(message: Mapping[str, Any]) -> bool:
@@ -207,17 +212,17 @@ def _author_field(message: Mapping[str, Any], name: str) -> str:
     return _storable_text(author.get(name)) if isinstance(author, Mapping) else ""
 
 
-def _read_claude(value: Mapping[str, Any], talk: _Talk, where: str) -> None:
+def _read_claude(value: Mapping[str, Any], transcript: _Transcript, where: str) -> None:
     messages = value.get("chat_messages")
     if not isinstance(messages, list):
         raise ComplaintError(text_of("import.no_list", where=where))
-    talk.last_time = _iso_time(value.get("created_at"))
+    transcript.last_time = _iso_time(value.get("created_at"))
     for message in messages:
         if isinstance(message, Mapping):
-            _add_claude_message(message, talk)
+            _add_claude_message(message, transcript)
 
 
-def _add_claude_message(message: Mapping[str, Any], talk: _Talk) -> None:
+def _add_claude_message(message: Mapping[str, Any], transcript: _Transcript) -> None:
     role = "user" if message.get("sender") == "human" else "assistant"
     at = _iso_time(message.get("created_at"))
     blocks = [block for block in _list_or_empty(message.get("content")) if isinstance(block, Mapping)]
@@ -227,7 +232,7 @@ def _add_claude_message(message: Mapping[str, Any], talk: _Talk) -> None:
 
     def end_text() -> None:
         if texts:
-            talk.say(role, "\n".join(texts), at)
+            transcript.add_text(role, "\n".join(texts), at)
             texts.clear()
 
     for number, block in enumerate(blocks):
@@ -237,12 +242,12 @@ def _add_claude_message(message: Mapping[str, Any], talk: _Talk) -> None:
         elif kind == "tool_use":
             end_text()
             id_ = _storable_text(block.get("id")) or f"{_storable_text(message.get('uuid'))}-{number}"
-            talk.call(id_, _storable_text(block.get("name")), _storable_value(block.get("input") or {}), at)
+            transcript.add_call(id_, _storable_text(block.get("name")), _storable_value(block.get("input") or {}), at)
         elif kind == "tool_result":
             end_text()
-            talk.result(_storable_text(block.get("name")), _result_text(block.get("content")), at)
+            transcript.add_result(_storable_text(block.get("name")), _result_text(block.get("content")), at)
         elif kind != "text":
-            talk.hidden += 1
+            transcript.hidden += 1
     texts += _attached_texts(message)
     end_text()
 
@@ -306,7 +311,7 @@ def _iso_time(value: Any) -> str | None:
     return found.isoformat()
 
 
-_READERS: Final[Mapping[Kind, Callable[[Mapping[str, Any], _Talk, str], None]]] = {
+_READERS: Final[Mapping[Kind, Callable[[Mapping[str, Any], _Transcript, str], None]]] = {
     "chatgpt": _read_chatgpt,
     "claude": _read_claude,
 }

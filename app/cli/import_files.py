@@ -26,14 +26,14 @@ MOST_BYTES: Final = 8_000_000_000
 """The most bytes of an export, unpacked."""
 MOST_WHOLE_BYTES: Final = 256_000_000
 """The most bytes of any other file, which is read as a whole."""
-LARGEST_CONVERSATION: Final = 64_000_000
+MAX_CONVERSATION_LENGTH: Final = 64_000_000
 """The most characters of one conversation in an export."""
-_CHUNK: Final = 1_000_000
+_CHUNK_BYTES: Final = 1_000_000
 _LIST_NAME: Final = compiled(r"(?:[^\\]{0,200}/)?conversations(?:-\d{1,6})?\.json")
 _BACKUP_TABLE: Final = "tables/messages.copy"
 _SPACE: Final = compiled(r"[ \t\r\n]*+")
 _NEAR_END: Final = 12
-"""How close to the end of the text read so far an error, in characters, may mean that the rest is missing."""
+"""An error so few characters before the end of the text read so far may mean that the rest is not read yet."""
 
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
@@ -48,7 +48,7 @@ class Source:
 
 
 def open_source(file: Path) -> Source:
-    """Find out what a file is, by its content.
+    """A file's conversations; its content shows what kind of file it is.
 
     Raises:
         ComplaintError: The file cannot be read, is too large, or contains nothing of that kind.
@@ -56,7 +56,7 @@ def open_source(file: Path) -> Source:
     try:
         is_archive = _is_archive(file)
         openers: list[Opener] = _lists_in_archive(file) if is_archive else [lambda: file.open("rb")]
-        kind = _kind_of_export(openers, str(file), or_other=not is_archive)
+        kind = _kind_of_export(openers, str(file), may_be_other=not is_archive)
         if kind is not None:
             return Source(partial(_exported_conversations, openers, kind, str(file)))
         if is_archive:
@@ -95,10 +95,10 @@ def _lists_in_archive(file: Path) -> list[Opener]:
         raise ComplaintError(text_of("import.no_list_in_archive", where=str(file)))
     if size > MOST_BYTES:
         raise ComplaintError(text_of("import.too_large", where=str(file), limit=f"{MOST_BYTES // 1_000_000:,}"))
-    return [partial(_Member, file, name) for name in names]
+    return [partial(_ArchiveFile, file, name) for name in names]
 
 
-class _Member:
+class _ArchiveFile:
     """One file of an archive, open."""
 
     def __init__(self, file: Path, name: str) -> None:
@@ -116,14 +116,14 @@ class _Member:
         self._archive.close()
 
 
-def _kind_of_export(openers: list[Opener], name: str, *, or_other: bool) -> Kind | None:
+def _kind_of_export(openers: list[Opener], name: str, *, may_be_other: bool) -> Kind | None:
     """The kind of an export, by its first conversation; ``None`` if it may be no export and is not a JSON list."""
     for opener in openers:
         with opener() as stream:
             try:
                 first = next(_values_of_list(stream, name), None)
             except (ComplaintError, UnicodeDecodeError):
-                if or_other:
+                if may_be_other:
                     return None
                 raise
         if first is not None:
@@ -148,23 +148,23 @@ def _values_of_list(stream: IO[bytes], name: str) -> Iterator[Any]:
     Raises:
         ComplaintError: The text is not JSON, or one value is too large or nested too deeply.
     """
-    text = _Text(stream, name)
-    if not text.takes("["):
-        if not text.is_over:
+    text = _JsonText(stream, name)
+    if not text.skip("["):
+        if not text.is_at_end:
             yield text.value()
         text.expect_end()
         return
     is_first = True
-    while not text.takes("]"):
-        if not is_first and not text.takes(","):
-            raise text.no_json("a comma is missing")
+    while not text.skip("]"):
+        if not is_first and not text.skip(","):
+            raise text.json_error("a comma is missing")
         yield text.value()
         is_first = False
     text.expect_end()
 
 
-class _Text:
-    """Text that is read only as far as needed."""
+class _JsonText:
+    """JSON text that is read only as far as needed."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream = stream
@@ -174,7 +174,7 @@ class _Text:
         self._text, self._place, self._ended = "", 0, False
 
     @property
-    def is_over(self) -> bool:
+    def is_at_end(self) -> bool:
         """Whether only white space is left."""
         while True:
             blank = _SPACE.match(self._text, self._place)
@@ -184,40 +184,40 @@ class _Text:
             if not self._read_more():
                 return True
 
-    def takes(self, sign: str) -> bool:
+    def skip(self, sign: str) -> bool:
         """Skip the sign, if it comes next, and return whether it did."""
-        if self.is_over or self._text[self._place] != sign:
+        if self.is_at_end or self._text[self._place] != sign:
             return False
         self._place += 1
         return True
 
     def value(self) -> Any:
         """The next value."""
-        if self.is_over:
-            raise self.no_json("it ends too early")
+        if self.is_at_end:
+            raise self.json_error("it ends too early")
         while True:
             try:
                 found, self._place = self._json.raw_decode(self._text, self._place)
             except json.JSONDecodeError as error:
-                if not self._may_go_on(error) or not self._read_more():
-                    raise self.no_json(error.msg.removesuffix(" starting at")) from None
+                if not self._may_be_cut_off(error) or not self._read_more():
+                    raise self.json_error(error.msg.removesuffix(" starting at")) from None
             except RecursionError:
-                raise self.no_json("nested too deeply") from None
+                raise self.json_error("nested too deeply") from None
             except ValueError as error:  # a number with thousands of digits
-                raise self.no_json(str(error)) from None
+                raise self.json_error(str(error)) from None
             else:
                 return found
 
     def expect_end(self) -> None:
         """Raises ``ComplaintError`` if something follows."""
-        if not self.is_over:
-            raise self.no_json("something follows its end")
+        if not self.is_at_end:
+            raise self.json_error("something follows its end")
 
-    def no_json(self, why: str) -> ComplaintError:
+    def json_error(self, why: str) -> ComplaintError:
         """The error for text that is not JSON."""
         return ComplaintError(text_of("import.no_json", where=self._name, why=why))
 
-    def _may_go_on(self, error: json.JSONDecodeError) -> bool:
+    def _may_be_cut_off(self, error: json.JSONDecodeError) -> bool:
         return error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _NEAR_END
 
     def _read_more(self) -> bool:
@@ -225,10 +225,10 @@ class _Text:
         if self._ended:
             return False
         self._text, self._place = self._text[self._place :], 0
-        if len(self._text) > LARGEST_CONVERSATION:
-            raise ComplaintError(text_of("import.too_long", where=self._name, limit=f"{LARGEST_CONVERSATION:,}"))
+        if len(self._text) > MAX_CONVERSATION_LENGTH:
+            raise ComplaintError(text_of("import.too_long", where=self._name, limit=f"{MAX_CONVERSATION_LENGTH:,}"))
         try:
-            read = self._stream.read(max(_CHUNK, len(self._text)))
+            read = self._stream.read(max(_CHUNK_BYTES, len(self._text)))
         except DAMAGE_ERRORS:
             raise ComplaintError(text_of("import.no_archive", where=self._name)) from None
         self._ended = not read

@@ -31,13 +31,14 @@ _MESSAGE_FIELDS: Final = ("role", "content", "parts", "event_type", "metadata", 
 _EXPORT_FIELDS: Final = ("status", "is_command", "reasoning")
 """Fields of a message that only an export has."""
 _OBJECT_FIELDS: Final = frozenset({"scratchpad", "metadata"})
-_TAGS: Final = frozenset({"tool_call", "tool_result", "text", "media"})
+_PART_TYPES: Final = frozenset({"tool_call", "tool_result", "text", "media"})
+"""Pydantic puts the type of a part into the path of an error; it is not shown."""
 _NO_EXPORT_FIELDS: Final[Mapping[str, Any]] = {}
 _INSTRUCTION_ROLES: Final = ("system", "developer")
 
 
 Request = TypeVar("Request", bound=BaseModel)
-Place = tuple[Any, Any, Any]
+AnchorPlace = tuple[Any, Any, Any]
 """The place of an anchor: the position of its message, its offset there, and its type."""
 
 
@@ -55,7 +56,7 @@ class Imported:
     """The resolved policy of an export."""
     pinned: frozenset[int] = field(default_factory=frozenset)
     """Indexes in ``messages`` of the pinned ones."""
-    chosen: frozenset[Place] = field(default_factory=frozenset)
+    chosen: frozenset[AnchorPlace] = field(default_factory=frozenset)
     """Places of the anchors of an export that a user chose to keep."""
     files: tuple[Mapping[str, Any], ...] = ()
     """The files of an export: name, media type, tokens, and the data in Base64."""
@@ -90,7 +91,7 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
             raise ComplaintError(text_of("import.no_json", where=name, why=_reason(error))) from None
         yield from _conversations_of_lines(lines, name)
         return
-    if isinstance(whole, list) and (not whole or not _is_messages(whole)):
+    if isinstance(whole, list) and (not whole or not _are_messages(whole)):
         for number, one in enumerate(whole, start=1):
             yield _conversation(one, name, text_of("import.conversation", number=str(number)))
     elif isinstance(whole, Mapping) and "role" in whole and "messages" not in whole:
@@ -139,9 +140,10 @@ def _conversation_of_messages(
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _OBJECT_FIELDS else str)}
         about, numbered = _with_system_prompt(_with_id_as_title(about, value), numbered)
     _refuse_if_service_would(about, ConversationCreate, f"{name}: {place}" if place else name)
-    past = _pasts(numbered) if is_export else [{}] * len(numbered)
+    export_fields = _export_only_fields(numbered) if is_export else [{}] * len(numbered)
     messages = tuple(
-        checked_message(one, f"{name}: {where}", became) for (where, one), became in zip(numbered, past, strict=True)
+        checked_message(one, f"{name}: {where}", extra)
+        for (where, one), extra in zip(numbered, export_fields, strict=True)
     )
     _refuse_results_without_call(messages, [f"{name}: {where}" for where, _ in numbered])
     return Imported(
@@ -152,7 +154,7 @@ def _conversation_of_messages(
         pinned=frozenset(
             n for n, (_, one) in enumerate(numbered) if is_export and one.get("protected_reason") == "pinned"
         ),
-        chosen=frozenset(_places_of_chosen(value.get("anchors"))) if is_export else frozenset(),
+        chosen=frozenset(_chosen_places(value.get("anchors"))) if is_export else frozenset(),
         files=tuple(one for one in value.get("files") or () if _is_file(one)) if is_export else (),
         is_export=is_export,
     )
@@ -168,7 +170,7 @@ def _refuse_results_without_call(messages: Sequence[Mapping[str, Any]], places: 
                 raise ComplaintError(f"{where}: no tool call with id {id_!r} comes before its result.")
 
 
-def _places_of_chosen(anchors: Any) -> Iterator[Place]:
+def _chosen_places(anchors: Any) -> Iterator[AnchorPlace]:
     for one in anchors if isinstance(anchors, list) else ():
         if isinstance(one, Mapping) and (one.get("proposed_by"), one.get("status")) == ("user", "active"):
             place = one.get("original_position"), one.get("offset"), one.get("type")
@@ -182,18 +184,18 @@ def _is_file(value: Any) -> bool:
     )
 
 
-def _pasts(numbered: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
-    """What happened to each message of an export. All are imported, so that each keeps its number."""
+def _export_only_fields(numbered: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """For each message, the fields that only an export has; erased messages are imported too, to keep all numbers."""
     commands, names = TypedCommands(), ("role", "event_type", "content", "status")
     found = list[dict[str, Any]]()
     for _, message in numbered:
         given = message if isinstance(message, Mapping) else {}
-        past = {key: given[key] for key in _EXPORT_FIELDS if given.get(key) not in (None, "", "complete", False)}
+        fields = {key: given[key] for key in _EXPORT_FIELDS if given.get(key) not in (None, "", "complete", False)}
         if "is_command" not in given and commands.has(*map(given.get, names)):  # missing in earlier exports
-            past["is_command"] = True
-        if not past.get("status") and not given.get("content") and not given.get("parts"):
-            past["status"] = "erased"
-        found.append(past)
+            fields["is_command"] = True
+        if not fields.get("status") and not given.get("content") and not given.get("parts"):
+            fields["status"] = "erased"
+        found.append(fields)
     return found
 
 
@@ -208,12 +210,14 @@ def _with_system_prompt(
     first = numbered[0][1] if numbered else None
     if "system_prompt" in about or not isinstance(first, Mapping) or first.get("role") not in _INSTRUCTION_ROLES:
         return about, numbered
-    text = _text_of(first.get("content"))
+    text = _content_text(first.get("content"))
     return (about | {"system_prompt": text}, numbered[1:]) if text else (about, numbered)
 
 
-def checked_message(message: Any, where: str, past: Mapping[str, Any] = _NO_EXPORT_FIELDS) -> Mapping[str, Any]:
-    """A message in the form of the API, with what happened to it, checked as the service would check it.
+def checked_message(
+    message: Any, where: str, export_fields: Mapping[str, Any] = _NO_EXPORT_FIELDS
+) -> Mapping[str, Any]:
+    """A message in the form of the API, with the fields of its export, checked as the service would check it.
 
     Raises:
         ComplaintError: The service would refuse it; the error names ``where``.
@@ -227,7 +231,7 @@ def checked_message(message: Any, where: str, past: Mapping[str, Any] = _NO_EXPO
         del checked["model"]
     if checked.get("role") == "developer":
         checked["role"] = "system"
-    checked |= {**_openai_parts(message, where), **past}
+    checked |= {**_openai_parts(message, where), **export_fields}
     past_message = _refuse_if_service_would(checked, PastMessage, where)
     try:
         refuse_long(past_message.draft())
@@ -253,29 +257,29 @@ def _refuse_if_service_would(made: Mapping[str, Any], as_: type[Request], where:
         raise ComplaintError(f"{where}: {error.detail.removesuffix('.')}.") from None
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        step = ".".join(str(one) for one in fault["loc"] if one not in _TAGS)
+        step = ".".join(str(one) for one in fault["loc"] if one not in _PART_TYPES)
         reason = fault["msg"].removeprefix("Value error, ")
         wrong = reason if not step or reason.startswith(step) else f"{step}: {reason}"
         raise ComplaintError(f"{where}: {wrong}.") from None
 
 
 def _openai_parts(message: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """``content`` as a text, and everything else as parts."""
+    """The fields that differ in the service's form: ``content`` as a text, and everything else as ``parts``."""
     content, calls = message.get("content"), message.get("tool_calls")
     listed = message.get("parts")
     parts = [_with_tool_call_id(part) for part in listed] if isinstance(listed, list) else []
     changed: dict[str, Any] = {}
     if isinstance(content, list):
-        changed["content"] = _text_of(content)
+        changed["content"] = _content_text(content)
         parts += [_media_part(one) for one in content if isinstance(one, Mapping) and one.get("type") != "text"]
-    if isinstance(calls, list) and not any(_kind(part) == "tool_call" for part in parts):
+    if isinstance(calls, list) and not any(_part_type(part) == "tool_call" for part in parts):
         parts += [_openai_tool_call(one, where) for one in calls]
     if (
         message.get("role") == "tool"
         and message.get("tool_call_id")
-        and not any(_kind(p) == "tool_result" for p in parts)
+        and not any(_part_type(p) == "tool_result" for p in parts)
     ):
-        answered = {"type": "tool_result", "tool_call_id": message["tool_call_id"], "content": _text_of(content)}
+        answered = {"type": "tool_result", "tool_call_id": message["tool_call_id"], "content": _content_text(content)}
         parts.append(answered | ({"name": message["name"]} if message.get("name") else {}))
         changed["content"] = ""
     if parts and parts != message.get("parts"):
@@ -284,7 +288,7 @@ def _openai_parts(message: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _with_tool_call_id(part: Any) -> Any:
-    if _kind(part) == "tool_result" and "id" in part and "tool_call_id" not in part:
+    if _part_type(part) == "tool_result" and "id" in part and "tool_call_id" not in part:
         return {**part, "tool_call_id": part["id"]}
     return part
 
@@ -312,18 +316,18 @@ def _media_part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "media", "media_type": "image/*", "url": url}
 
 
-def _text_of(content: Any) -> str:
+def _content_text(content: Any) -> str:
     if isinstance(content, list):
         texts = (one.get("text") for one in content if isinstance(one, Mapping) and one.get("type") == "text")
         return "\n".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
 
 
-def _kind(part: Any) -> Any:
+def _part_type(part: Any) -> Any:
     return part.get("type") if isinstance(part, Mapping) else None
 
 
-def _is_messages(values: Sequence[Any]) -> bool:
+def _are_messages(values: Sequence[Any]) -> bool:
     return all(isinstance(one, Mapping) and "role" in one and "messages" not in one for one in values)
 
 

@@ -18,7 +18,7 @@ from app.core.text.patterns import compiled
 from app.http import schemas
 from app.http.chat_requests import ChatRequest
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant
-from app.http.errors import problem_of, request_id_of, wish_of
+from app.http.errors import accept_language_of, problem_of, request_id_of
 from app.http.event_schemas import stream_of
 from app.http.middleware import log_failure
 from app.http.notifications import Notifier
@@ -144,7 +144,7 @@ def _frame(notified: NotifiedEvent, request: Request) -> bytes:
     if event.result is not None:
         return frame(event.type, present_chat(event.result), event.id)
     if event.error is not None:
-        return frame(event.type, problem_of(event.error, request_id_of(request), wish_of(request)), event.id)
+        return frame(event.type, problem_of(event.error, request_id_of(request), accept_language_of(request)), event.id)
     if event.type in NOTIFIED_EVENT_TYPES:
         return frame(event.type, {**event.data, "notification": present_notification(notified.notification)}, event.id)
     return frame(event.type, event.data, event.id)

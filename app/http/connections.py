@@ -26,12 +26,12 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 CHECKS_PER_LIMIT: Final = 4
 """How often a connection is checked within the shorter of its time limits."""
 PROGRESS_BYTES: Final = 16_384
-"""How many bytes a client has to read within its time; the buffer shrinks by this before writing goes on."""
-SOCKET_BYTES: Final = 16_384
-"""How many bytes are read at once: a body in chunks of one byte takes 2 µs of the loop for each byte read."""
+"""How many bytes a client has to read within ``unread_seconds``."""
+READ_BYTES: Final = 16_384
+"""The most bytes that are read at once. Each byte of a body in chunks of one byte takes 2 µs of the loop."""
 RESERVED_FILES: Final = 200
 """Open files that are kept for other things than clients: databases, models, logs."""
-HEAD_BYTES: Final = 65_536
+MAX_HEAD_BYTES: Final = 65_536
 """The most bytes of a request's line and headers, which are read before any key is checked.
 
 The longest accepted question (``fields.MAX_QUERY``) fits into an address if it is ASCII. In other scripts it takes up
@@ -68,14 +68,14 @@ FULL_RESPONSE: Final = _refusal(
     "The server has as many connections as it takes. Try again in a moment.",
     retryable=True,
 )
-_NO_REQUEST_RESPONSE: Final = _refusal(
+_NOT_HTTP_RESPONSE: Final = _refusal(
     HTTPStatus.BAD_REQUEST, "unreadable", "Unreadable request", "The request cannot be read: it is no HTTP/1.1."
 )
 _LARGE_HEAD_RESPONSE: Final = _refusal(
     HTTPStatus.BAD_REQUEST,
     "unreadable",
     "Unreadable request",
-    f"The address and the headers of a request have at most {HEAD_BYTES} bytes: send long texts in a body.",
+    f"The address and the headers of a request have at most {MAX_HEAD_BYTES} bytes: send long texts in a body.",
 )
 
 
@@ -152,14 +152,14 @@ class Connection(_CheckedConnection, H11Protocol):
     """uvicorn's connection, with time limits where uvicorn has none."""
 
     _waits_since: float | None = None
-    """Since when it has had no request that is being answered, by the loop's clock."""
+    """Since when it has waited for a request, by the loop's clock; ``None`` while one is answered."""
     _is_refused: bool = False
     """Whether its request was refused because it is not HTTP; all further bytes are dropped."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept the connection; above the limit, close another one for it, or refuse it."""
         super().connection_made(transport)
-        transport.max_size = SOCKET_BYTES  # type: ignore[attr-defined]  # of asyncio's own transport
+        transport.max_size = READ_BYTES  # type: ignore[attr-defined]  # of asyncio's own transport
         self._waits_since = self.loop.time()
         self._schedule_check()
         if len(self.connections) > self.limits.most:
@@ -174,7 +174,7 @@ class Connection(_CheckedConnection, H11Protocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """End the wait for a head once it is complete."""
+        """Stop the time for a request's head once the head is complete."""
         super().handle_events()
         if self._is_answering:
             self._waits_since = None
@@ -188,7 +188,7 @@ class Connection(_CheckedConnection, H11Protocol):
             super().send_400_response(msg)
             return
         is_large = getattr(sys.exception(), "error_status_hint", None) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        self.transport.write(_LARGE_HEAD_RESPONSE if is_large else _NO_REQUEST_RESPONSE)
+        self.transport.write(_LARGE_HEAD_RESPONSE if is_large else _NOT_HTTP_RESPONSE)
         self.transport.write_eof()
         self._is_refused = True
         self._waits_since = self.loop.time()
@@ -200,12 +200,13 @@ class Connection(_CheckedConnection, H11Protocol):
     def _close_one_connection(self) -> None:
         free = [one for one in self._other_connections() if not one._is_answering]  # noqa: SLF001
         if free:
-            min(free, key=Connection._waiting_since).transport.abort()
+            min(free, key=Connection._wait_order).transport.abort()
             return
         self.transport.write(FULL_RESPONSE)
         self.transport.close()
 
-    def _waiting_since(self) -> float:
+    def _wait_order(self) -> float:
+        """The smaller, the longer it has waited for a request."""
         return math.inf if self._waits_since is None else self._waits_since
 
     def _other_connections(self) -> Iterator[Connection]:
@@ -215,8 +216,8 @@ class Connection(_CheckedConnection, H11Protocol):
 
     def _is_over(self) -> bool:
         since = self._waits_since
-        is_headless = since is not None and self.loop.time() - since > self.limits.head_seconds
-        return is_headless or super()._is_over()
+        is_head_late = since is not None and self.loop.time() - since > self.limits.head_seconds
+        return is_head_late or super()._is_over()
 
 
 def affordable_connections(most: int) -> int:

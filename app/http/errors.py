@@ -80,8 +80,8 @@ MAX_ERRORS: Final = 50
 """The most ``errors`` shown, so that a body with a million wrong keys does not get a larger answer."""
 MAX_TEXT: Final = 300
 """The most characters of one message or field name, since pydantic's messages may quote the input."""
-MAX_READ: Final = 1_200
-"""How many characters of it are searched for secrets: enough to recognise one that begins in the shown part."""
+MAX_SCANNED: Final = 1_200
+"""How many characters of such a text are searched for secrets: enough to find one that begins in the shown part."""
 WAIT_STATUSES: Final = frozenset({409, 429, 503})
 """Statuses after which another try soon makes sense. Their answers always have a ``Retry-After``."""
 _PLAIN_MESSAGES: Final[Mapping[str, str]] = {
@@ -93,6 +93,7 @@ _PLAIN_MESSAGES: Final[Mapping[str, str]] = {
 }
 """Messages in the terms of JSON, for errors that pydantic describes in the terms of Python."""
 PART_TYPES: Final = frozenset({"text", "tool_call", "tool_result", "media"})
+"""Pydantic puts the type of a part into the path of an error; it is not shown."""
 
 
 class ProblemField(BaseModel):
@@ -126,12 +127,12 @@ def status_of(error: DomainError) -> int:
     return next((STATUS[code] for code in codes if code in STATUS), 500)
 
 
-def problem_of(error: Exception, request_id: str, wish: str | None = None) -> dict[str, Any]:
+def problem_of(error: Exception, request_id: str, accept_language: str | None = None) -> dict[str, Any]:
     """The members of the problem, without secrets from the request; of an unexpected exception nothing is shown.
 
-    ``wish`` is an ``Accept-Language`` header, which decides the language of ``title``.
+    ``accept_language`` is an ``Accept-Language`` header, which decides the language of ``title``.
     """
-    catalogue = catalogue_of(wish)
+    catalogue = catalogue_of(accept_language)
     known = error if isinstance(error, DomainError) else unexpected_error()
     status = status_of(known)
     members = {
@@ -158,10 +159,10 @@ def _title(error: DomainError, catalogue: Catalogue) -> str:
 
 
 def problem_response(
-    error: Exception, request_id: str, headers: Mapping[str, str] | None = None, wish: str | None = None
+    error: Exception, request_id: str, headers: Mapping[str, str] | None = None, accept_language: str | None = None
 ) -> Response:
     """The problem as a response, with ``Retry-After`` and ``WWW-Authenticate`` if they apply."""
-    members = problem_of(error, request_id, wish)
+    members = problem_of(error, request_id, accept_language)
     merged = {**_headers_of(error, members["status"]), **(headers or {})}
     return Response(to_json(members), status_code=members["status"], headers=merged, media_type=MEDIA_TYPE)
 
@@ -169,7 +170,7 @@ def problem_response(
 def error_response(connection: HTTPConnection, error: Exception, headers: Mapping[str, str] | None = None) -> Response:
     """The error in the form of the API in use: OpenAI's below ``/v1``, a problem everywhere else."""
     if not is_openai_path(connection.scope["path"]):
-        return problem_response(error, request_id_of(connection), headers, wish_of(connection))
+        return problem_response(error, request_id_of(connection), headers, accept_language_of(connection))
     known = error if isinstance(error, DomainError) else unexpected_error()
     status = openai_status(known, status_of(known))
     merged = {**_retry_refusal(error), **_headers_of(error, status), **(headers or {})}
@@ -187,7 +188,7 @@ def request_id_of(connection: HTTPConnection) -> str:
     return str(getattr(connection.state, "request_id", ""))
 
 
-def wish_of(request: HTTPConnection) -> str | None:
+def accept_language_of(request: HTTPConnection) -> str | None:
     """The ``Accept-Language`` header of the request."""
     return request.headers.get("accept-language")
 
@@ -238,11 +239,11 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
         refusal = MethodNotAllowedError(f"This path takes {methods}, and not {request.method}.")
         return error_response(request, refusal, {**headers, "Allow": methods})
     if status == HTTPStatus.NOT_FOUND:
-        return error_response(request, NotFoundError(_nothing_at_path(request, routes)), headers)
+        return error_response(request, NotFoundError(_not_found_text(request, routes)), headers)
     return error_response(request, _error_for_status(status), headers)
 
 
-def _nothing_at_path(request: Request, routes: Sequence[BaseRoute]) -> str:
+def _not_found_text(request: Request, routes: Sequence[BaseRoute]) -> str:
     path: str = request.scope["path"]
     other_path = {**request.scope, "path": path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
     if is_openai_path(other_path["path"]) and any(route.matches(other_path)[0] is not Match.NONE for route in routes):
@@ -300,7 +301,7 @@ def _message_of_fault(item: Mapping[str, Any]) -> str:
 
 def _shortened(text: str) -> str:
     # The name of a field, or a quoted input, may be megabytes long.
-    return redact(text[:MAX_READ])[:MAX_TEXT]
+    return redact(text[:MAX_SCANNED])[:MAX_TEXT]
 
 
 def _retry_refusal(error: Exception) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from app.core.model.errors import InvalidInputError
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, PagingFromStart, Services, Tenant, container_of, tenant_of
-from app.http.errors import wish_of
+from app.http.errors import accept_language_of
 from app.http.notifications import Notifier
 from app.http.present import present_list
 from app.http.requests import MessageAppend, MessageBatch, drafts_of
@@ -79,7 +79,7 @@ async def list_messages(
     """The full history, oldest first by default; no compaction ever changes it."""
     if format == "ui":
         thread = await services.ui_threads.page(tenant, conversation_id, page)
-        notifier = Notifier(services, tenant, conversation_id, wish_of(request))
+        notifier = Notifier(services, tenant, conversation_id, accept_language_of(request))
         listing = await present_thread(thread, notifier)
         return Response(await off_loop(to_json, listing), media_type="application/json")
     return await present_list(

@@ -20,14 +20,14 @@ KNOWN_SECONDS: Final = 1.0
 class Notifier:
     """Writes the notifications for events of one conversation, by its present policy and locale.
 
-    ``wish`` is an ``Accept-Language`` header. Its language takes precedence over the conversation's locale.
+    ``accept_language`` is an ``Accept-Language`` header. Its language takes precedence over the conversation's locale.
     """
 
-    def __init__(self, services: Container, tenant: UUID, conversation_id: UUID, wish: str | None) -> None:
+    def __init__(self, services: Container, tenant: UUID, conversation_id: UUID, accept_language: str | None) -> None:
         self._services = services
         self._tenant = tenant
         self._id = conversation_id
-        self._wish = wish
+        self._accept_language = accept_language
         self._known: tuple[float, ConversationView] | None = None
 
     async def notification(self, type_: str, data: Mapping[str, Any]) -> Notification | None:
@@ -38,7 +38,7 @@ class Notifier:
             view = await self._conversation_view()
         except NotFoundError:  # deleted meanwhile: the stream will end in a moment
             return None
-        return notification_of(type_, data, view.policy, catalogue_of(self._wish, view.conversation.locale))
+        return notification_of(type_, data, view.policy, catalogue_of(self._accept_language, view.conversation.locale))
 
     async def _conversation_view(self) -> ConversationView:
         now = time.monotonic()

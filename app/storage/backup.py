@@ -33,7 +33,7 @@ async def back_up(database_url: str, target: IO[bytes], *, program: str, progres
         names = await copying.tables_of(connection)
         if await copying.revision_of(connection) is None or "messages" not in names:
             raise BackupError("There is nothing to back up: the database has no tables of Throughline.")
-        async with copying.one_transaction(connection, isolation=ISOLATION, readonly=True):
+        async with copying.copy_transaction(connection, isolation=ISOLATION, readonly=True):
             # Lock before the first read: a table that is rewritten after that read would seem empty.
             await connection.execute(f"LOCK TABLE alembic_version, {_quoted_list(names)} IN ACCESS SHARE MODE")
             if names != await copying.tables_of(connection):

@@ -30,33 +30,35 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
     All settings made with ``BEGIN`` end with the transaction, so a pooler loses none of them.
     """
 
-    limits = ""
-    """Settings for every transaction, for servers that did not get them when the connection was made."""
+    settings_sql = ""
+    """``SET`` statements for every transaction, for servers that did not get them with the connection."""
     role: str | None = None
     """The role that acts, if it is not the user that signed in."""
-    opening = ""
-    """Text that is sent with the next ``BEGIN``."""
-    first = ""
-    """A statement that is sent with the next ``BEGIN`` too."""
-    last = ""
-    """Statements that are sent with the next ``COMMIT``."""
+    acting_sql = ""
+    """Statements that set the role and the tenant; they are sent with every ``BEGIN``."""
+    after_begin = ""
+    """A statement that is sent with the next ``BEGIN``, after the others."""
+    before_commit = ""
+    """Statements that are sent with the next ``COMMIT``, before it."""
     begin_status = ""
     """The server's answer to the last statement that was sent with a ``BEGIN``."""
 
     def act_for(self, tenant_id: UUID | str) -> None:
         """Set the tenant for all transactions of a connection, until it goes back into the pool."""
-        self.opening = row_security.acting_sql(self.role, tenant_id)
-        self.first = self.last = ""
+        self.acting_sql = row_security.acting_sql(self.role, tenant_id)
+        self.after_begin = self.before_commit = ""
 
     async def execute(self, query: str, *args: Any, timeout: float | None = None) -> str:  # noqa: ASYNC109 - the driver's
-        """Execute a query. The texts that have to go with ``BEGIN`` and ``COMMIT`` are added here."""
+        """Execute a query; ``BEGIN`` and ``COMMIT`` are sent with the statements that belong to them."""
         if query.startswith(_BEGIN):
-            first, self.first = self.first, ""
-            self.begin_status = await self._execute_or_terminate(f"{query}{self.limits}{self.opening}{first}", timeout)
+            after_begin, self.after_begin = self.after_begin, ""
+            self.begin_status = await self._execute_or_terminate(
+                f"{query}{self.settings_sql}{self.acting_sql}{after_begin}", timeout
+            )
             return self.begin_status
-        if query == _COMMIT and self.last:
-            last, self.last = self.last, ""
-            return await self._execute_or_terminate(f"{last}{query}", timeout)
+        if query == _COMMIT and self.before_commit:
+            before_commit, self.before_commit = self.before_commit, ""
+            return await self._execute_or_terminate(f"{before_commit}{query}", timeout)
         done: str = await super().execute(query, *args, timeout=timeout)
         if query == _COMMIT and done == _ROLLED_BACK:
             raise asyncpg.InFailedSQLTransactionError("a statement had failed before: nothing was committed")
@@ -73,12 +75,12 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
 
     async def run_alone(self, query: str) -> str:
         """Send one statement without parameters, after the role and the tenant, as one message and one transaction."""
-        done: str = await super().execute(f"{self.limits}{self.opening} {query}")
+        done: str = await super().execute(f"{self.settings_sql}{self.acting_sql} {query}")
         return done
 
 
-def prepare_connections(engine: AsyncEngine, role: str | None, limits: str) -> None:
-    """Let each new connection find out whether it may act as the role, and each one that is taken act for nobody.
+def prepare_connections(engine: AsyncEngine, role: str | None, settings_sql: str) -> None:
+    """Find out whether each new connection may act as the role; let one that leaves the pool act for no tenant.
 
     A connection that has become useless is thrown away.
     """
@@ -87,7 +89,7 @@ def prepare_connections(engine: AsyncEngine, role: str | None, limits: str) -> N
     def detect_role(connection: Any, _record: object) -> None:
         nonlocal warned
         driver: TenantConnection = connection.driver_connection
-        driver.limits = limits
+        driver.settings_sql = settings_sql
         driver.role, is_protected = connection.run_async(lambda made: role_status(made, role))
         if not is_protected and not warned:
             warned = True

@@ -23,7 +23,7 @@ _OF_SERVICE_TABLES: Final = f"""
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] AND a.attname = 'tenant_id'
     WHERE c.relkind = 'r' AND c.relnamespace = {_SCHEMA}
 """
-"""The service's tables are those whose primary key begins with the tenant."""
+"""Selects the service's tables: those whose primary key begins with the tenant."""
 # The content of an unlogged table (works) is useless after its processes have ended.
 _TABLES: Final = f"SELECT c.relname::text {_OF_SERVICE_TABLES} AND c.relpersistence = 'p' ORDER BY 1"
 _TABLES_AND_FUNCTIONS: Final = f"""
@@ -83,8 +83,11 @@ async def driver_connection(database_url: str) -> AsyncIterator[Any]:
 
 
 @asynccontextmanager
-async def one_transaction(connection: Any, *, isolation: str, readonly: bool = False) -> AsyncIterator[None]:
-    """A transaction in which each row has the same text on every server."""
+async def copy_transaction(connection: Any, *, isolation: str, readonly: bool = False) -> AsyncIterator[None]:
+    """A transaction for COPY, with settings that make a row's text the same on every server.
+
+    Raises ``BackupError`` if the role does not own the tables.
+    """
     async with connection.transaction(isolation=isolation, readonly=readonly):
         await connection.execute(_SETTINGS)
         try:
@@ -103,16 +106,16 @@ async def revision_of(connection: Any) -> str | None:
 
 async def tables_of(connection: Any) -> tuple[str, ...]:
     """The names of the tables to back up, each after the tables that it refers to."""
-    waiting = [row[0] for row in await connection.fetch(_TABLES)]
+    remaining = [row[0] for row in await connection.fetch(_TABLES)]
     pairs = [(row["parent"], row["child"]) for row in await connection.fetch(_FOREIGN_KEYS)]
-    done: list[str] = []
-    while waiting:
-        ready = [name for name in waiting if all(parent in done for parent, child in pairs if child == name)]
+    ordered: list[str] = []
+    while remaining:
+        ready = [name for name in remaining if all(parent in ordered for parent, child in pairs if child == name)]
         if not ready:
-            raise BackupError(f"Tables refer to each other in a circle: {', '.join(waiting)}.")
-        done += ready
-        waiting = [name for name in waiting if name not in ready]
-    return tuple(done)
+            raise BackupError(f"Tables refer to each other in a circle: {', '.join(remaining)}.")
+        ordered += ready
+        remaining = [name for name in remaining if name not in ready]
+    return tuple(ordered)
 
 
 async def drop_tables(connection: Any) -> None:
@@ -140,12 +143,12 @@ async def history_of(connection: Any) -> History:
     await connection.execute("SET LOCAL enable_sort = off")
     digest, messages = hashlib.sha256(), 0
 
-    async def take(data: bytes) -> None:
+    async def hash_and_count(data: bytes) -> None:
         nonlocal messages
         digest.update(data)
         messages += data.count(b"\n")
 
-    await connection.copy_from_query(_MESSAGES, output=take, format="text")
+    await connection.copy_from_query(_MESSAGES, output=hash_and_count, format="text")
     conversations = await count_rows(connection, "conversations")
     return History(conversations=conversations, messages=messages, sha256=digest.hexdigest())
 
@@ -161,4 +164,4 @@ COPY_ERRORS: Final = (
     asyncpg.SyntaxOrAccessError,
     asyncpg.DiskFullError,
 )
-"""Errors of rows that do not fit into their table or onto the disk."""
+"""What PostgreSQL raises for rows that do not fit into their table or onto the disk."""

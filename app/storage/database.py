@@ -50,11 +50,11 @@ OWN_PARAMETERS = frozenset({"pgbouncer", "role"})
 PARAMETERS = frozenset({"host", "port"}) | OWN_PARAMETERS | TLS_PARAMETERS
 NO_ROLE = "none"
 DatabaseState = Literal["ok", "read_only", "away"]
-_IS_ACTIVE = text("SELECT coalesce(row_security_active(to_regclass('conversations')::oid), false)")
+_IS_ROW_SECURITY_ACTIVE = text("SELECT coalesce(row_security_active(to_regclass('conversations')::oid), false)")
 _IS_READ_ONLY = text("SELECT current_setting('transaction_read_only')::boolean")
 _ROLE_NAME = compiled(r"[a-z_][a-z0-9_]{0,62}")
 # Letters are not escaped: a json column keeps the given text, and an escaped Cyrillic letter is three times as long.
-_AS_WRITTEN = json.JSONEncoder(ensure_ascii=False).encode
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def database_address(url: str) -> URL:
@@ -116,15 +116,15 @@ def make_engine(url: str, *, pool_size: int = 10, max_overflow: int = 5) -> Asyn
         pool_use_lifo=True,  # the connection used last has its statements prepared and is in the caches
         # Parameters contain people's messages, and the text of an error goes into the log.
         hide_parameters=True,
-        json_serializer=_AS_WRITTEN,
-        json_deserializer=_json_value,
+        json_serializer=_encode_json,
+        json_deserializer=_decode_json,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
-    connections.prepare_connections(engine, role_of(url), _limits_for_pooler() if _is_pooled(url) else "")
+    connections.prepare_connections(engine, role_of(url), _settings_for_pooler() if _is_pooled(url) else "")
     return engine
 
 
-def _json_value(written: str) -> Any:
+def _decode_json(written: str) -> Any:
     # Most values are empty, and need no parser.
     if written == "[]":
         return []
@@ -144,7 +144,7 @@ def _is_pooled(url: str) -> bool:
     return database_address(url).query.get("pgbouncer") == "true"
 
 
-def _limits_for_pooler() -> str:
+def _settings_for_pooler() -> str:
     # A connection pooler passes these settings on only if they are sent with each transaction.
     settings = {name: value for name, value in SESSION_SETTINGS.items() if name not in POOLER_SETTINGS} | TIMEOUTS
     return "".join(f" SET LOCAL {name} = '{value}';" for name, value in settings.items())
@@ -184,7 +184,7 @@ async def row_security(engine: AsyncEngine) -> bool:
     """Whether Postgres itself separates tenants for this engine. Nothing is reported about a database that is away."""
     with translated():
         async with engine.connect() as connection:
-            return bool((await connection.execute(_IS_ACTIVE)).scalar_one())
+            return bool((await connection.execute(_IS_ROW_SECURITY_ACTIVE)).scalar_one())
 
 
 async def is_protected(url: str) -> bool:

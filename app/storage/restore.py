@@ -102,7 +102,7 @@ async def _load(database_url: str, archive: ArchiveReader, progress: Progress) -
     total, done = sum(table.rows for table in manifest.tables), 0
     async with (
         copying.driver_connection(database_url) as connection,
-        copying.one_transaction(connection, isolation="read_committed"),
+        copying.copy_transaction(connection, isolation="read_committed"),
     ):
         await _check_shape(connection, manifest)
         indexes = await _drop_indexes_without_constraint(connection)

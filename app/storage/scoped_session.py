@@ -275,7 +275,7 @@ class TenantSession:
         self._pending.take()
         await self._begin_transaction()
         self._notify_listeners(text)
-        self._pooled.driver_connection.last = text
+        self._pooled.driver_connection.before_commit = text
 
     async def _write_slices(self, compiled: CompiledStatement, rows: Sequence[dict[str, Any]]) -> None:
         await self._begin_transaction()
@@ -317,7 +317,7 @@ class TenantSession:
         if self._transaction is None:
             if first:
                 self._notify_listeners(first)
-                self._pooled.driver_connection.first = first
+                self._pooled.driver_connection.after_begin = first
             transaction = self._pooled.driver_connection.transaction(isolation=self._pooled.isolation_level)
             await self._answer_or_discard(transaction.start())
             self._transaction = transaction

@@ -30,7 +30,7 @@ It holds for every session that is opened in the request, or in a task that the 
 
 TENANT_VALUE: Final = "tenant_of_session"
 USER_VALUE: Final = "user_of_session"
-"""The names of the parameters of the conditions."""
+"""The names under which a statement takes the ids of the tenant and of the end user as parameters."""
 _PLACEHOLDER_TENANT: Final = UUID(int=0)
 _kept_compiled: Final[set[Any]] = set()
 
@@ -84,15 +84,15 @@ class UserCriteria(TenantCriteria):
         super().__init__(tenant_id)
         self.user: BindParameter[str] = bindparam(USER_VALUE, user)
         conversations = ConversationRow.__table__  # type: ignore[attr-defined]
-        own = conversations.c.user_id == self.user
-        his = select(conversations.c.id).where(conversations.c.tenant_id == self.tenant, own).scalar_subquery()
-        belonging = [table for table in TenantScoped.__subclasses__() if "conversation_id" in table.model_fields]
+        is_own = conversations.c.user_id == self.user
+        ids = select(conversations.c.id).where(conversations.c.tenant_id == self.tenant, is_own).scalar_subquery()
+        tables = [table for table in TenantScoped.__subclasses__() if "conversation_id" in table.model_fields]
         self.conditions = (
             *self.conditions,
-            with_loader_criteria(ConversationRow, own, include_aliases=True),
+            with_loader_criteria(ConversationRow, is_own, include_aliases=True),
             *(
-                with_loader_criteria(table, table.__table__.c.conversation_id.in_(his), include_aliases=True)  # type: ignore[attr-defined]
-                for table in belonging
+                with_loader_criteria(table, table.__table__.c.conversation_id.in_(ids), include_aliases=True)  # type: ignore[attr-defined]
+                for table in tables
             ),
         )
 
@@ -111,7 +111,7 @@ def user_criteria(tenant_id: UUID, user: str) -> UserCriteria:
 
 @event.listens_for(ScopedSession, "do_orm_execute")
 def scope(state: ORMExecuteState) -> None:
-    """Restrict a statement to the session's tenant, and to its end user where it has one."""
+    """Restrict a statement to the session's tenant, and to its end user where it has one; an insert gets their ids."""
     if TENANT not in state.session.info:
         raise UnscopedStatementError("a session needs a tenant, or None for the system scope")
     if not state.is_orm_statement:
@@ -124,8 +124,8 @@ def scope(state: ORMExecuteState) -> None:
         return
     user: str | None = state.session.info.get(END_USER)
     if state.is_insert:
-        own = {"user_id": user} if user is not None and _is_conversation(state) else {}
-        state.statement = state.statement.values(tenant_id=tenant_id, **own)  # type: ignore[attr-defined]
+        user_value = {"user_id": user} if user is not None and _inserts_conversation(state) else {}
+        state.statement = state.statement.values(tenant_id=tenant_id, **user_value)  # type: ignore[attr-defined]
     else:
         option = criteria(tenant_id) if user is None else user_criteria(tenant_id, user)
         state.statement = state.statement.options(option)
@@ -153,13 +153,13 @@ def scoped_for(statement: Any, kind: type) -> Any:
     of_user = issubclass(kind, UserCriteria)
     if not statement.is_insert:
         return statement.options(kind(_PLACEHOLDER_TENANT, "") if of_user else kind(_PLACEHOLDER_TENANT))
-    own = {"tenant_id": bindparam(TENANT_VALUE, type_=Uuid)}
+    values = {"tenant_id": bindparam(TENANT_VALUE, type_=Uuid)}
     if of_user and statement.entity_description["entity"] is ConversationRow:
-        own["user_id"] = bindparam(USER_VALUE, type_=Text)
-    return statement.values(own)
+        values["user_id"] = bindparam(USER_VALUE, type_=Text)
+    return statement.values(values)
 
 
-def _is_conversation(state: ORMExecuteState) -> bool:
+def _inserts_conversation(state: ORMExecuteState) -> bool:
     mapper = state.bind_mapper
     return mapper is not None and mapper.class_ is ConversationRow
 

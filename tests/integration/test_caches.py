@@ -223,7 +223,7 @@ async def test_one_that_holds_an_erased_file_goes(
         await uow.commit()
     for file, left in (("b" * 64, 1), ("a" * 64, 0)):
         async with begin(tenant) as uow:
-            assert await uow.caches.leave_holding([file]) == 1 - left
+            assert await uow.caches.leave_with_files([file]) == 1 - left
             await uow.commit()
         await swept(container)
         assert len(gemini.caches()) == left

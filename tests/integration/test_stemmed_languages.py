@@ -19,7 +19,7 @@ from app.core.text import stemming
 from app.core.text.words import words
 from app.providers.offline import OfflineSummarizer
 from app.storage.repositories import narrowing, term_keys
-from app.storage.repositories.contents import Place
+from app.storage.repositories.contents import MessagePlace
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context.recalling import RecallRequest
@@ -196,9 +196,9 @@ async def test_a_message_that_was_erased_meanwhile_gets_no_keys_and_no_tenant_th
     assert keys[conversation_id, other] == stored[conversation_id, other]
 
 
-async def outdated(begin: UnitOfWorkFactory, tenant: UUID, limit: int = 200) -> list[Place]:
+async def outdated(begin: UnitOfWorkFactory, tenant: UUID, limit: int = 200) -> list[MessagePlace]:
     """The places of a tenant's messages with outdated keys, found in steps."""
-    found: list[Place] = []
+    found: list[MessagePlace] = []
     place = None
     while True:
         async with begin(None) as uow:

@@ -183,8 +183,8 @@ def test_archives_that_hold_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "throughline restore" in refusal(**{"tables/messages.copy": ""})
     assert "no conversation in it" in refusal(**{"conversations.json": '{"messages": []}'})
     assert refusal(**{"conversations.json": '[{"mapping'}).endswith("no JSON: Unterminated string.")
-    monkeypatch.setattr(import_files, "LARGEST_CONVERSATION", 100_000)
-    monkeypatch.setattr(import_files, "_CHUNK", 1_000)
+    monkeypatch.setattr(import_files, "MAX_CONVERSATION_LENGTH", 100_000)
+    monkeypatch.setattr(import_files, "_CHUNK_BYTES", 1_000)
     assert "more than 100,000 characters" in refusal(**{"conversations.json": '[{"mapping": "' + "x" * 300_000})
     assert "no conversation in it" in refusal(**{"conversations.json": "[]"})
     locked = bytearray(file.read_bytes())
@@ -214,8 +214,8 @@ def test_memory_is_that_of_the_largest_conversation_and_one_too_large_is_refused
     assert number == 40
     assert peak < file.stat().st_size / 2
 
-    monkeypatch.setattr(import_files, "LARGEST_CONVERSATION", 100_000)
-    monkeypatch.setattr(import_files, "_CHUNK", 1_000)
+    monkeypatch.setattr(import_files, "MAX_CONVERSATION_LENGTH", 100_000)
+    monkeypatch.setattr(import_files, "_CHUNK_BYTES", 1_000)
     file.write_text(changed(lambda values: values)[:-1] + ',{"mapping": {"' + "x" * 300_000 + '": 1}}]')
     with pytest.raises(ComplaintError, match="a conversation of more than 100,000 characters"):
         read(file)

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from app.http.connections import HEAD_BYTES, ConnectionLimits, connection_class, socket_class
+from app.http.connections import MAX_HEAD_BYTES, ConnectionLimits, connection_class, socket_class
 from app.http.fields import MAX_QUERY
 
 SOON, LATER = 0.4, 1.5
@@ -77,7 +77,7 @@ async def serving(*, head: float = SOON, unread: float = SOON, most: int = 100) 
     connection, socket = connection_class(limits), socket_class(limits)
     config = uvicorn.Config(app, port=0, http=connection, ws=socket, log_level="critical", lifespan="off")
     config.ws_per_message_deflate = False
-    config.h11_max_incomplete_event_size = HEAD_BYTES
+    config.h11_max_incomplete_event_size = MAX_HEAD_BYTES
     config.timeout_keep_alive = int(NEVER)
     server = uvicorn.Server(config)
     server.config.load()
@@ -124,7 +124,7 @@ async def test_a_head_or_the_rest_of_a_refused_body_that_comes_byte_by_byte_ends
 @pytest.mark.parametrize(
     ("sent", "told"),
     [
-        (b"GET /" + b"x" * 2_000_000 + b" HTTP/1.1\r\nHost: t\r\n\r\n", f"at most {HEAD_BYTES} bytes"),
+        (b"GET /" + b"x" * 2_000_000 + b" HTTP/1.1\r\nHost: t\r\n\r\n", f"at most {MAX_HEAD_BYTES} bytes"),
         (b"GET / HTTP/1.1\r\nno header\r\n\r\n", "no HTTP/1.1"),
     ],
     ids=["large head", "no head"],

@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 
 from app import main
-from app.http.connections import HEAD_BYTES, ConnectionLimits
+from app.http.connections import MAX_HEAD_BYTES, ConnectionLimits
 from app.settings import Settings
 
 
@@ -20,4 +20,4 @@ def test_frames_of_a_socket_and_heads_are_bounded(monkeypatch: pytest.MonkeyPatc
     main.main([])
     assert given["ws_per_message_deflate"] is False, "nothing that would have to be unpacked"
     assert given["ws_max_size"] == 10_000_000
-    assert given["h11_max_incomplete_event_size"] == HEAD_BYTES
+    assert given["h11_max_incomplete_event_size"] == MAX_HEAD_BYTES

@@ -36,13 +36,13 @@ from app.usecases.openai.answering import (
 from app.usecases.openai.following import BegunAnswer, answer_events
 
 DIVERGED: Final = "diverged"
-"""The reason for not storing an answer although its request named a conversation: the histories differ."""
-_DIVERGED_TOO_LARGE: Final = (
+"""Why an answer is not stored although its request names a conversation: their histories differ."""
+_DIVERGED_TOO_LARGE_TEXT: Final = (
     "this history is another one than that of the conversation which it names, and is not compacted with it: by itself"
     " it is more than the {limit} tokens that the model takes: begin another conversation, or allow truncation"
 )
-OWN_EVENT_PREFIX: Final = "compaction."
-"""The prefix of this service's own events that a client may ask for: how its conversation is compacted."""
+COMPACTION_EVENT_PREFIX: Final = "compaction."
+"""The prefix of the events that this service adds for clients that ask for them: how a conversation is compacted."""
 INCOMPLETE_REASONS: Final[Mapping[str, str]] = {"length": "max_output_tokens"}
 FINISH_REASONS: Final[Mapping[str, str]] = {"stop": "stop", "length": "length", "tool_call": "tool_calls"}
 """The finish reasons. A reply that was stopped, or whose end the provider does not report, has none: that API has no
@@ -65,10 +65,14 @@ class Answering:
     source: AsyncGenerator[AnswerEvent, None]
     now: Callable[[], datetime]
     echo: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request that the response repeats."""
     conversation: str | None = None
+    """The id of the conversation in the form of that API; ``None`` for an answer that is not stored."""
     on_disconnect: Callable[[], Awaitable[None]] | None = None
     end: Ended | None = None
+    """How the answer ended; ``None`` until then, and if it failed."""
     error: DomainError | None = None
+    """What the answer failed with."""
 
     def resource(self, status: str, output: Sequence[Json]) -> Json:
         """The response as it is now."""
@@ -125,13 +129,13 @@ def stored_answer(services: Container, begun: BegunAnswer, model: str, echo: Map
 async def stateless_answer(
     services: Container, prompt: Prompt, model: str, echo: Mapping[str, Any], *, reason: str
 ) -> Answering:
-    """An answer that is not stored. Raises what refuses the request."""
+    """Prepare an answer that is not stored. Raises the ``DomainError`` that refuses the request."""
     try:
         request = await services.openai.stateless.prepare(prompt)
     except TooLargeError as error:
         if reason != DIVERGED or "limit" not in error.extra:
             raise
-        raise TooLargeError(_DIVERGED_TOO_LARGE.format(**error.extra), extra=error.extra) from None
+        raise TooLargeError(_DIVERGED_TOO_LARGE_TEXT.format(**error.extra), extra=error.extra) from None
     return Answering(
         id=services.openai.new_id(),
         reply_id=services.openai.new_id(),
@@ -165,7 +169,7 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
             case OpenCall(call=call):
                 made = list(events.call(call.id, call.name, as_text(call.arguments)))
             case ServiceEvent(kind=kind, data=data):
-                made = [events.own(kind, dict(data))] if with_own and kind.startswith(OWN_EVENT_PREFIX) else []
+                made = [events.own(kind, dict(data))] if with_own and kind.startswith(COMPACTION_EVENT_PREFIX) else []
             case Ended() as end:
                 rest = "" if events.reply_text else end.text
                 made = [*events.text(rest), *events.complete(status_of_end(end))]
@@ -176,7 +180,7 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
 
 
 async def events_after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
-    """The events after that number."""
+    """The events with a higher ``sequence_number``; all of them for ``None``."""
     async with aclosing(events):
         async for event in events:
             if number is None or event["sequence_number"] > number:

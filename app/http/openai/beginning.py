@@ -95,7 +95,7 @@ def response_of(id_: str) -> UUID:
 
 
 def _named_conversation(headers: Headers, body: ResponseRequest) -> ConversationName | None:
-    return name_of(headers, body=None, metadata=body.metadata, user=body.user)
+    return name_of(headers, conversation_field=None, metadata=body.metadata, user=body.user)
 
 
 async def previous_messages(services: Container, tenant_id: UUID, body: ResponseRequest) -> tuple[MessageDraft, ...]:

@@ -59,7 +59,7 @@ async def _answering(
     body.refuse_unsupported()
     chosen = chosen_model(services, body.model)
     prompt = await off_loop(_prompt, body, chosen, size=_size_of(body))
-    name = name_of(request.headers, body=body.conversation, metadata=body.metadata, user=body.user)
+    name = name_of(request.headers, conversation_field=body.conversation, metadata=body.metadata, user=body.user)
     if name is None:
         return await stateless_answer(services, prompt, body.model, {}, reason="unnamed")
     asked = StoredRequest(

@@ -44,17 +44,17 @@ LONGEST_NAME: Final = 255
 
 
 def name_of(
-    headers: Headers, *, body: object, metadata: Mapping[str, Any] | None, user: str | None
+    headers: Headers, *, conversation_field: object, metadata: Mapping[str, Any] | None, user: str | None
 ) -> ConversationName | None:
     """The name by which a request refers to its conversation; ``None`` if it names none.
 
-    ``body`` is its field ``conversation`` (an id, or an object with one), ``metadata`` and ``user`` its fields of those
-    names.
+    ``conversation_field`` is the value of its field ``conversation``, an id or an object with one; ``metadata`` and
+    ``user`` are its fields of those names.
 
     Raises:
         InvalidInputError: The name is not valid.
     """
-    conversation = body.get("id") if isinstance(body, Mapping) else body
+    conversation = conversation_field.get("id") if isinstance(conversation_field, Mapping) else conversation_field
     conversation = conversation or next((headers[name] for name in CONVERSATION_HEADERS if headers.get(name)), None)
     conversation = conversation or (metadata or {}).get("conversation_id")
     if conversation is None:

@@ -13,7 +13,8 @@ from pydantic_core import to_json
 from app.core.model.model_io import FinishReason
 
 Json = dict[str, Any]
-Words = Literal["text", "reasoning"]
+PartKind = Literal["text", "reasoning"]
+"""The kinds of parts that are sent in pieces."""
 
 HEADERS: Final[Mapping[str, str]] = {"x-vercel-ai-ui-message-stream": "v1", "cache-control": "no-cache"}
 DONE: Final = b"data: [DONE]\n\n"
@@ -39,7 +40,7 @@ def data(name: str, value: Any, id_: str, *, transient: bool = False) -> Json:
     return {**chunk, "transient": True} if transient else chunk
 
 
-def piece_of(kind: Words, id_: str, piece: str) -> Json:
+def piece_of(kind: PartKind, id_: str, piece: str) -> Json:
     """A piece of an open part."""
     return {"type": f"{kind}-delta", "id": id_, "delta": piece}
 

@@ -15,8 +15,8 @@ from app.http.present import present_notification, present_recalled
 from app.http.ui.chunks import RECALLED, Json, data
 from app.usecases.ui.threads import Passages
 
-TITLE: Final = 80
-"""How many characters of a passage its title quotes."""
+TITLE_LENGTH: Final = 80
+"""The most characters of a passage that its title quotes."""
 COMPACTION_FIELDS: Final = (
     *("trigger", "ran_in", "reason", "from_seq", "to_seq", "messages_covered"),
     *("tokens_before", "tokens_after", "duration_ms", "state_version"),
@@ -102,8 +102,8 @@ def recalled_parts(seqs: Sequence[int], passages: Passages) -> Iterator[Json]:
 
 def title_of(message: Message) -> str:
     """A title for a passage: a date and the first words."""
-    words = " ".join(message.content[: TITLE * 4].split())
-    return f"{message.created_at:%Y-%m-%d} · {clip(words, TITLE)}".rstrip(" ·")
+    words = " ".join(message.content[: TITLE_LENGTH * 4].split())
+    return f"{message.created_at:%Y-%m-%d} · {clip(words, TITLE_LENGTH)}".rstrip(" ·")
 
 
 def notice_parts(warnings: Iterable[str]) -> Iterator[Json]:

@@ -17,7 +17,7 @@ from app.core.model.errors import DependencyUnavailableError, DomainError, NotFo
 from app.core.model.notifications import APPLIED, STARTED
 from app.core.model.records import ERASURE_TRIGGER
 from app.http.chat import STOPPING_GRACE
-from app.http.errors import problem_of, request_id_of, wish_of
+from app.http.errors import accept_language_of, problem_of, request_id_of
 from app.http.middleware import log_failure
 from app.http.notifications import Notifier
 from app.http.refusals import unexpected_error
@@ -32,11 +32,11 @@ from app.usecases.compaction.ending import EVENTS
 from app.usecases.ui.entries import ANSWER_ROLES
 from app.usecases.ui.threads import Beginning, Passages
 
-COMPACTIONS: Final = frozenset({STARTED, *EVENTS.values()})
-INTERRUPTED: Final = "reply.interrupted"
+COMPACTION_EVENTS: Final = frozenset({STARTED, *EVENTS.values()})
+INTERRUPTED_EVENT: Final = "reply.interrupted"
 NO_PASSAGES: Final = Passages()
 TOLERATED_ERRORS: Final = (DependencyUnavailableError, NotFoundError)
-"""Errors after which a stream goes on: the database is away for a moment, or something was deleted."""
+"""Errors that do not end a stream: the database is away for a moment, or something was deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +111,13 @@ class TurnStream:
         if event.error is not None:
             return self._problem_chunks(message_chunks, event.error)
         if event.result is not None:
-            return await self._last_chunks(message_chunks, event.result, interrupted=event.type == INTERRUPTED)
+            return await self._last_chunks(message_chunks, event.result, interrupted=event.type == INTERRUPTED_EVENT)
         made: Iterable[Json] = ()
         match event.type:
-            case kind if kind in COMPACTIONS:
+            case kind if kind in COMPACTION_EVENTS:
                 made = await self._compaction_chunks(message_chunks, event.data, kind)
             case "message.created":
-                made = await self._stored_chunks(message_chunks, event.data)
+                made = await self._tool_message_chunks(message_chunks, event.data)
             case "reply.delta":
                 made = message_chunks.text(event.data["text"])
             case "reasoning.delta":
@@ -126,10 +126,11 @@ class TurnStream:
                 seqs = event.data["seqs"]
                 made = message_chunks.recalled(seqs, await self._passages(seqs))
             case "tool.called":
-                made = message_chunks.left_open(event.data)
+                made = message_chunks.open_call(event.data)
         return made
 
-    async def _stored_chunks(self, message_chunks: MessageChunks, data: Mapping[str, Any]) -> list[Json]:
+    async def _tool_message_chunks(self, message_chunks: MessageChunks, data: Mapping[str, Any]) -> list[Json]:
+        """The chunks of tool calls or results that the turn stored as a message."""
         # The client already has the messages that the turn began with.
         if "turn_id" in data or data["role"] not in ANSWER_ROLES:
             return []
@@ -137,7 +138,9 @@ class TurnStream:
         message = found.messages.get(data["seq"])
         if message is None:
             return []
-        return list(message_chunks.called(message) if message.role == "assistant" else message_chunks.returned(message))
+        return list(
+            message_chunks.own_calls(message) if message.role == "assistant" else message_chunks.own_results(message)
+        )
 
     async def _last_chunks(self, message_chunks: MessageChunks, result: ChatResult, *, interrupted: bool) -> list[Json]:
         row = result.compaction.compaction if result.compaction else None
@@ -166,7 +169,7 @@ class TurnStream:
         return []
 
     def _problem_chunks(self, message_chunks: MessageChunks | None, error: DomainError) -> Iterable[Json]:
-        problem = to_json(problem_of(error, request_id_of(self.request), wish_of(self.request))).decode()
+        problem = to_json(problem_of(error, request_id_of(self.request), accept_language_of(self.request))).decode()
         return (message_chunks or MessageChunks(id="", own_tools=())).fail(problem)
 
     @property
@@ -175,12 +178,12 @@ class TurnStream:
 
     @property
     def _notifier(self) -> Notifier:
-        return Notifier(self.services, self.tenant, self.conversation, wish_of(self.request))
+        return Notifier(self.services, self.tenant, self.conversation, accept_language_of(self.request))
 
 
 async def compaction_with_notification(notifier: Notifier, numbers: Mapping[str, Any], type_: str) -> Json:
     """A compaction, with its notification; ``type_`` is the type of the event, which gives its status."""
-    words = None
+    notification = None
     with suppress(*TOLERATED_ERRORS):
-        words = await notifier.notification(type_, numbers)
-    return compaction_part(numbers, type_.partition(".")[2], words)
+        notification = await notifier.notification(type_, numbers)
+    return compaction_part(numbers, type_.partition(".")[2], notification)

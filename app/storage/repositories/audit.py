@@ -10,7 +10,7 @@ from sqlmodel import col
 from app.core.model.records import AuditEntry, Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_ID, cut_page, select_page
-from app.storage.repositories.leases import began
+from app.storage.repositories.leases import transaction_start
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import AuditRow
 
@@ -32,4 +32,4 @@ class AuditRepository(Repository):
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Delete older rows, at most ``limit``, and return how many."""
-        return await self._delete_at_most(limit, AuditRow, col(AuditRow.occurred_at) < began() - age)
+        return await self._delete_at_most(limit, AuditRow, col(AuditRow.occurred_at) < transaction_start() - age)

@@ -13,7 +13,7 @@ from sqlmodel import col
 
 from app.core.model.caches import CacheEntry, ProviderCache
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import began, now
+from app.storage.repositories.leases import now, transaction_start
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import CACHE_DUE, TEXTS, CacheEntryRow, CacheMemberRow, ProviderCacheRow
 
@@ -55,12 +55,14 @@ class CacheRepository(Repository):
 
     async def note_lost(self, cache_id: UUID, name: str) -> bool:
         """Record that the provider no longer keeps the cache with that name; ``False`` if this was already known."""
-        gone = {"name": None, "made_at": None, "expires_at": None, "uses": 0, "due_at": None}
+        cleared = {"name": None, "made_at": None, "expires_at": None, "uses": 0, "due_at": None}
         which = (col(_row.id) == cache_id) & (col(_row.name) == name)
-        return await self._session.first(update(_row).where(which).values(**gone).returning(col(_row.id))) is not None
+        return (
+            await self._session.first(update(_row).where(which).values(**cleared).returning(col(_row.id))) is not None
+        )
 
     async def take(self, cache_id: UUID, *, pause: timedelta) -> ProviderCache | None:
-        """Claim a due row: count one more try, and make it due again after the pause. ``None`` if it is not due."""
+        """Claim a due row: count one more try, and make it due again after ``pause``. ``None`` if it is not due."""
         statement = (
             update(_row)
             .where(col(_row.id) == cache_id, col(_row.due_at) <= now())
@@ -77,14 +79,12 @@ class CacheRepository(Repository):
 
     async def orphans(self, *, limit: int) -> list[ProviderCache]:
         """The due rows of all tenants that have no member any more."""
-        statement = select(_row).where(
-            text(f"provider_caches.{CACHE_DUE}"), col(_row.due_at) <= now(), ~_is_begun_with()
-        )
+        statement = select(_row).where(text(f"provider_caches.{CACHE_DUE}"), col(_row.due_at) <= now(), ~_has_member())
         return [_cache(row) for row in await self._session.all(statement.order_by(col(_row.due_at)).limit(limit))]
 
-    async def remove(self, cache_id: UUID, *, orphan: bool) -> ProviderCache | None:
-        """Delete the row of a prefix and return it; with ``orphan`` only if it has no member."""
-        which = [col(_row.id) == cache_id, *([~_is_begun_with()] if orphan else [])]
+    async def remove(self, cache_id: UUID, *, only_orphan: bool) -> ProviderCache | None:
+        """Delete the row of a prefix and return it; with ``only_orphan`` only if it has no member."""
+        which = [col(_row.id) == cache_id, *([~_has_member()] if only_orphan else [])]
         locked = select(_row).where(*which).with_for_update(skip_locked=True)
         row = await self._session.first(locked)
         if row is None:
@@ -95,8 +95,8 @@ class CacheRepository(Repository):
 
     async def minimum(self, model: str, account: str) -> int:
         """The fewest tokens that the provider caches, learnt from its refusals; 0 if it has refused nothing yet."""
-        least = select(func.max(col(_row.minimum))).where(col(_row.model) == model, col(_row.account) == account)
-        return int(await self._session.first(least) or 0)
+        largest = select(func.max(col(_row.minimum))).where(col(_row.model) == model, col(_row.account) == account)
+        return int(await self._session.first(largest) or 0)
 
     async def join(self, conversation_id: UUID, model: str, cache_id: UUID) -> None:
         """Make a conversation a member of a prefix, for one model, and end its membership in the one before."""
@@ -121,10 +121,10 @@ class CacheRepository(Repository):
         gone = delete(_member).where(col(_member.conversation_id) == conversation_id).returning(col(_member.cache_id))
         return await self._make_due_for_sweeper(await self._session.all(gone))
 
-    async def leave_holding(self, files: Sequence[str]) -> int:
-        """End all memberships in prefixes with one of these files (by SHA-256); return how many prefixes there were.
+    async def leave_with_files(self, files: Sequence[str]) -> int:
+        """End all memberships in prefixes with one of these files (SHA-256 hashes).
 
-        The prefixes become due, so that the sweeper deletes them.
+        The prefixes become due, so that the sweeper deletes them. Returns how many there are.
         """
         if not files:
             return 0
@@ -147,24 +147,30 @@ class CacheRepository(Repository):
 
     async def kept_by_provider(self, *, limit: int) -> list[ProviderCache]:
         """The tenant's caches that a provider keeps now, the last used first."""
-        statement = select(_row).where(col(_row.expires_at) > began()).order_by(col(_row.last_used_at).desc())
+        statement = (
+            select(_row).where(col(_row.expires_at) > transaction_start()).order_by(col(_row.last_used_at).desc())
+        )
         return [_cache(row) for row in await self._session.all(statement.limit(limit))]
 
     async def forget_idle(self, age: timedelta, *, limit: int) -> int:
-        """Delete rows that were last used longer ago than ``age`` and have no living cache; return how many."""
-        over = or_(col(_row.name).is_(None), col(_row.expires_at) < began())
-        old = select(col(_row.tenant_id), col(_row.id)).where(col(_row.last_used_at) < began() - age, over).limit(limit)
+        """Delete rows last used longer ago than ``age`` of which no provider keeps a cache; return how many."""
+        is_gone = or_(col(_row.name).is_(None), col(_row.expires_at) < transaction_start())
+        old = (
+            select(col(_row.tenant_id), col(_row.id))
+            .where(col(_row.last_used_at) < transaction_start() - age, is_gone)
+            .limit(limit)
+        )
         found = await self._session.rows(old)
         ids = [row.id for row in found]
         return len(await self._session.all(delete(_row).where(col(_row.id).in_(ids)).returning(col(_row.id))))
 
     async def count(self) -> int:
         """How many caches providers keep for the tenant now."""
-        kept = select(func.count()).select_from(_row).where(col(_row.expires_at) > began())
+        kept = select(func.count()).select_from(_row).where(col(_row.expires_at) > transaction_start())
         return int(await self._session.first(kept) or 0)
 
     async def add_entry(self, entry: CacheEntry) -> None:
-        """Insert one entry of the account of costs.
+        """Insert one entry of what caches cost and save.
 
         Raises ``NotFoundError`` if its conversation or tenant does not exist.
         """
@@ -172,12 +178,12 @@ class CacheRepository(Repository):
 
     async def _make_due_for_sweeper(self, ids: Sequence[UUID]) -> int:
         if ids:
-            looked = update(_row).where(col(_row.id).in_(ids)).values(due_at=now(), tries=0)
-            await self._session.execute(looked)
+            made_due = update(_row).where(col(_row.id).in_(ids)).values(due_at=now(), tries=0)
+            await self._session.execute(made_due)
         return len(ids)
 
 
-def _is_begun_with() -> Any:
+def _has_member() -> Any:
     # The tenant is compared too, since the key begins with it.
     whose = (col(_member.tenant_id) == col(_row.tenant_id)) & (col(_member.cache_id) == col(_row.id))
     return select(col(_member.conversation_id)).where(whose).exists()

@@ -25,13 +25,13 @@ from app.storage.tables import ContentRow, MessageRow
 
 _row = ContentRow
 _message = MessageRow
-Place = tuple[UUID, UUID]
-"""The id of a tenant, and of one of its messages."""
+MessagePlace = tuple[UUID, UUID]
+"""How far a pass over all messages has come: the id of a tenant, and of one of its messages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
-    """A message whose parts may contain data."""
+class InlineMessage:
+    """The ids of a message whose parts may still contain data."""
 
     tenant_id: UUID
     conversation_id: UUID
@@ -79,34 +79,36 @@ class ContentRepository(Repository):
         found = select(col(_row.sha256), col(_row.data)).where(wanted)
         return {sha256: data for sha256, data in await self._session.rows(found)}  # noqa: C416 - rows are no pairs
 
-    async def with_inline_data(self, after: Place | None, *, limit: int) -> tuple[list[Inline], Place | None]:
-        """Messages, of the next ``limit``, that may still hold their data inline, as older versions stored it.
+    async def with_inline_data(
+        self, after: MessagePlace | None, *, limit: int
+    ) -> tuple[list[InlineMessage], MessagePlace | None]:
+        """Look at the next ``limit`` messages for those that may hold their data inline, as older versions stored it.
 
         Returns:
-            The messages, and the place that was reached; ``None`` at the end.
+            Those that may, and the place that was reached; ``None`` at the end.
         """
         key = tuple_(col(_message.tenant_id), col(_message.id))
-        begin = true() if after is None else key > after
-        places = select(col(_message.tenant_id), col(_message.id)).where(begin).order_by(*key).limit(limit)
+        is_after = true() if after is None else key > after
+        places = select(col(_message.tenant_id), col(_message.id)).where(is_after).order_by(*key).limit(limit)
         read = await self._session.rows(places)
         if not read:
             return [], None
         last = (read[-1].tenant_id, read[-1].id)
         parts = cast(col(_message.parts), Text)
-        holds = and_(col(_message.contents) == [], parts.like('%"media"%'), parts.like('%"data"%'))
+        may_hold_data = and_(col(_message.contents) == [], parts.like('%"media"%'), parts.like('%"data"%'))
         found = select(col(_message.tenant_id), col(_message.conversation_id), col(_message.id))
-        rows = await self._session.rows(found.where(begin, key <= last, holds).order_by(*key))
-        return [Inline(*row) for row in rows], last if len(read) == limit else None
+        rows = await self._session.rows(found.where(is_after, key <= last, may_hold_data).order_by(*key))
+        return [InlineMessage(*row) for row in rows], last if len(read) == limit else None
 
     async def move_inline_data(self, conversation_id: UUID, message_id: UUID) -> bool:
         """Move the data within a message to rows of its own, in a *locked* conversation; ``False`` if it has none."""
-        of = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
-        parts = await self._session.first(select(col(_message.parts)).where(*of))
-        apart, contents = await off_loop(detached_contents, parts or [])
+        is_message = (col(_message.conversation_id) == conversation_id, col(_message.id) == message_id)
+        parts = await self._session.first(select(col(_message.parts)).where(*is_message))
+        parts_without_data, contents = await off_loop(detached_contents, parts or [])
         if not contents:
             return False
-        hashes, stored = list(references(apart)), [dict(part) for part in apart]
-        await self._session.execute(update(_message).where(*of).values(parts=stored, contents=hashes))
+        hashes, stored = list(references(parts_without_data)), [dict(part) for part in parts_without_data]
+        await self._session.execute(update(_message).where(*is_message).values(parts=stored, contents=hashes))
         await self.store_and_count_uses(contents, [hashes])
         return True
 

@@ -64,7 +64,7 @@ class ProviderCopyRepository(CopyRepository[ProviderCopy]):
         self._check_tenant(copy.tenant_id)
         await self._session.execute(upsert(ProviderCopyRow).values(**columns(copy)).on_conflict_do_nothing())
 
-    async def want_deleted(self, conversation_id: UUID) -> int:
+    async def mark_for_deletion(self, conversation_id: UUID) -> int:
         """Make all responses that providers keep of a conversation due for deletion, and return how many there are."""
         row = ProviderCopyRow
         which = (col(row.conversation_id) == conversation_id) & col(row.delete_after).is_(None)

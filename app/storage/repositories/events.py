@@ -14,7 +14,7 @@ from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Event
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import began
+from app.storage.repositories.leases import transaction_start
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow
@@ -111,4 +111,4 @@ class EventRepository(Repository):
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Delete older rows, at most ``limit``, and return how many."""
-        return await self._delete_at_most(limit, EventRow, col(EventRow.occurred_at) < began() - age)
+        return await self._delete_at_most(limit, EventRow, col(EventRow.occurred_at) < transaction_start() - age)

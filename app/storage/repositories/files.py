@@ -23,7 +23,7 @@ from app.storage.tables import IN_USE, ContentRow, FileRow, ProviderFileRow
 
 _file = FileRow
 _copy = ProviderFileRow
-_UNWANTED = col(_copy.delete_after).is_(None)
+_IS_WANTED = col(_copy.delete_after).is_(None)
 
 
 class FileRepository(Repository):
@@ -85,10 +85,10 @@ class ProviderFileRepository(CopyRepository[ProviderFile]):
     key = ("account", "name")
 
     async def in_use(self, account: str, sha256s: Sequence[str], *, lasting: timedelta) -> dict[str, ProviderFile]:
-        """The copies of these contents that last at least that much longer, by hash."""
+        """By hash, the copies of these contents that are not to be deleted and last at least ``lasting`` longer."""
         wanted = col(_copy.sha256) == any_(literal(list(sha256s), ARRAY(Text)))
         lasts = col(_copy.expires_at) > now() + lasting
-        statement = select(_copy).where(col(_copy.account) == account, wanted, _UNWANTED, lasts)
+        statement = select(_copy).where(col(_copy.account) == account, wanted, _IS_WANTED, lasts)
         return {row.sha256: record_from_row(ProviderFile, row) for row in await self._session.all(statement)}
 
     async def note(self, copy: ProviderFile, *, lasting: timedelta) -> ProviderFile:
@@ -100,9 +100,9 @@ class ProviderFileRepository(CopyRepository[ProviderFile]):
         self._check_tenant(copy.tenant_id)
         content = select(col(ContentRow.sha256)).where(col(ContentRow.sha256) == copy.sha256)
         await self._session.first(content.with_for_update(read=True))  # a transaction that deletes the last file waits
-        same = and_(col(_copy.account) == copy.account, col(_copy.sha256) == copy.sha256, _UNWANTED)
-        over = col(_copy.expires_at) <= now() + lasting
-        await self._session.execute(update(_copy).where(same, over).values(delete_after=now()))
+        same = and_(col(_copy.account) == copy.account, col(_copy.sha256) == copy.sha256, _IS_WANTED)
+        is_expiring = col(_copy.expires_at) <= now() + lasting
+        await self._session.execute(update(_copy).where(same, is_expiring).values(delete_after=now()))
         statement = (
             upsert(_copy)
             .values(**columns(copy))
@@ -116,12 +116,12 @@ class ProviderFileRepository(CopyRepository[ProviderFile]):
         await self._session.execute(update(_copy).where(same, ~is_needed).values(delete_after=now()))
         return used
 
-    async def want_deleted(self, account: str, names: Sequence[str]) -> int:
+    async def mark_for_deletion(self, account: str, names: Sequence[str]) -> int:
         """Make these copies due for deletion, and return how many exist."""
         named = col(_copy.name) == any_(literal(list(names), ARRAY(Text)))
-        which = and_(col(_copy.account) == account, named, _UNWANTED)
-        gone = update(_copy).where(which).values(delete_after=now()).returning(col(_copy.name))
-        return len(await self._session.all(gone))
+        is_one = and_(col(_copy.account) == account, named, _IS_WANTED)
+        marked = update(_copy).where(is_one).values(delete_after=now()).returning(col(_copy.name))
+        return len(await self._session.all(marked))
 
     async def forget_expired(self, *, limit: int) -> int:
         """Delete the rows, of all tenants, of copies that providers have deleted by themselves; return their number."""

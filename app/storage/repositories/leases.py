@@ -30,6 +30,6 @@ def is_over(until: Any) -> ColumnElement[bool]:
     return or_(until.is_(None), until <= now(), until > now() + LONGEST_WAIT)
 
 
-def began() -> ColumnElement[object]:
-    """When the transaction began. A time that changes within a statement could not be searched for by an index."""
+def transaction_start() -> ColumnElement[object]:
+    """The start of the transaction: an index cannot be searched for a time that changes during the statement."""
     return func.transaction_timestamp(type_=DateTime(timezone=True))

@@ -33,10 +33,10 @@ def record_from_row(kind: type[Record], row: Any, **replaced: Any) -> Record:
 
     ``__init__`` is not called, as with ``record_maker``.
     """
-    read, fills = _reader_and_setters(cast("Any", kind), tuple(replaced))
+    read, setters = _reader_and_setters(cast("Any", kind), tuple(replaced))
     made = object.__new__(kind)
-    for fill, item in zip(fills, (*read(row), *replaced.values()), strict=True):
-        fill(made, item)
+    for set_field, item in zip(setters, (*read(row), *replaced.values()), strict=True):
+        set_field(made, item)
     return made
 
 
@@ -56,12 +56,12 @@ def record_maker(kind: type[Record]) -> Callable[[Iterable[Any]], Record]:
 
     It takes a fifth of the time of ``__init__``, which it does not call: only for a kind without ``__post_init__``.
     """
-    fills = [getattr(kind, name).__set__ for name in _field_names(cast("Any", kind))]
+    setters = [getattr(kind, name).__set__ for name in _field_names(cast("Any", kind))]
 
     def make(values: Iterable[Any]) -> Record:
         made = object.__new__(kind)
-        for fill, item in zip(fills, values, strict=True):
-            fill(made, item)
+        for set_field, item in zip(setters, values, strict=True):
+            set_field(made, item)
         return made
 
     return make
@@ -73,7 +73,7 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 
 
 def new_parameters(*kinds: type[Any], also: Collection[str] = ()) -> dict[str, BindParameter[Any]]:
-    """Parameters of a statement that is built once: one for each field of these kinds and each name in ``also``."""
+    """Parameters of a statement that is built once, by column: each field of these kinds, and each name in ``also``."""
     names = [name for kind in kinds for name in _field_names(cast("Any", kind))]
     return {name: bindparam(f"{_PARAMETER_PREFIX}{name}") for name in (*names, *also)}
 

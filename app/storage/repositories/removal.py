@@ -10,7 +10,7 @@ from sqlalchemy import delete, select, text, update
 from sqlmodel import col
 
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import began
+from app.storage.repositories.leases import transaction_start
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,
@@ -48,8 +48,8 @@ LARGE_TABLES: Final[dict[Any, tuple[str, ...]]] = {
     DetailCallRow: ("conversation_id", "id"),
     CacheEntryRow: ("conversation_id", "id"),
 }
-"""Tables in which a conversation may have many rows, with the index that finds them. Rows of other tables are deleted
-in cascade.
+"""Tables in which a conversation may have many rows, with the columns of the index that finds them. Rows of other
+tables are deleted with the conversation's own row, by their foreign keys.
 """
 
 
@@ -76,7 +76,7 @@ class RemovalRepository(Repository):
         return removed
 
     async def stop(self, conversation_id: UUID) -> None:
-        """Remove the running work of a conversation; the processes notice this at their next heartbeat."""
+        """Delete the rows of a conversation's running work; its processes notice this at their next heartbeat."""
         under_way: tuple[tuple[Any, str], ...] = (
             (CompactionRow, COMPACTION_IN_FLIGHT),
             (VerificationRow, VERIFICATION_OPEN),
@@ -90,7 +90,11 @@ class RemovalRepository(Repository):
     async def forget_turns(self, age: timedelta, *, limit: int) -> int:
         """Delete turns that ended longer ago than ``age``, except responses, which clients delete; return how many."""
         row = TurnRow
-        old = (col(row.finished_at) < began() - age) & col(row.request).is_(None) & (col(row.status) != "running")
+        old = (
+            (col(row.finished_at) < transaction_start() - age)
+            & col(row.request).is_(None)
+            & (col(row.status) != "running")
+        )
         return await self._delete_at_most(limit, row, old)
 
     async def forget_measures(self, age: timedelta, *, limit: int) -> int:
@@ -101,11 +105,11 @@ class RemovalRepository(Repository):
             (DetailCallRow, DetailCallRow.called_at),
             (CacheEntryRow, CacheEntryRow.at),
         ):
-            removed += await self._delete_at_most(limit - removed, table, col(at) < began() - age)
+            removed += await self._delete_at_most(limit - removed, table, col(at) < transaction_start() - age)
         return removed
 
     async def remove_tenant(self) -> bool:
-        """Remove the unit of work's tenant with its keys, audit log and the rest, unless it has conversations."""
+        """Delete the tenant and all its rows; ``False`` if it has conversations, or if it does not exist."""
         rows = ConversationRow
         if await self._session.first(select(col(rows.id)).limit(1)) is not None:
             return False

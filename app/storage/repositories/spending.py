@@ -36,16 +36,19 @@ from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, Ve
 from app.storage.tenancy import keep_compiled
 
 _row = ChatSpendingRow
-_PRESENT: Final = func.transaction_timestamp()
-"""The transaction's time, not the clock's: a time that changes within a statement cannot be searched for by an index.
-"""
+_TRANSACTION_START: Final = func.transaction_timestamp()
+"""An index cannot be searched for the clock's time, since it changes during the statement."""
 KEPT_FOR: Final = timedelta(hours=3)
-_LATEST_VALID: Final = _PRESENT + HOUR
+"""How long rows are kept; only the last hour is read."""
+_LATEST_VALID: Final = _TRANSACTION_START + HOUR
 """Rows later than this were written by a process whose clock was wrong. They would count for years, so they are
 ignored.
 """
-_ENDED: Final[Mapping[Any, Any]] = {CompactionRow: CompactionRow.finished_at, VerificationRow: VerificationRow.asked_at}
-"""The column with the time at which the calls among a row's attempts count as made."""
+_CALLS_MADE_AT: Final[Mapping[Any, Any]] = {
+    CompactionRow: CompactionRow.finished_at,
+    VerificationRow: VerificationRow.asked_at,
+}
+"""By table, the column with the time at which the calls in a row's ``attempts`` count as made."""
 
 
 class SpendingRepository(Repository):
@@ -57,7 +60,7 @@ class SpendingRepository(Repository):
         new = insert(ChatSpendingRow).values(
             tenant_id=tenant_id,
             key_id=key_id,
-            minute=func.date_trunc("minute", _PRESENT),
+            minute=func.date_trunc("minute", _TRANSACTION_START),
             calls=1,
             tokens=used.input_tokens + used.output_tokens,
             cost_usd=used.cost_usd or 0.0,
@@ -74,9 +77,11 @@ class SpendingRepository(Repository):
         if purpose == "verification":
             return await self._spent_by_minute(_metered_by_minute(VerificationRow))
         if purpose == "embedding":
-            return await self._spent_by_minute(_aside_by_minute("embedding"))
+            return await self._spent_by_minute(_detail_calls_by_minute("embedding"))
         made = await self._spent_by_minute(_metered_by_minute(CompactionRow))
-        return sorted([*made, *await self._spent_by_minute(_aside_by_minute("detail"))], key=lambda one: one.minute)
+        return sorted(
+            [*made, *await self._spent_by_minute(_detail_calls_by_minute("detail"))], key=lambda one: one.minute
+        )
 
     async def metered_calls(self, span: timedelta, conversation_id: UUID) -> tuple[int, int]:
         """The number of calls that cost money within that time: a conversation's, and the whole tenant's.
@@ -94,7 +99,7 @@ class SpendingRepository(Repository):
     async def _spent_on_chats(self, key_id: UUID | None) -> list[MinuteSpending]:
         minute = col(_row.minute)
         sums = (func.sum(col(_row.calls)), func.sum(col(_row.tokens)), func.sum(col(_row.cost_usd)))
-        statement = select(minute, *sums).where(minute > _PRESENT - HOUR).group_by(minute).order_by(minute)
+        statement = select(minute, *sums).where(minute > _TRANSACTION_START - HOUR).group_by(minute).order_by(minute)
         if key_id is not None:
             statement = statement.where(col(_row.key_id) == key_id)
         return await self._spent_by_minute(statement)
@@ -108,7 +113,7 @@ class SpendingRepository(Repository):
 
 def _metered_calls() -> Any:
     """Counts the metered calls of the last ``span``: those of ``conversation_id``, and all."""
-    since = _PRESENT - bindparam("span", type_=Interval())
+    since = _TRANSACTION_START - bindparam("span", type_=Interval())
     of_compactions = select(
         col(CompactionRow.conversation_id).label("conversation_id"),
         _count_of_metered(CompactionRow.attempts).label("calls"),
@@ -130,21 +135,21 @@ def _metered_calls() -> Any:
 
 @cache
 def _metered_by_minute(table: Any) -> Any:
-    at = col(_ENDED[table])
+    at = col(_CALLS_MADE_AT[table])
     attempt = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
-    minute = func.date_trunc("minute", func.coalesce(at, _PRESENT)).label("minute")
+    minute = func.date_trunc("minute", func.coalesce(at, _TRANSACTION_START)).label("minute")
     statement = select(minute, func.count(), *_tokens_and_dollars(attempt)).select_from(table)
-    recent = or_(at.is_(None), _between(at, _PRESENT - HOUR))
+    recent = or_(at.is_(None), _between(at, _TRANSACTION_START - HOUR))
     return statement.where(recent, attempt.op("->>")("metered") == "true").group_by(minute).order_by(minute)
 
 
 @cache
-def _aside_by_minute(purpose: DetailCallPurpose) -> Any:
+def _detail_calls_by_minute(purpose: DetailCallPurpose) -> Any:
     row = DetailCallRow
     minute = func.date_trunc("minute", col(row.called_at)).label("minute")
     attempt: Any = col(row.attempt)
     statement = select(minute, func.count(), *_tokens_and_dollars(attempt)).where(
-        col(row.called_at) > _PRESENT - HOUR,
+        col(row.called_at) > _TRANSACTION_START - HOUR,
         col(row.purpose) == purpose,
         attempt.op("->>")("metered") == "true",
     )

@@ -82,6 +82,7 @@ class EndedTurn:
     policy: Mapping[str, Any]
     """The conversation's overrides of its policy."""
     context_tokens: int
+    """The size of the conversation's present context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,27 +100,34 @@ class Ended:
     """The levels of the segments that an applied compaction made, by the compaction's id."""
 
 
-_ENTRIES: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
-_ASIDE_PURPOSES: Final[tuple[DetailCallPurpose, ...]] = ("detail", "embedding")
+_ENTRY_COUNTS: Final = ("added", "kept", "superseded", "dropped", "restored_by_code", "ungrounded")
+_DETAIL_CALL_PURPOSES: Final[tuple[DetailCallPurpose, ...]] = ("detail", "embedding")
 _TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
-_ATTEMPT: Final = TypeAdapter(Attempt)
-_row = CompactionRow
-_TALLY_COLUMNS: Final = (col(_row.trigger), col(_row.status), col(_row.ran_in), col(_row.reason))
-_IS_APPLIED: Final = col(_row.status) == APPLIED
+_ATTEMPT_ADAPTER: Final = TypeAdapter(Attempt)
+_compaction = CompactionRow
+_TALLY_COLUMNS: Final = (
+    col(_compaction.trigger),
+    col(_compaction.status),
+    col(_compaction.ran_in),
+    col(_compaction.reason),
+)
+_IS_APPLIED: Final = col(_compaction.status) == APPLIED
 _SEGMENT_OF_LEVEL: Final = and_(
     col(SegmentRow.tenant_id) == col(SegmentLevelRow.tenant_id),
     col(SegmentRow.conversation_id) == col(SegmentLevelRow.conversation_id),
     col(SegmentRow.id) == col(SegmentLevelRow.segment_id),
 )
-_HAS_SIZES: Final = and_(_IS_APPLIED, col(_row.tokens_before).is_not(None), col(_row.tokens_after).is_not(None))
+_HAS_TOKEN_COUNTS: Final = and_(
+    _IS_APPLIED, col(_compaction.tokens_before).is_not(None), col(_compaction.tokens_after).is_not(None)
+)
 
 
 CONTINUITY_COUNTS: Final = ("before", "after", "contradicted")
-"""The counts of a continuity score."""
-_CONTINUITY: Final = TypeAdapter(Continuity)
+"""The names of the counts in each kind of a continuity score."""
+_CONTINUITY_ADAPTER: Final = TypeAdapter(Continuity)
 MOST_ROWS: Final = 200_000
 """The most rows of a kind that are summed, the newest; this takes some seconds at most. Ids are ordered by time."""
-_FIRST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
+_LOWEST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 
 
 class StatisticsRepository(Repository):
@@ -136,14 +144,21 @@ class StatisticsRepository(Repository):
         caches = scope(CacheEntryRow, "at")
         await asyncio.sleep(0)  # building the statements for the first time takes a while
         duration = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
-        newest = select(col(_row.id)).where(_IS_APPLIED, *compactions.conditions).order_by(col(_row.id).desc()).limit(1)
+        newest = (
+            select(col(_compaction.id))
+            .where(_IS_APPLIED, *compactions.conditions)
+            .order_by(col(_compaction.id).desc())
+            .limit(1)
+        )
         return Measurements(
             compactions=tuple(await self._compactions(compactions)),
             calls=tuple(await self._calls(compactions, details, verifications)),
             expansions=tuple(await self._expansions(expansions)),
-            in_turns=await self._latency(col(_row.duration_ms), compactions.having(col(_row.ran_in) == "turn")),
+            in_turns=await self._latency(
+                col(_compaction.duration_ms), compactions.with_condition(col(_compaction.ran_in) == "turn")
+            ),
             expanding=await self._latency(col(ExpansionRow.duration_ms), expansions),
-            turns=await self._latency(duration, turns.having(col(TurnRow.finished_at).is_not(None))),
+            turns=await self._latency(duration, turns.with_condition(col(TurnRow.finished_at).is_not(None))),
             fidelity=await self._fidelity(compactions),
             continuity=await self._continuity(compactions),
             repairs=tuple(await self._repairs(compactions)),
@@ -166,7 +181,9 @@ class StatisticsRepository(Repository):
 
     async def ended(self, since: datetime, *, limit: int) -> Ended:
         """Rows of all tenants that ended after ``since``, by indexes on time; of each kind the first ``limit``."""
-        compactions = select(CompactionRow).where(col(_row.finished_at) > since).order_by(col(_row.finished_at))
+        compactions = (
+            select(CompactionRow).where(col(_compaction.finished_at) > since).order_by(col(_compaction.finished_at))
+        )
         expansions = select(ExpansionRow).where(col(ExpansionRow.created_at) > since)
         details = (
             select(DetailCallRow)
@@ -186,8 +203,8 @@ class StatisticsRepository(Repository):
                 col(ConversationRow.policy),
                 col(ConversationRow.context_tokens),
             )
-            .join(ConversationRow, _is_same_row(TurnRow.conversation_id, ConversationRow))
-            .outerjoin(MessageRow, _is_same_row(TurnRow.reply_id, MessageRow))
+            .join(ConversationRow, _turn_refers_to(TurnRow.conversation_id, ConversationRow))
+            .outerjoin(MessageRow, _turn_refers_to(TurnRow.reply_id, MessageRow))
             .where(col(TurnRow.finished_at) > since)
             .order_by(col(TurnRow.finished_at))
         )
@@ -207,7 +224,7 @@ class StatisticsRepository(Repository):
                 for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
             ],
             details=[
-                record_from_row(DetailCall, one, attempt=_ATTEMPT.validate_python(one.attempt))
+                record_from_row(DetailCall, one, attempt=_ATTEMPT_ADAPTER.validate_python(one.attempt))
                 for one in await self._session.all(details.limit(limit))
             ],
             verifications=[as_verification(one) for one in await self._session.all(verifications.limit(limit))],
@@ -218,9 +235,9 @@ class StatisticsRepository(Repository):
             ],
         )
 
-    async def waiting(self) -> Mapping[str, int]:
-        """The number of compactions in flight by status, over all tenants, by the partial index."""
-        status = col(_row.status)
+    async def in_flight(self) -> Mapping[str, int]:
+        """How many compactions of all tenants are queued or running, by status; found by the partial index."""
+        status = col(_compaction.status)
         statement = select(status, func.count()).select_from(CompactionRow).where(text(COMPACTION_IN_FLIGHT))
         return {name: int(count) for name, count in await self._session.rows(statement.group_by(status))}
 
@@ -228,10 +245,10 @@ class StatisticsRepository(Repository):
         statement = select(
             *_TALLY_COLUMNS,
             func.count(),
-            func.sum(col(_row.messages_covered)),
-            func.sum(col(_row.tokens_before)).filter(_HAS_SIZES),
-            func.sum(col(_row.tokens_after)).filter(_HAS_SIZES),
-            *(func.sum(_number_in_json(col(_row.entries), name, BigInteger)) for name in _ENTRIES),
+            func.sum(col(_compaction.messages_covered)),
+            func.sum(col(_compaction.tokens_before)).filter(_HAS_TOKEN_COUNTS),
+            func.sum(col(_compaction.tokens_after)).filter(_HAS_TOKEN_COUNTS),
+            *(func.sum(_number_in_json(col(_compaction.entries), name, BigInteger)) for name in _ENTRY_COUNTS),
         ).where(*scope.conditions)
         return [
             _compaction_tally(*row)
@@ -243,15 +260,15 @@ class StatisticsRepository(Repository):
         repairs = col(StateVersionRow.repairs)
         each = func.jsonb_array_elements(repairs).column_valued("repair", joins_implicitly=True)
         reason = cast(each, JSONB).op("->>")("reason")
-        prompt = col(_row.attempts).op("->")(-1).op("->>")("prompt_version")
+        prompt = col(_compaction.attempts).op("->")(-1).op("->>")("prompt_version")
         statement = (
             select(reason, prompt, func.count())
             .select_from(StateVersionRow)
             .join(
                 CompactionRow,
                 and_(
-                    col(StateVersionRow.tenant_id) == col(_row.tenant_id),
-                    col(StateVersionRow.compaction_id) == col(_row.id),
+                    col(StateVersionRow.tenant_id) == col(_compaction.tenant_id),
+                    col(StateVersionRow.compaction_id) == col(_compaction.id),
                 ),
             )
             .where(*scope.conditions)
@@ -264,8 +281,10 @@ class StatisticsRepository(Repository):
 
     async def _prompts(self, scope: _Scope) -> list[PromptEffect]:
         """Counts by the prompt of a compaction's last call."""
-        prompt = col(_row.attempts).op("->")(-1).op("->>")("prompt_version")
-        statement = select(prompt, func.count(), func.avg(col(_row.fidelity))).where(_IS_APPLIED, *scope.conditions)
+        prompt = col(_compaction.attempts).op("->")(-1).op("->>")("prompt_version")
+        statement = select(prompt, func.count(), func.avg(col(_compaction.fidelity))).where(
+            _IS_APPLIED, *scope.conditions
+        )
         return [
             PromptEffect(
                 prompt_version=version, compactions=int(count), fidelity=None if mean is None else round(float(mean), 4)
@@ -276,12 +295,17 @@ class StatisticsRepository(Repository):
         ]
 
     async def _calls(self, compactions: _Scope, details: _Scope, verifications: _Scope) -> list[CallTally]:
-        one, aside = col(DetailCallRow.attempt), col(DetailCallRow.purpose)
+        attempt, purpose_column = col(DetailCallRow.attempt), col(DetailCallRow.purpose)
         purposes: list[tuple[CallPurpose, Any]] = [
             ("compaction", _sums_over_attempts(CompactionRow).where(*compactions.conditions)),
             *(
-                (name, select(*_sums_by_outcome(one)).where(one.is_not(None), aside == name, *details.conditions))
-                for name in _ASIDE_PURPOSES
+                (
+                    name,
+                    select(*_sums_by_outcome(attempt)).where(
+                        attempt.is_not(None), purpose_column == name, *details.conditions
+                    ),
+                )
+                for name in _DETAIL_CALL_PURPOSES
             ),
             ("verification", _sums_over_attempts(VerificationRow).where(*verifications.conditions)),
         ]
@@ -356,18 +380,18 @@ class StatisticsRepository(Repository):
         )
 
     async def _fidelity(self, scope: _Scope) -> Fidelity:
-        number = col(_row.fidelity)
+        number = col(_compaction.fidelity)
         probed = [_IS_APPLIED, number.is_not(None), *scope.conditions]
         ((mean, count),) = await self._session.rows(
             select(func.avg(number), func.count()).where(*probed), **scope.given
         )
         last = await self._session.first(
-            select(number).where(*probed).order_by(col(_row.id).desc()).limit(1), **scope.given
+            select(number).where(*probed).order_by(col(_compaction.id).desc()).limit(1), **scope.given
         )
         return Fidelity(last=last, mean=None if mean is None else round(mean, 4), probes=int(count))
 
     async def _continuity(self, scope: _Scope) -> ContinuityMeasure:
-        score = col(_row.continuity)
+        score = col(_compaction.continuity)
         scored = [_IS_APPLIED, score.is_not(None), *scope.conditions]
         each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
         counts = (func.sum(_number_in_json(cast(each.c.value, JSONB), name, BigInteger)) for name in CONTINUITY_COUNTS)
@@ -375,10 +399,10 @@ class StatisticsRepository(Repository):
         tone = func.avg(_number_in_json(score, "tone", Numeric))
         ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored), **scope.given)
         last = await self._session.first(
-            select(score).where(*scored).order_by(col(_row.id).desc()).limit(1), **scope.given
+            select(score).where(*scored).order_by(col(_compaction.id).desc()).limit(1), **scope.given
         )
         return ContinuityMeasure(
-            last=None if last is None else _CONTINUITY.validate_python(last).recall,
+            last=None if last is None else _CONTINUITY_ADAPTER.validate_python(last).recall,
             answered=Answered(
                 **{name: int(number or 0) for name, number in zip(CONTINUITY_COUNTS, answered, strict=True)}
             ),
@@ -448,8 +472,8 @@ class _Scope:
     given: Mapping[str, Any]
     """The values of their ``bindparam``s."""
 
-    def having(self, condition: Any) -> _Scope:
-        """The same scope with one more condition."""
+    def with_condition(self, condition: Any) -> _Scope:
+        """The same rows, restricted by one more condition."""
         return _Scope((condition, *self.conditions), self.given)
 
 
@@ -466,14 +490,14 @@ def _conditions_of(table: Any, ended: str, is_one_conversation: bool, has_since:
     conditions = [table.conversation_id == bindparam("of_conversation", type_=Uuid)] if is_one_conversation else []
     whose = [older.conversation_id == bindparam("of_conversation", type_=Uuid)] if is_one_conversation else []
     newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MOST_ROWS - 1).limit(1).scalar_subquery()
-    conditions = [*conditions, table.id >= func.coalesce(newest, _FIRST_ID)]
+    conditions = [*conditions, table.id >= func.coalesce(newest, _LOWEST_ID)]
     at = getattr(table, ended)
     if has_since:
         conditions.append(or_(at.is_(None), at >= bindparam("since", type_=DateTime(timezone=True))))
     return tuple(conditions)
 
 
-def _is_same_row(id_: Any, table: Any) -> Any:
+def _turn_refers_to(id_: Any, table: Any) -> Any:
     # The tenant is compared too, since the key begins with it.
     return and_(col(TurnRow.tenant_id) == table.tenant_id, col(id_) == table.id)
 
@@ -485,8 +509,8 @@ def _number_in_json(json: Any, name: str, kind: Any) -> Any:
 def _sums_by_outcome(attempt: Any) -> list[Any]:
     usage = attempt.op("->")("usage")
     tokens = [func.sum(_number_in_json(usage, name, BigInteger)) for name in _TOKENS]
-    words = [attempt.op("->>")(name) for name in ("outcome", "reason", "prompt_version")]
-    return [*words, func.count(), *tokens, func.sum(_number_in_json(usage, "cost_usd", Numeric))]
+    names = [attempt.op("->>")(name) for name in ("outcome", "reason", "prompt_version")]
+    return [*names, func.count(), *tokens, func.sum(_number_in_json(usage, "cost_usd", Numeric))]
 
 
 def _sums_over_attempts(table: Any) -> Any:
@@ -505,7 +529,7 @@ def _compaction_tally(trigger: str, status: str, ran_in: str, reason: str | None
         messages=messages,
         tokens_before=before,
         tokens_after=after,
-        entries=EntryCounts(**dict(zip(_ENTRIES, entries, strict=True))),
+        entries=EntryCounts(**dict(zip(_ENTRY_COUNTS, entries, strict=True))),
     )
 
 

@@ -22,22 +22,24 @@ from app.core.text.stemming import guessed_language, stems_in
 from app.core.text.words import stem, words
 from app.off_loop import off_loop
 from app.storage.repositories.base import Repository
-from app.storage.repositories.contents import Place
+from app.storage.repositories.contents import MessagePlace
 from app.storage.repositories.sizes import READ_BYTES, count_fitting, text_bytes
 from app.storage.tables import MessageRow
 
-_BYTES: Final = 8  # a bigint in Postgres
-_NAMES: Final = ("id", "conversation_id", "seq", "role", "content", "status", "is_command", "created_at")
-_PLACE: Final = (col(MessageRow.tenant_id), col(MessageRow.id))
-_READ: Final = tuple(col(getattr(MessageRow, name)) for name in (*_NAMES, "parts", "tenant_id", "term_keys"))
+_KEY_BYTES: Final = 8  # a bigint in Postgres
+_MESSAGE_FIELDS: Final = ("id", "conversation_id", "seq", "role", "content", "status", "is_command", "created_at")
+_PLACE_COLUMNS: Final = (col(MessageRow.tenant_id), col(MessageRow.id))
+_READ_COLUMNS: Final = tuple(
+    col(getattr(MessageRow, name)) for name in (*_MESSAGE_FIELDS, "parts", "tenant_id", "term_keys")
+)
 
 
 class TermKeys:
     """Makes the keys of one conversation, each word only once."""
 
     def __init__(self, conversation_id: UUID) -> None:
-        self._base = blake2b(conversation_id.bytes, digest_size=_BYTES)
-        self._of_words: dict[str, int] = {}
+        self._base = blake2b(conversation_id.bytes, digest_size=_KEY_BYTES)
+        self._keys_by_word: dict[str, int] = {}
 
     def of_stem(self, stem_: str) -> int:
         """The key of a stem."""
@@ -59,9 +61,9 @@ class TermKeys:
         return self.of_text(message_text(message))
 
     def _of_word(self, word: str) -> int:
-        key = self._of_words.get(word)
+        key = self._keys_by_word.get(word)
         if key is None:
-            key = self._of_words[word] = self.of_stem(stem(word))
+            key = self._keys_by_word[word] = self.of_stem(stem(word))
         return key
 
 
@@ -78,36 +80,40 @@ def keys_of(messages: Iterable[Message]) -> list[list[int]]:
 
 
 class TermKeyRepository(Repository):
-    """Finds messages whose keys an earlier version made, and makes them again."""
+    """Finds messages whose keys an earlier version made otherwise, and makes those keys again."""
 
-    async def outdated(self, after: Place | None, *, limit: int) -> tuple[list[Place], Place | None]:
+    async def outdated(
+        self, after: MessagePlace | None, *, limit: int
+    ) -> tuple[list[MessagePlace], MessagePlace | None]:
         """Look at the next ``limit`` messages of all tenants, or at fewer where they are large.
 
         Returns:
             The messages that would get other keys today, and the place that was reached; ``None`` at the end.
         """
-        place = tuple_(*_PLACE)
-        begin = true() if after is None else place > after
-        heads = select(*_PLACE, text_bytes().label("bytes")).where(begin).order_by(*_PLACE).limit(limit)
+        place = tuple_(*_PLACE_COLUMNS)
+        is_after = true() if after is None else place > after
+        heads = (
+            select(*_PLACE_COLUMNS, text_bytes().label("bytes")).where(is_after).order_by(*_PLACE_COLUMNS).limit(limit)
+        )
         listed = await self._session.rows(heads)
         if not listed:
             return [], None
         count = max(count_fitting([head.bytes for head in listed], READ_BYTES), 1)
-        last: Place = (listed[count - 1].tenant_id, listed[count - 1].id)
-        rows = await self._session.rows(select(*_READ).where(begin, place <= last).order_by(*_PLACE))
+        last: MessagePlace = (listed[count - 1].tenant_id, listed[count - 1].id)
+        rows = await self._session.rows(select(*_READ_COLUMNS).where(is_after, place <= last).order_by(*_PLACE_COLUMNS))
         made = await off_loop(keys_of, [_message(row) for row in rows])
         found = [(row.tenant_id, row.id) for row, keys in zip(rows, made, strict=True) if keys != sorted(row.term_keys)]
         return found, last if count < len(listed) or len(listed) == limit else None
 
     async def renew(self, message_id: UUID) -> bool:
         """Make a message's keys again from its present text; it may have been erased meanwhile."""
-        of = col(MessageRow.id) == message_id
-        rows = await self._session.rows(select(*_READ).where(of).with_for_update(key_share=True))
+        is_message = col(MessageRow.id) == message_id
+        rows = await self._session.rows(select(*_READ_COLUMNS).where(is_message).with_for_update(key_share=True))
         for row in rows:
             (keys,) = await off_loop(keys_of, [_message(row)])
-            await self._session.execute(update(MessageRow).where(of).values(term_keys=keys))
+            await self._session.execute(update(MessageRow).where(is_message).values(term_keys=keys))
         return bool(rows)
 
 
 def _message(row: Any) -> Message:
-    return Message(parts=tuple(row.parts), **{name: getattr(row, name) for name in _NAMES})
+    return Message(parts=tuple(row.parts), **{name: getattr(row, name) for name in _MESSAGE_FIELDS})

@@ -29,26 +29,31 @@ LEASE_EXPIRED = TurnLostError.code
 """The ``error_code`` of a turn whose process has died."""
 
 _id = col(TurnRow.id)
-_LISTS = ("warnings", "recalled")
+_LIST_FIELDS = ("warnings", "recalled")
 # Literal SQL, not a parameter: only then can the planner be sure that the partial indexes apply.
-_RUNNING = text(RUNNING)
+_IS_RUNNING = text(RUNNING)
 
 _IN_CONVERSATION = col(TurnRow.conversation_id) == bindparam("of")
 _IS_TURN = _id == bindparam("turn_id")
-_LEASE: dict[str, Any] = {"lease_until": now() + bindparam("lease", type_=Interval())}
-_EXPIRED = and_(_RUNNING, col(TurnRow.lease_until) < now())
-_FAILED: dict[str, Any] = {"status": "failed", "error_code": LEASE_EXPIRED, "stream_key": None, "finished_at": now()}
+_NEW_LEASE: dict[str, Any] = {"lease_until": now() + bindparam("lease", type_=Interval())}
+_IS_EXPIRED = and_(_IS_RUNNING, col(TurnRow.lease_until) < now())
+_FAILED_VALUES: dict[str, Any] = {
+    "status": "failed",
+    "error_code": LEASE_EXPIRED,
+    "stream_key": None,
+    "finished_at": now(),
+}
 _WITHOUT_REQUEST: Any = select(TurnRow).options(defer(col(TurnRow.request), raiseload=True))  # type: ignore[arg-type]
 _START = (
     insert(TurnRow)
-    .values(new_parameters(Turn) | _LEASE)
+    .values(new_parameters(Turn) | _NEW_LEASE)
     .on_conflict_do_nothing(index_elements=["tenant_id", "conversation_id"], index_where=text(RUNNING))
     .returning(TurnRow)
 )
 _NEWEST = select(TurnRow).where(_IN_CONVERSATION).order_by(_id.desc()).limit(1)
-_RUNNING_WITH_LEASE = select(TurnRow).where(_IN_CONVERSATION, _RUNNING, col(TurnRow.lease_until) >= now())
+_RUNNING_TURN = select(TurnRow).where(_IN_CONVERSATION, _IS_RUNNING, col(TurnRow.lease_until) >= now())
 _OTHER_TURN = aliased(TurnRow)
-_ANSWERED = exists().where(
+_IS_ANSWERED = exists().where(
     col(_OTHER_TURN.conversation_id) == bindparam("of"),
     col(_OTHER_TURN.message_id) == col(TurnRow.message_id),
     col(_OTHER_TURN.reply_id).is_not(None),
@@ -56,18 +61,18 @@ _ANSWERED = exists().where(
 _MOST_UNANSWERED = 100
 _UNANSWERED = (
     select(col(TurnRow.input_from_seq), col(TurnRow.begun_at_seq))
-    .where(_IN_CONVERSATION, col(TurnRow.status) == "failed", col(TurnRow.input_from_seq).is_not(None), ~_ANSWERED)
+    .where(_IN_CONVERSATION, col(TurnRow.status) == "failed", col(TurnRow.input_from_seq).is_not(None), ~_IS_ANSWERED)
     .order_by(_id.desc())
     .limit(_MOST_UNANSWERED)
 )
-_HEARTBEAT = update(TurnRow).where(_IS_TURN, _RUNNING).values(_LEASE).returning(TurnRow)
-_FAIL_EXPIRED = update(TurnRow).where(_IN_CONVERSATION, _EXPIRED).values(_FAILED).returning(TurnRow)
-keep_compiled(_START, _NEWEST, _UNANSWERED, _RUNNING_WITH_LEASE, _HEARTBEAT, _FAIL_EXPIRED)
+_HEARTBEAT = update(TurnRow).where(_IS_TURN, _IS_RUNNING).values(_NEW_LEASE).returning(TurnRow)
+_FAIL_EXPIRED = update(TurnRow).where(_IN_CONVERSATION, _IS_EXPIRED).values(_FAILED_VALUES).returning(TurnRow)
+keep_compiled(_START, _NEWEST, _UNANSWERED, _RUNNING_TURN, _HEARTBEAT, _FAIL_EXPIRED)
 
 
 @lru_cache(maxsize=64)
 def _update_of_running(names: tuple[str, ...]) -> Any:
-    statement = update(TurnRow).where(_IS_TURN, _RUNNING).values(new_parameters(also=names)).returning(TurnRow)
+    statement = update(TurnRow).where(_IS_TURN, _IS_RUNNING).values(new_parameters(also=names)).returning(TurnRow)
     keep_compiled(statement)
     return statement
 
@@ -78,7 +83,7 @@ class TurnRepository(LeasedRepository):
     async def start(self, turn: Turn) -> Turn | None:
         """Insert a turn with a new lease, in database time; ``None`` if one runs, or a dead one was not ended yet."""
         self._check_tenant(turn.tenant_id)
-        lists = {name: list(getattr(turn, name)) for name in _LISTS}
+        lists = {name: list(getattr(turn, name)) for name in _LIST_FIELDS}
         values = new_values(columns(turn, **lists, request=as_dict(turn.request)))
         return await self._one_or_none(_START, lease=self._lease, **values)
 
@@ -87,7 +92,7 @@ class TurnRepository(LeasedRepository):
         return await self._one(select(TurnRow).where(_id == turn_id, not_deleted(TurnRow)))
 
     async def newest(self, conversation_id: UUID) -> Turn | None:
-        """The turn that began last, whether it runs or how it ended."""
+        """The turn that began last, running or ended."""
         return await self._one_or_none(_NEWEST, of=conversation_id)
 
     async def replied_by(self, conversation_id: UUID, message_ids: Collection[UUID]) -> Turn | None:
@@ -96,13 +101,13 @@ class TurnRepository(LeasedRepository):
         return await self._one_or_none(found.order_by(_id.desc()).limit(1))
 
     async def unanswered(self, conversation_id: UUID) -> frozenset[int]:
-        """The numbers of the messages that the newest failed turns brought, and that no other turn answered."""
+        """The ``seq`` of each message that one of the newest failed turns added and that no other turn answered."""
         rows = await self._session.rows(_UNANSWERED, of=conversation_id)
         return frozenset(seq for first, last in rows for seq in range(first, last + 1))
 
     async def running(self, conversation_id: UUID) -> Turn | None:
         """The running turn with a live lease."""
-        return await self._one_or_none(_RUNNING_WITH_LEASE, of=conversation_id)
+        return await self._one_or_none(_RUNNING_TURN, of=conversation_id)
 
     async def between(self, conversation_id: UUID, since: UUID | None, until: UUID | None) -> list[Turn]:
         """The turns that began after one id and before another, in order; ``None`` = without a limit on that side.
@@ -121,17 +126,17 @@ class TurnRepository(LeasedRepository):
 
     async def note_follower(self, turn_id: UUID) -> None:
         """Note on a running turn's row that somebody follows it in another process than its own."""
-        await self._session.execute(update(TurnRow).where(_id == turn_id, _RUNNING).values(followed_at=now()))
+        await self._session.execute(update(TurnRow).where(_id == turn_id, _IS_RUNNING).values(followed_at=now()))
 
     async def forget_request(self, turn_id: UUID) -> None:
-        """Remove ``request`` from the row: what another API's client said in its request."""
+        """Remove ``request`` from the row: the request of a client of another API."""
         await self._session.execute(update(TurnRow).where(_id == turn_id).values(request=None))
 
     async def forget_requests_of(self, conversation_id: UUID, reply_ids: Collection[UUID]) -> None:
-        """The same for the turns of these replies, since nobody can find the response of an erased reply."""
-        has_one = (col(TurnRow.reply_id).in_(reply_ids), col(TurnRow.request).is_not(None))
+        """Remove ``request`` from the rows of these replies' turns: the response of an erased reply cannot be found."""
+        has_request = (col(TurnRow.reply_id).in_(reply_ids), col(TurnRow.request).is_not(None))
         await self._session.execute(
-            update(TurnRow).where(_of_conversation(conversation_id), *has_one).values(request=None)
+            update(TurnRow).where(_of_conversation(conversation_id), *has_request).values(request=None)
         )
 
     async def heartbeat(self, turn_id: UUID) -> Turn | None:
@@ -140,26 +145,28 @@ class TurnRepository(LeasedRepository):
 
     async def end(self, turn_id: UUID, **changes: Any) -> Turn | None:
         """Set an ending status and other fields of a running turn; ``None`` if it has already ended."""
-        values = changes | {"stream_key": None} | {name: list(changes[name]) for name in _LISTS if name in changes}
+        values = (
+            changes | {"stream_key": None} | {name: list(changes[name]) for name in _LIST_FIELDS if name in changes}
+        )
         return await self._one_or_none(_update_of_running(tuple(values)), turn_id=turn_id, **new_values(values))
 
     async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
         """Ask the running turn to stop; its process sees that when it next reads the row. ``None`` if no turn runs."""
         return await self._one_or_none(
             update(TurnRow)
-            .where(_of_conversation(conversation_id), _RUNNING)
+            .where(_of_conversation(conversation_id), _IS_RUNNING)
             .values(interrupt_requested=True)
             .returning(TurnRow)
         )
 
     async def expired(self, *, limit: int) -> list[Turn]:
         """Running turns of all tenants whose lease has expired, the longest expired first. They are not locked."""
-        statement = select(TurnRow).where(_EXPIRED).order_by(col(TurnRow.lease_until)).limit(limit)
+        statement = select(TurnRow).where(_IS_EXPIRED).order_by(col(TurnRow.lease_until)).limit(limit)
         return [as_turn(row) for row in await self._session.all(statement)]
 
     async def fail_expired(self, turn_id: UUID) -> Turn | None:
         """End this turn as failed if it runs and its lease expired; else ``None``."""
-        statement = update(TurnRow).where(_id == turn_id, _EXPIRED).values(_FAILED)
+        statement = update(TurnRow).where(_id == turn_id, _IS_EXPIRED).values(_FAILED_VALUES)
         return await self._one_or_none(statement.returning(TurnRow))
 
     async def fail_expired_in_conversation(self, conversation_id: UUID) -> Turn | None:
@@ -186,5 +193,5 @@ def _of_conversation(conversation_id: UUID) -> Any:
 
 
 def as_turn(row: TurnRow, **left_out: Any) -> Turn:
-    """The record of a row; ``left_out`` are the values of columns that were not read."""
-    return record_from_row(Turn, row, **{name: tuple(getattr(row, name)) for name in _LISTS}, **left_out)
+    """The record of a row; ``left_out`` are values for the columns that were not read."""
+    return record_from_row(Turn, row, **{name: tuple(getattr(row, name)) for name in _LIST_FIELDS}, **left_out)

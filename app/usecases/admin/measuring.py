@@ -92,9 +92,9 @@ class Measuring:
                 if following is None or following <= since:
                     break
                 since = following
-            waiting = await uow.statistics.waiting()
+            in_flight = await uow.statistics.in_flight()
         for status in sorted(IN_FLIGHT):
-            self._meter.set(measures.COMPACTIONS_IN_FLIGHT, waiting.get(status, 0), status=status)
+            self._meter.set(measures.COMPACTIONS_IN_FLIGHT, in_flight.get(status, 0), status=status)
         self._since = max(self._since, now - OVERLAP)
         self._seen = {key: seen for key, seen in self._seen.items() if seen[0] >= self._since}
 

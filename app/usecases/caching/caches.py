@@ -107,7 +107,7 @@ class CacheService:
         """
         now = self._shell.clock.now()
         async with self._shell.uow(found.tenant_id) as uow:
-            row = await uow.caches.remove(found.id, orphan=is_orphan)
+            row = await uow.caches.remove(found.id, only_orphan=is_orphan)
             if row is None:  # a conversation uses it again, or another process has ended it
                 return
             if row.name is not None and row.expires_at is not None and row.expires_at > now:

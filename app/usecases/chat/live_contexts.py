@@ -100,7 +100,7 @@ class LiveContexts(Service):
             is_unchanged = await _is_unchanged(uow, turn.conversation_id, sent)
             await uow.copies.note(copy)
             if not is_unchanged:
-                await uow.copies.want_deleted(turn.conversation_id)
+                await uow.copies.mark_for_deletion(turn.conversation_id)
             await uow.commit()
 
     async def forget(self, turn: Turn, live: LiveContext, reason: str) -> None:

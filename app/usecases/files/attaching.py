@@ -128,7 +128,7 @@ class FileService:
             await uow.files.remove(conversation_id, file_id)
             await uow.caches.leave(conversation_id)
             # A stateful model's provider got the file with earlier responses.
-            await uow.copies.want_deleted(conversation_id)
+            await uow.copies.mark_for_deletion(conversation_id)
             without = _with_file_sizes_added(conversation, -file.tokens, -file.bytes)
             without = replace(without, content_epoch=conversation.content_epoch + 1)
             job = await self._store_sizes_and_claim(uow, shell.resolver(without))

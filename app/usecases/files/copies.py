@@ -112,7 +112,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         """
         async with self._shell.uow(keeper.tenant_id) as uow:
             copies = await uow.file_copies.in_use(keeper.account, sha256s, lasting=timedelta())
-            gone = await uow.file_copies.want_deleted(keeper.account, [copy.name for copy in copies.values()])
+            gone = await uow.file_copies.mark_for_deletion(keeper.account, [copy.name for copy in copies.values()])
             await uow.commit()
         for copy in copies.values():
             self._memory.usable.pop((keeper.account, copy.name), None)
@@ -202,7 +202,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         except ModelUnavailableError as error:
             if error.reason in {FILE_LOST, FILE_FAILED}:
                 async with self._shell.uow(keeper.tenant_id) as uow:
-                    await uow.file_copies.want_deleted(keeper.account, [copy.name])
+                    await uow.file_copies.mark_for_deletion(keeper.account, [copy.name])
                     await uow.commit()
             raise
         _remember(self._memory.usable, (keeper.account, copy.name), None)

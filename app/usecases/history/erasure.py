@@ -189,8 +189,8 @@ class ErasureService:
         await _erase_from_command_answers(uow, answers, removed.erased, remaining)
         await _erase_from_focuses(uow, focused, removed.erased, remaining, _typed_focus(message))
         await uow.turns.forget_requests_of(conversation.id, [stone.id for stone in removed.tombstones])
-        await uow.copies.want_deleted(conversation.id)
-        await uow.caches.leave_holding(references(message.parts))
+        await uow.copies.mark_for_deletion(conversation.id)
+        await uow.caches.leave_with_files(references(message.parts))
         # A stateful model's provider still holds what was erased, so no turn continues from there.
         changes: dict[str, Any] = {"total": total, "content_epoch": conversation.content_epoch + 1, "live": None}
         changed = await uow.conversations.update(

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.storage.repositories.contents import Place
+from app.storage.repositories.contents import MessagePlace
 from app.storage.unit_of_work import UnitOfWorkFactory
 
 STEP: Final = 200
 """How many messages one step reads."""
 
 
-async def index_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int = STEP) -> tuple[int, Place | None]:
+async def index_step(
+    begin: UnitOfWorkFactory, after: MessagePlace | None, *, limit: int = STEP
+) -> tuple[int, MessagePlace | None]:
     """Read the next messages, and rebuild the keys of those that would get other keys today.
 
     Returns:

@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.model.errors import NotFoundError
-from app.storage.repositories.contents import Inline, Place
+from app.storage.repositories.contents import InlineMessage, MessagePlace
 from app.storage.unit_of_work import UnitOfWorkFactory
 
 STEP: Final = 1_000
 """How many messages one step reads."""
 
 
-async def move_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int = STEP) -> tuple[int, Place | None]:
+async def move_step(
+    begin: UnitOfWorkFactory, after: MessagePlace | None, *, limit: int = STEP
+) -> tuple[int, MessagePlace | None]:
     """Read the next messages, and move the data of those that have any.
 
     Returns:
@@ -28,7 +30,7 @@ async def move_step(begin: UnitOfWorkFactory, after: Place | None, *, limit: int
     return len(moved), reached
 
 
-async def _move(begin: UnitOfWorkFactory, one: Inline) -> bool:
+async def _move(begin: UnitOfWorkFactory, one: InlineMessage) -> bool:
     async with begin(one.tenant_id) as uow:
         try:
             await uow.conversations.lock(one.conversation_id)

@@ -38,7 +38,7 @@ async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UU
     """
     conversation = await uow.conversations.lock(conversation_id)
     turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
-    await uow.copies.want_deleted(conversation_id)
+    await uow.copies.mark_for_deletion(conversation_id)
     await uow.files.remove_all(conversation_id)
     await uow.caches.leave(conversation_id)
     if conversation.last_seq + conversation.last_event <= SHORT:
