@@ -449,7 +449,7 @@ def test_an_array_beyond_the_window_is_refused_or_truncated(scripted: httpx.Clie
     named = {"X-Conversation-Id": "parted and long"}
     good(chat(scripted, user("Hello"), headers=named))
     parted = refused(chat(scripted, *long, user("The last one."), headers=named), 400, "context_length_exceeded")
-    assert "another one than that of the conversation" in parted["message"]
+    assert "differ from those stored in its conversation" in parted["message"]
 
 
 # Once

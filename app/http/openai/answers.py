@@ -38,8 +38,8 @@ from app.usecases.openai.following import BegunAnswer, answer_events
 DIVERGED: Final = "diverged"
 """Why an answer is not stored although its request names a conversation: their histories differ."""
 _DIVERGED_TOO_LARGE_TEXT: Final = (
-    "this history is another one than that of the conversation which it names, and is not compacted with it: by itself"
-    " it is more than the {limit} tokens that the model takes: begin another conversation, or allow truncation"
+    "The messages of this request differ from those stored in its conversation, so they are not compacted with it. They"
+    " have more than the {limit} tokens that the model takes: begin another conversation, or allow truncation."
 )
 COMPACTION_EVENT_PREFIX: Final = "compaction."
 """The prefix of the events that this service adds for clients that ask for them: how a conversation is compacted."""
@@ -94,12 +94,12 @@ class Answering:
         """The events of the answer, its end last. A failure is reported as an end."""
         try:
             async with aclosing(self.source) as source:
-                async for happening in source:
-                    if isinstance(happening, Ended):
-                        self.end = happening
-                    elif isinstance(happening, Failed):
-                        self.error = happening.error
-                    yield happening
+                async for answer_event in source:
+                    if isinstance(answer_event, Ended):
+                        self.end = answer_event
+                    elif isinstance(answer_event, Failed):
+                        self.error = answer_event.error
+                    yield answer_event
         except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
             log_failure(error)
             self.error = error if isinstance(error, DomainError) else unexpected_error()
@@ -158,10 +158,10 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
     )
     for event in events.begin():
         yield event
-    async for happening in answering.answer_events():
-        match happening:
+    async for answer_event in answering.answer_events():
+        match answer_event:
             case TextDelta(text=text) | ReasoningDelta(text=text):
-                events_of = events.text if isinstance(happening, TextDelta) else events.reasoning
+                events_of = events.text if isinstance(answer_event, TextDelta) else events.reasoning
                 made = list(events_of(text))
             case ToolsCalled():
                 events.boundary()
@@ -205,8 +205,8 @@ async def chat_chunks(answering: Answering, *, with_usage: bool) -> AsyncGenerat
     )
     has_text = False
     yield chunks.begin()
-    async for happening in answering.answer_events():
-        match happening:
+    async for answer_event in answering.answer_events():
+        match answer_event:
             case TextDelta(text=text):
                 has_text = True
                 made = list(chunks.text(text))
