@@ -656,7 +656,7 @@ class TestCalibration:
         def unclamped(_: float, *, estimated: int, reported: int) -> float:
             return reported / estimated
 
-        monkeypatch.setattr("app.usecases.chat.calibrating.learn", unclamped)
+        monkeypatch.setattr("app.usecases.chat.calibrating.adjusted_factor", unclamped)
         service = Service(begin, tenant, chat=reporting(10.0))
         conversation_id = await filled(service, 0.6)
         await chat(service, conversation_id, "Hello.")

@@ -83,7 +83,7 @@ class NotingVerifications:
         note("verification", conversation_id)
         return "not_wanted"
 
-    async def after(self, compaction: Compaction | None) -> None:
+    async def verify_after(self, compaction: Compaction | None) -> None:
         if compaction is not None:
             note("verified", compaction.id)
 
