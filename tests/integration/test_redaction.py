@@ -75,7 +75,7 @@ async def test_control_what_is_not_looked_for_is_stored(
     begin: UnitOfWorkFactory, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redaction, "plain_view", PlainView)
-    monkeypatch.setattr(redaction, "given_in_answer", lambda before, after: None)
+    monkeypatch.setattr(redaction, "secret_in_answer", lambda before, after: None)
     await folded(begin, await make_tenant(begin, "default"))
     derived = await told(engine, *DERIVED)
     assert {"Kettle_4821", "Lantern_7713"} <= {secret for secret in SECRETS if secret in derived}
