@@ -15,6 +15,7 @@ from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
 from app.process_settings import settings_of_process
+from app.providers.others import COMMON_KINDS
 from app.setting_files import misnamed_keys, unknown_variables
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds
@@ -221,6 +222,13 @@ def test_a_model_that_cannot_be_built_stops_the_start() -> None:
         return str(raised.value)
 
     assert_values(corpus("model_faults"), fault, agrees=holds)
+
+
+@pytest.mark.parametrize("kind", COMMON_KINDS)
+def test_a_provider_that_an_error_offers_exists(kind: str) -> None:
+    with pytest.raises(CannotStartError) as raised:
+        check_models(Settings(chat_model=f"{kind}:x"))
+    assert "There is no model provider" not in str(raised.value)
 
 
 def test_a_verifier_that_cannot_be_built_is_named_by_its_setting() -> None:
