@@ -66,6 +66,18 @@ def test_a_name_without_a_value_is_told_how_to_get_one(folder: Path) -> None:
     assert read_settings().port == 8000, "the control: an empty value is one"
 
 
+def test_a_line_of_dotenv_that_cannot_be_read_is_named_by_its_number(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = said_of(folder, env='PORT=8001\n\n\nOTHER="secret\nexport HOST=::1\nname: value\n')
+    assert said == ".env: lines 4, 6 cannot be read: write NAME=value, and close each quotation mark."
+    said = said_of(folder, env="PORT=8001\nname value # more\n")
+    assert said == ".env: line 2 cannot be read: write NAME=value, and close each quotation mark."
+    assert caplog.messages == [], "the library says nothing of its own"
+    (folder / ".env").write_text('PORT=8001\n\n# a word\nOTHER="two\nlines"\nexport HOST=::1\n')
+    assert read_settings().host == "::1", "the control: what can be read is taken"
+
+
 @pytest.mark.parametrize("name", ["throughline.yaml", ".env"])
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
 def test_a_file_in_another_encoding_is_named(folder: Path, name: str, encoding: str) -> None:
