@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from structlog.testing import capture_logs
+from typer.testing import CliRunner
 
+from app.cli import app
 from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
@@ -187,6 +189,19 @@ def test_a_variable_that_resembles_a_setting_is_mentioned_and_a_stranger_is_not(
     assert unknown_variables(Settings, environment) == [
         "THROUGHLINE_COMPACTON_MODEL is no setting and is not read (is THROUGHLINE_COMPACTION_MODEL meant?)."
     ]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["migrate", "keys list", "backup all.zip", "move-media", "erase-user anna --yes"])
+def test_a_command_that_starts_no_service_mentions_it_too(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cli.databases.configure_logs", lambda _: None)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/nowhere")
+    before = CliRunner().invoke(app, command.split())
+    monkeypatch.setenv("THROUGHLINE_CHAT_MODLE", "x")
+    done = CliRunner().invoke(app, command.split())
+    told = "THROUGHLINE_CHAT_MODLE is no setting and is not read (is THROUGHLINE_CHAT_MODEL meant?).\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", told + before.stderr)
+    assert before.stderr.count("\n") == 1, "the control: that there is no database"
 
 
 @pytest.mark.usefixtures("folder")
