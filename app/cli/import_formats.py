@@ -86,6 +86,8 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
     try:
         whole = _parsed_json(text)
     except ValueError as error:
+        if not text.strip():
+            raise ComplaintError(text_of("import.blank", where=name)) from None
         if len(lines := _numbered_lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
             raise ComplaintError(text_of("import.no_json", where=name, why=_reason(error))) from None
         yield from _conversations_of_lines(lines, name)

@@ -243,7 +243,7 @@ def test_every_complaint_names_the_line() -> None:
     messages = [json.dumps(USER), json.dumps({"role": "user", "content": ""})]
     assert refused("\n".join(messages), "talk.jsonl") == "talk.jsonl: line 2: content cannot be empty."
     assert refused("\n{oops", "talk.json").startswith("talk.json: no JSON: ")
-    assert refused("", "talk.json").startswith("talk.json: no JSON: ")
+    assert {refused(text) for text in ("", " \n\n")} == {"talk.json: the file is empty."}
     assert refused("[" * 100_000, "talk.json") == "talk.json: no JSON: nested too deeply."
 
 
