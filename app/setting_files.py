@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from dotenv.parser import parse_stream
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, EnvSettingsSource, YamlConfigSettingsSource
 
 PREFIX: Final = "THROUGHLINE_"
@@ -23,6 +25,9 @@ _MISSPELLED_KEY: Final = 0.9
 """How similar a name must be to that of a key to count as misspelled: ``GOOGLE_APIKEY`` is, ``GOOGLE_MAPS_API_KEY`` is
 not.
 """
+
+# The library warns of unreadable lines, without the file and each time that it is read; here they are an error.
+logging.getLogger("dotenv.main").setLevel(logging.ERROR)
 
 
 class SettingFileError(ValueError):
@@ -76,6 +81,7 @@ class StrictDotenv(DotEnvSettingsSource):
         """The values, read as the base class reads them."""
         if self.env_file:
             _refuse_unreadable_file(str(self.env_file))
+            _refuse_unreadable_lines(Path(str(self.env_file)))
         variables = _variable_of_each_field(self.settings_cls).values()
         if bare := sorted({name.upper() for name, value in self.env_vars.items() if value is None} & {*variables}):
             lines = ", ".join(f"{name}=…" for name in bare)
@@ -172,6 +178,18 @@ def _refuse_unreadable_file(name: str) -> None:
         raise SettingFileError(f"{name} is a folder, and settings are read from a file of that name: remove it.")
     if path.is_symlink() and not path.exists():
         raise SettingFileError(f"{name} is a link to a file that there is not: correct or remove it.")
+
+
+def _refuse_unreadable_lines(path: Path) -> None:
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8") as stream:
+        wrong = [one.original for one in parse_stream(stream) if one.error]
+    # A statement begins with the blank lines before it.
+    lines = [one.line + one.string[: -len(one.string.lstrip())].count("\n") for one in wrong]
+    if lines:
+        named = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+        raise SettingFileError(f"{path}: {named} cannot be read: write NAME=value, and close each quotation mark.")
 
 
 def _names_given_twice(path: Path) -> list[str]:

@@ -97,7 +97,16 @@ def _with_home_expanded(value: Path) -> Path:
         raise ValueError(f"{value} is in the home folder of nobody here") from error
 
 
-class RunnerCompaction(BaseModel):
+class _Section(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _as_spelled(cls, value: Any) -> Any:
+        if isinstance(value, dict) and (wrong := misspelled(map(str, value), cls.model_fields)):
+            raise ValueError(wrong)
+        return value
+
+
+class RunnerCompaction(_Section):
     """Numbers of presets that compact above a number of tokens (``handoff``); a conversation's own take precedence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -108,19 +117,12 @@ class RunnerCompaction(BaseModel):
     """How many of the newest messages are kept unchanged; 0 or absent: the preset's number."""
 
 
-class Runner(BaseModel):
+class Runner(_Section):
     """The section in which Session Compaction has its settings, next to others that this service does not use."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     compaction: Annotated[RunnerCompaction, BeforeValidator(_empty_where_absent)] = RunnerCompaction()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_spelled(cls, value: Any) -> Any:
-        if isinstance(value, dict) and (wrong := misspelled(map(str, value), cls.model_fields)):
-            raise ValueError(wrong)
-        return value
 
 
 class Settings(BaseSettings):

@@ -18,14 +18,13 @@ from rich.progress import TimeElapsedColumn
 from app.cli.atomic_files import atomic_file, is_special_file
 from app.cli.complaints import ComplaintError, errors_as_one_line
 from app.cli.connecting import AsJson, Key, Url
-from app.cli.databases import database
+from app.cli.databases import database, settings_of_command
 from app.cli.inspect import restore_state
 from app.cli.screen import Screen, progress_on_stderr
 from app.cli.terminal_language import terminal_catalogue, text_of
 from app.core.model.errors import DomainError
 from app.core.text.patterns import compiled
 from app.devserver import EmbeddedServers, running_at
-from app.devserver.configured import read_settings
 from app.devserver.preflight import check_database
 from app.settings import Settings
 from app.storage.archive import ArchiveReader, BackupError, Manifest
@@ -48,7 +47,7 @@ def backup(
     """Write the whole database, as it is at one moment, into one file; the service may run."""
     with errors_as_one_line(), _backup_errors_as_complaints(file):
         _check_target(file, force=force)
-        with _existing_database(read_settings()) as url, _reported_progress("backup") as report:
+        with _existing_database(settings_of_command()) as url, _reported_progress("backup") as report:
             manifest = _write_backup(url, file, report)
         size = file.stat().st_size
         if as_json:
@@ -82,7 +81,7 @@ def restore_command(
         with _backup_errors_as_complaints(file), contextlib.closing(ArchiveReader(file)) as archive:
             with _reported_progress("check") as report:
                 _verify(archive, report)
-            place = None if check else _restore_into_database(read_settings(), archive)
+            place = None if check else _restore_into_database(settings_of_command(), archive)
             _print_outcome(archive.manifest, file, place, as_json=as_json)
 
 

@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 import typer
 
 from app.cli.complaints import ComplaintError, errors_as_one_line
-from app.cli.databases import database
+from app.cli.databases import database, settings_of_command
 from app.core.model.errors import DomainError
-from app.devserver.configured import read_settings
 from app.storage.database import make_engine
 from app.storage.repositories.contents import MessagePlace
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
@@ -37,7 +36,7 @@ def index_words() -> None:
 
 def _count_changed_messages(step: Step, broken: str) -> int:
     try:
-        with database(read_settings()) as url:
+        with database(settings_of_command()) as url:
             return asyncio.run(_repeat_until_done(step, url))
     except DomainError as error:
         raise ComplaintError(f"{error.detail} {broken}") from None

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
+from app.cli.complaints import complain
 from app.cli.terminal_language import text_of
 from app.core.model.errors import DomainError
 from app.devserver import EmbeddedServers
-from app.devserver.configured import read_settings
+from app.devserver.configured import misspelled_variables, read_settings
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_database, migrate
 from app.logs import configure_logs
@@ -17,6 +18,14 @@ from app.settings import Settings
 
 if TYPE_CHECKING:
     from app.bootstrap import Container
+
+
+def settings_of_command() -> Settings:
+    """The settings of a command that starts no service. A variable that looks like a misspelled one is mentioned."""
+    settings = read_settings()
+    for line in misspelled_variables():
+        complain(line)
+    return settings
 
 
 @contextmanager
@@ -42,7 +51,7 @@ def settings_with_database(*, wants: bool) -> Iterator[Settings]:
     With ``wants``, the database must exist already: an empty new one would mean that the command runs in the wrong
     folder.
     """
-    settings = read_settings()
+    settings = settings_of_command()
     # Otherwise log lines would go to standard output, mixed with a key that a script reads.
     configure_logs(settings)
     is_embedded = not settings.database_url

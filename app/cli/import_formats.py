@@ -31,6 +31,8 @@ _MESSAGE_FIELDS: Final = ("role", "content", "parts", "event_type", "metadata", 
 _EXPORT_FIELDS: Final = ("status", "is_command", "reasoning")
 """Fields of a message that only an export has."""
 _OBJECT_FIELDS: Final = frozenset({"scratchpad", "metadata"})
+_MESSAGE_ONLY_FIELDS: Final = frozenset({"role", "content", "parts"})
+"""Fields that a message has and a conversation has not."""
 _PART_TYPES: Final = frozenset({"tool_call", "tool_result", "text", "media"})
 """Pydantic puts the type of a part into the path of an error; it is not shown."""
 _NO_EXPORT_FIELDS: Final[Mapping[str, Any]] = {}
@@ -87,14 +89,16 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
     try:
         whole = _parsed_json(text)
     except ValueError as error:
+        if not text.strip():
+            raise ComplaintError(text_of("import.blank", where=name)) from None
         if len(lines := _numbered_lines(text)) < 2 or not _is_json(lines[0][1]):  # noqa: PLR2004 - one line is no list
             raise ComplaintError(text_of("import.no_json", where=name, why=_reason(error))) from None
         yield from _conversations_of_lines(lines, name)
         return
-    if isinstance(whole, list) and (not whole or not _are_messages(whole)):
+    if isinstance(whole, list) and not _are_messages(whole):
         for number, one in enumerate(whole, start=1):
             yield _conversation(one, name, text_of("import.conversation", number=str(number)))
-    elif isinstance(whole, Mapping) and "role" in whole and "messages" not in whole:
+    elif _are_messages([whole]):
         yield _conversation([whole], name, "")
     else:
         yield _conversation(whole, name, "")
@@ -102,7 +106,7 @@ def _conversations(text: str, name: str) -> Iterator[Imported]:
 
 def _conversations_of_lines(lines: Sequence[tuple[int, str]], name: str) -> Iterator[Imported]:
     read = [(number, _json_of_line(line, name, number)) for number, line in lines]
-    if all(isinstance(one, Mapping) and "role" in one for _, one in read):
+    if _are_messages([one for _, one in read]):
         yield _conversation_of_messages({}, [(_line(number), one) for number, one in read], name, "")
         return
     for number, one in read:
@@ -328,7 +332,9 @@ def _part_type(part: Any) -> Any:
 
 
 def _are_messages(values: Sequence[Any]) -> bool:
-    return all(isinstance(one, Mapping) and "role" in one and "messages" not in one for one in values)
+    """Whether the values are messages and not conversations. Some may be wrong; each is checked for itself later."""
+    objects = [one for one in values if isinstance(one, Mapping)]
+    return any(one.keys() & _MESSAGE_ONLY_FIELDS for one in objects) and not any("messages" in one for one in objects)
 
 
 def _numbered_lines(text: str) -> list[tuple[int, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, cast
@@ -26,7 +27,7 @@ from app.cli.showing import (
     show_stats,
 )
 from app.cli.terminal_language import terminal_catalogue, text_of
-from app.client import Segment, StateVersion, Throughline
+from app.client import NotFoundError, Segment, StateVersion, Throughline
 from app.client.endpoints import CompactOptions, Format, LevelName
 from app.core.model.segments import NAME_BY_LEVEL
 from app.core.segments.markers import parse_marker
@@ -107,12 +108,14 @@ def state(
         if diff is not None:
             if min(diff) < 1:
                 raise ComplaintError(text_of("complaint.diff_from"))
-            print_found(client.compare_states(id_, *diff), show_difference, as_json=as_json)
+            with _missing_version_named(client, id_, *diff):
+                difference = client.compare_states(id_, *diff)
+            print_found(difference, show_difference, as_json=as_json)
             return
         newest = newest_state(client, id_)
         if newest is None:
             raise ComplaintError(text_of("no_state"))
-        found = newest if version in {None, newest.version} else _state_version(client, id_, version)
+        found = newest if version is None or version == newest.version else _state_version(client, id_, version)
         if repairs:
             print_found(found.repairs, partial(show_repairs, made_by=found.made_by), as_json=as_json)
         else:
@@ -122,7 +125,9 @@ def state(
 def restore_state(conversation: str, version: int, url: str | None, key: str | None) -> None:
     """Restore an earlier state as a new version; no message is changed."""
     with connected_client(url, key) as client:
-        found = client.restore(conversation_id(client, conversation), version)
+        id_ = conversation_id(client, conversation)
+        with _missing_version_named(client, id_, version):
+            found = client.restore(id_, version)
         key = "show.restored" if version else "show.restored_nothing"
         Screen().line(text_of(key, now=str(found.state_version), version=str(version)))
 
@@ -183,24 +188,53 @@ def expanded_segment(
     """A segment by its id or its marker: all pages of it, or as many as a limit allows.
 
     Raises:
-        ComplaintError: The text is neither an id nor a marker.
+        ComplaintError: The text is neither an id nor a marker, or there is no such segment.
     """
     marker = parse_marker(segment)
     if marker is None:
         raise ComplaintError(catalogue.text("cli.complaint.no_marker", given=repr(segment)))
     wanted = level or (NAME_BY_LEVEL[marker.level] if "→" in segment or "->" in segment else "full")
-    found = client.segment(id_, marker.segment_id, wanted, max_tokens=max_tokens)
+    try:
+        found = client.segment(id_, marker.segment_id, wanted, max_tokens=max_tokens)
+    except NotFoundError:
+        client.conversation(id_)  # if that is missing, its own error says so
+        raise ComplaintError(catalogue.text("cli.complaint.no_segment", given=repr(marker.segment_id))) from None
     while max_tokens is None and found.next_cursor:
         following = client.segment(id_, marker.segment_id, wanted, after=found.next_cursor)
         found = found.joined(following).model_copy(update={"next_cursor": following.next_cursor})
     return found
 
 
-def _state_version(client: Throughline, id_: str, number: int | None) -> StateVersion:
+def _state_version(client: Throughline, id_: str, number: int) -> StateVersion:
     found = next((one for one in client.states(id_, order="desc", page_size=100) if one.version == number), None)
     if found is None:
-        raise ComplaintError(text_of("complaint.no_version", version=str(number)))
+        raise _no_version(number, *_first_and_newest(client, id_))
     return found
+
+
+@contextmanager
+def _missing_version_named(client: Throughline, id_: str, *wanted: int) -> Iterator[None]:
+    """Say which version there is not, and which there are, if the service finds none of that number."""
+    try:
+        yield
+    except NotFoundError:
+        first, newest = _first_and_newest(client, id_)
+        for number in wanted:
+            if not first <= number <= newest:
+                raise _no_version(number, first, newest) from None
+        raise
+
+
+def _first_and_newest(client: Throughline, id_: str) -> tuple[int, int]:
+    first, newest = next(client.states(id_, order="asc", page_size=1), None), newest_state(client, id_)
+    if first is None or newest is None:
+        raise ComplaintError(text_of("no_state"))
+    return first.version, newest.version
+
+
+def _no_version(number: int, first: int, newest: int) -> ComplaintError:
+    given = {"version": str(number), "first": str(first), "newest": str(newest)}
+    return ComplaintError(text_of("complaint.no_version", **given))
 
 
 def _system_and_messages(system: str | None, messages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from app.cli.complaints import complain, errors_as_one_line
-from app.cli.databases import database
+from app.cli.databases import database, settings_of_command
 from app.cli.screen import replace_unprintable
 from app.cli.terminal_language import text_of
 from app.core.model.model_io import OFFLINE
@@ -44,7 +44,7 @@ def run() -> None:
 def migrate(revision: Annotated[str, typer.Argument(help="How far to go.")] = "head") -> None:
     """Bring the database of DATABASE_URL, or the embedded one, to the newest schema."""
     with errors_as_one_line():
-        with database(read_settings()) as url:
+        with database(settings_of_command()) as url:
             _migrate(url, revision)
         typer.echo("The database is up to date.")
 

@@ -64,7 +64,12 @@ def _unreadable_json(error: SettingsError) -> str:
 
 def suspicious_variables() -> list[str]:
     """A line for each variable that looks like a misspelled setting, or like a key under another name."""
-    return [*unknown_variables(Settings, os.environ), *misnamed_keys(Settings, os.environ)]
+    return [*misspelled_variables(), *misnamed_keys(Settings, os.environ)]
+
+
+def misspelled_variables() -> list[str]:
+    """A line for each variable that looks like a misspelled setting."""
+    return unknown_variables(Settings, os.environ)
 
 
 def address(settings: Settings) -> str:

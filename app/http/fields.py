@@ -27,6 +27,7 @@ FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 9000
 """Times outside of these years could overflow when moved between time zones."""
 _DATE: Final = compiled(r"\d{4}-\d\d-\d\d", re.ASCII)
+_LANGUAGE_TAG: Final = compiled(r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$")
 
 
 class Input(BaseModel):
@@ -66,6 +67,13 @@ def _within_reach(value: datetime) -> datetime:
     return value
 
 
+def _language_tag(value: object) -> object:
+    # The pattern of the field stays, for the schema; its own error would only repeat it.
+    if isinstance(value, str) and not _LANGUAGE_TAG.fullmatch(value):
+        raise ValueError("must be a language tag (BCP 47), such as `en` or `pt-BR`")
+    return value
+
+
 def _file_name(value: str) -> str:
     if not value.strip() or not value.isprintable():
         raise ValueError("must be a name of printable characters")
@@ -83,7 +91,8 @@ FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_f
 UserId = Annotated[str, Field(min_length=1, max_length=255)]
 Locale = Annotated[
     str,
-    Field(max_length=35, pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$", description="BCP 47, as in `en` or `pt-BR`."),
+    Field(max_length=35, pattern=_LANGUAGE_TAG.pattern, description="BCP 47, as in `en` or `pt-BR`."),
+    BeforeValidator(_language_tag),
 ]
 SystemPrompt = Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT)]
 PresetName = Annotated[str, Field(min_length=1, max_length=64)]

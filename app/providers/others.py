@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic_ai.exceptions import UserError
@@ -17,7 +19,27 @@ from app.core.text.patterns import compiled
 OPENAI: Final = "openai"
 OPENAI_CHAT: Final = "openai-chat"
 """Another name that pydantic-ai knows for this provider."""
+COMMON_KINDS: Final = (
+    "anthropic",
+    "azure",
+    "bedrock",
+    "cohere",
+    "deepseek",
+    "google",
+    "google-cloud",
+    "groq",
+    "huggingface",
+    "mistral",
+    "ollama",
+    "openai",
+    "openrouter",
+    "together",
+    "xai",
+)
+"""The providers that an error offers. pydantic-ai knows more, and has no list of them."""
 
+_KIND_OF_MODELS: Final[Mapping[str, str]] = {"claude": "anthropic", "gemini": "google", "gpt": "openai"}
+"""The provider by the name of its models, which is often given instead."""
 _VARIABLE_IN_ERROR = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PACKAGE_IN_ERROR = compiled(r"install (?:the )?`(?P<named>[\w-]+)`|the '(?P<quoted>[\w-]+)' package is not installed")
 _IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -68,7 +90,14 @@ def _check_model_name(kind: str) -> None:
     try:
         infer_provider_class(kind)
     except ValueError as error:
-        raise InvalidInputError(f"There is no model provider {kind!r}.") from error
+        raise InvalidInputError(f"There is no model provider {kind!r}{_known_kinds(kind)}.") from error
+
+
+def _known_kinds(kind: str) -> str:
+    near = get_close_matches(kind, [*COMMON_KINDS, *_KIND_OF_MODELS], n=1, cutoff=0.7)
+    if not near:
+        return f": there are {', '.join(COMMON_KINDS)} and others"
+    return f" (is {_KIND_OF_MODELS.get(near[0], near[0])} meant?)"
 
 
 def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:

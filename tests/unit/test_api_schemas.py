@@ -165,6 +165,12 @@ def test_locales(locale: str) -> None:
     assert ConversationCreate(locale=locale).new().locale == locale
 
 
+@pytest.mark.parametrize("locale", ["", "e", "en_US", "english language", "pt-BR!", "en\n"])
+def test_a_locale_that_is_no_language_tag_is_told_what_one_looks_like(locale: str) -> None:
+    with pytest.raises(ValidationError, match="such as `en` or `pt-BR`"):
+        ConversationCreate(locale=locale)
+
+
 @pytest.mark.parametrize("value", ["yes", 1, None])
 def test_flags_are_booleans(value: Any) -> None:
     assert [where for where, _ in faults(CompactRequest, wait=value)] == ["wait"]

@@ -242,8 +242,10 @@ def test_every_complaint_names_the_line() -> None:
     assert refused("\n".join(lines), "talks.jsonl") == "talks.jsonl: line 2, message 2: content cannot be empty."
     messages = [json.dumps(USER), json.dumps({"role": "user", "content": ""})]
     assert refused("\n".join(messages), "talk.jsonl") == "talk.jsonl: line 2: content cannot be empty."
+    messages = [json.dumps(USER), json.dumps({"rol": "user", "content": "x"})]
+    assert refused("\n".join(messages), "talk.jsonl") == "talk.jsonl: line 2: role: Field required."
     assert refused("\n{oops", "talk.json").startswith("talk.json: no JSON: ")
-    assert refused("", "talk.json").startswith("talk.json: no JSON: ")
+    assert {refused(text) for text in ("", " \n\n")} == {"talk.json: the file is empty."}
     assert refused("[" * 100_000, "talk.json") == "talk.json: no JSON: nested too deeply."
 
 

@@ -330,6 +330,13 @@ def test_an_unknown_field_is_told_which_there_are() -> None:
         assert name in caught.value.errors[0].message
 
 
+def test_a_similar_field_is_looked_for_only_for_the_first_of_many() -> None:
+    with pytest.raises(PolicyInvalidError) as caught:
+        policy_of(**{f"max_tokens_{number}": 1 for number in range(1_000)})
+
+    assert [" (is max_tokens meant?)" in error.message for error in caught.value.errors] == [True] * 20 + [False] * 980
+
+
 MID_TURN = {"name": "mid_turn", "on": "between_calls", "at": {"share": 0.9}, "run": "inline", "keep_turns": 1}
 
 

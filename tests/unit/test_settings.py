@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from structlog.testing import capture_logs
+from typer.testing import CliRunner
 
+from app.cli import app
 from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
 from app.process_settings import settings_of_process
+from app.providers.others import COMMON_KINDS
 from app.setting_files import misnamed_keys, unknown_variables
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds
@@ -63,6 +66,18 @@ def test_a_name_without_a_value_is_told_how_to_get_one(folder: Path) -> None:
     assert said == f".env: {names} has no value: write GOOGLE_API_KEY=…, THROUGHLINE_CHAT_MODEL=…, or remove the line."
     (folder / ".env").write_text("GOOGLE_API_KEY=\nOF_ANOTHER_PROGRAM\n")
     assert read_settings().port == 8000, "the control: an empty value is one"
+
+
+def test_a_line_of_dotenv_that_cannot_be_read_is_named_by_its_number(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = said_of(folder, env='PORT=8001\n\n\nOTHER="secret\nexport HOST=::1\nname: value\n')
+    assert said == ".env: lines 4, 6 cannot be read: write NAME=value, and close each quotation mark."
+    said = said_of(folder, env="PORT=8001\nname value # more\n")
+    assert said == ".env: line 2 cannot be read: write NAME=value, and close each quotation mark."
+    assert caplog.messages == [], "the library says nothing of its own"
+    (folder / ".env").write_text('PORT=8001\n\n# a word\nOTHER="two\nlines"\nexport HOST=::1\n')
+    assert read_settings().host == "::1", "the control: what can be read is taken"
 
 
 @pytest.mark.parametrize("name", ["throughline.yaml", ".env"])
@@ -177,6 +192,19 @@ def test_a_variable_that_resembles_a_setting_is_mentioned_and_a_stranger_is_not(
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", ["migrate", "keys list", "backup all.zip", "move-media", "erase-user anna --yes"])
+def test_a_command_that_starts_no_service_mentions_it_too(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.cli.databases.configure_logs", lambda _: None)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/nowhere")
+    before = CliRunner().invoke(app, command.split())
+    monkeypatch.setenv("THROUGHLINE_CHAT_MODLE", "x")
+    done = CliRunner().invoke(app, command.split())
+    told = "THROUGHLINE_CHAT_MODLE is no setting and is not read (is THROUGHLINE_CHAT_MODEL meant?).\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", told + before.stderr)
+    assert before.stderr.count("\n") == 1, "the control: that there is no database"
+
+
+@pytest.mark.usefixtures("folder")
 def test_what_is_said_not_to_be_read_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "THROUGHLINE_PORT": "tcp://10.0.0.1:8000",  # set by Kubernetes next to a service with our name
@@ -221,6 +249,13 @@ def test_a_model_that_cannot_be_built_stops_the_start() -> None:
         return str(raised.value)
 
     assert_values(corpus("model_faults"), fault, agrees=holds)
+
+
+@pytest.mark.parametrize("kind", COMMON_KINDS)
+def test_a_provider_that_an_error_offers_exists(kind: str) -> None:
+    with pytest.raises(CannotStartError) as raised:
+        check_models(Settings(chat_model=f"{kind}:x"))
+    assert "There is no model provider" not in str(raised.value)
 
 
 def test_a_verifier_that_cannot_be_built_is_named_by_its_setting() -> None:

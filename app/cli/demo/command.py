@@ -17,7 +17,7 @@ from app.cli.connecting import Key, find_service
 from app.cli.demo.play import play
 from app.cli.screen import DIM, Screen
 from app.client import ThroughlineError
-from app.devserver.configured import address, read_settings
+from app.devserver.configured import address, read_settings, suspicious_variables
 from app.devserver.run import Service
 from app.devserver.supervisor import StopRequestedError
 
@@ -59,6 +59,8 @@ def _play_on_own_service(screen: Screen, key: str | None, *, fast: bool) -> None
     """Start a service on a free port, play, and stop the service in any case."""
     screen.line(("No service answers yet: starting one for the demo, over the same data folder …", DIM))
     settings = read_settings()
+    for line in suspicious_variables():
+        complain(line)
     own = settings.model_copy(update={"host": "127.0.0.1", "port": _free_port()})
     finished = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -31,6 +32,8 @@ KINDS: Mapping[str, str] = {
     "float_type": "must be a number",
 }
 """Our message for a value of the wrong type, by pydantic's name of the error."""
+_MOST_HINTS = 20
+"""For how many unknown fields a similar one is looked for, since thousands would take long."""
 
 
 def policy_invalid(
@@ -46,9 +49,9 @@ def policy_invalid(
     found = (
         FieldError(
             field=".".join(["policy", short_form_at(item["loc"]) or ".".join(map(str, item["loc"]))]),
-            message=_message(item, short_forms),
+            message=_message(item, short_forms, hints=number < _MOST_HINTS),
         )
-        for item in error.errors(include_url=False)
+        for number, item in enumerate(error.errors(include_url=False))
     )
     findings = list(dict.fromkeys(found))
     return PolicyInvalidError(f"{findings[0].field}: {findings[0].message}", errors=findings)
@@ -60,13 +63,15 @@ def field_error(field: str, message: str) -> PolicyInvalidError:
     return PolicyInvalidError(f"{finding.field}: {message}", errors=[finding])
 
 
-def _message(item: ErrorDetails, short_forms: Sequence[str]) -> str:
+def _message(item: ErrorDetails, short_forms: Sequence[str], *, hints: bool) -> str:
     if item["type"] in OUT_OF_RANGE:
         return f"must be {_range_in_words(item['loc'])}, not {item['input']}"
     if item["type"] == "extra_forbidden":
         there_are = names_at(_schema(), item["loc"][:-1])
-        forms = short_forms if len(item["loc"]) == 1 else ()
-        return f"there is no such field; there are {', '.join([*there_are, *forms])}"
+        fields = [*there_are, *(short_forms if len(item["loc"]) == 1 else ())]
+        near = get_close_matches(str(item["loc"][-1]), fields, n=1, cutoff=0.7) if hints else None
+        hint = f" (is {near[0]} meant?)" if near else ""
+        return f"there is no such field{hint}; there are {', '.join(fields)}"
     if item["type"] == "model_type":
         return f"must be an object of {', '.join(names_at(_schema(), item['loc']))}"
     told = KINDS.get(item["type"], item["msg"].removeprefix("Value error, "))
