@@ -235,10 +235,6 @@ def test_hostile_text_is_reckoned_with_in_linear_time(unit: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said", "fails"),
     [
-        ("Lo presenta el 10 de julio.", "El plazo acaba el 20 de julio. Lo presento el día 10.", False),
-        ("Lo presenta el 11 de julio.", "El plazo acaba el 20 de julio. Lo presento el día 10.", True),
-        ("Parte il 10 luglio.", "La scadenza è a luglio. Parto il giorno 10.", False),
-        ("Parte il 11 luglio.", "La scadenza è a luglio. Parto il giorno 10.", True),
         ("They split it on 18 April.", "Let's do it on the weekend of 18/19 april.", False),
         ("They split it on 18-19 April 2026.", "Let's do it on the weekend of 18/19 april.", False),
         ("They split it on 17 April.", "Let's do it on the weekend of 18/19 april.", True),
