@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -138,7 +137,7 @@ def test_what_is_surely_too_long_is_not_priced() -> None:
     def price() -> int:
         raise AssertionError("priced")
 
-    longer = replace(option(1, "Dora Kuhn paid $40 to Bela Orosz for the " + "harbour " * 30), cost=price)
+    longer = option(1, "Dora Kuhn paid $40 to Bela Orosz for the " + "harbour " * 30)._replace(cost=price)
     shorter = option(2, "crate QX-7 goes over to pier 12")
     assert [one.key for one in choose([longer, shorter], token_limit=30, kept_texts=KeptTexts())] == [2]
     with pytest.raises(AssertionError, match="priced"):

@@ -9,7 +9,6 @@ changed. In doubt nothing is replaced.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Final
 
 from app.core.anchors.purposes import cues_in, has_cue, is_addition, kind_words, purpose, serves_another_purpose
@@ -116,7 +115,7 @@ def shares_only_a_word(new: str, old: str) -> bool:
     change_words = change_stems(new)
     if _gives_up(new_topic, old_topic, given_up_stems(new)):
         return False
-    if _differs_in_one_class(replace(new_topic, words=new_topic.words - (change_words - old_topic.words)), old_topic):
+    if _differs_in_one_class(new_topic._replace(words=new_topic.words - (change_words - old_topic.words)), old_topic):
         return False
     return len((new_topic.words & old_topic.words) - change_words) < TERSE_WORDS
 
@@ -179,7 +178,7 @@ def _has_other_of_class(new_topic: Topic, old_topic: Topic, given_up: frozenset[
 
 def _is_same_with_another_value(new: str, new_topic: Topic, old_topic: Topic, *, new_type: AnchorType) -> bool:
     change_words = change_stems(new)
-    if _differs_in_one_class(replace(new_topic, words=new_topic.words - (change_words - old_topic.words)), old_topic):
+    if _differs_in_one_class(new_topic._replace(words=new_topic.words - (change_words - old_topic.words)), old_topic):
         return True
     if new_type != "correction" or old_topic.classes - new_topic.classes:
         return False
@@ -239,7 +238,7 @@ def names_alternative(new: str, old: str, *, near: bool = False) -> bool:
 
 def without_frame_words(text: str, topic: Topic) -> Topic:
     """A topic without the words that only name its kind, or say that something changes."""
-    return replace(topic, words=topic.words - kind_words(text, topic.kinds) - change_stems(text))
+    return topic._replace(words=topic.words - kind_words(text, topic.kinds) - change_stems(text))
 
 
 def has_another_value(new_topic: Topic, old_topic: Topic) -> bool:

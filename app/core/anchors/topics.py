@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.anchors.tables import TABLES
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns, cue_matches
@@ -41,8 +40,7 @@ _KNOWN_TECHNOLOGIES: Final = frozenset[str]().union(*SERVING.values())
 _QUOTES: Final = "\"'`«»“”„"
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(NamedTuple):
     """The words of a text that carry its subject, and its values by class."""
 
     words: frozenset[str]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.reading.scoring import Worth
 from app.core.text.budget import Budget, best_first
@@ -28,8 +27,7 @@ _FEWEST_TOKENS_TO_TRY: Final = 8  # tokens; with less room nothing is worth tryi
 _FEWEST_FRAME_TOKENS: Final = 3  # the fewest tokens of a speaker's name and the marks of a list
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(NamedTuple):
     """One text that could be kept."""
 
     key: int

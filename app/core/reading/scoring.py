@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.reading.cues import CODES, CUE_WEIGHTS, IN_WORDS, PLEASANTRY, PROPOSAL, Cue
 from app.core.reading.importance import Ratings, ratings_of
@@ -76,8 +75,7 @@ _CHANGE_BONUS: Final = 2.0  # the worth of a call that changed something
 _MOST_SENTENCES_BACK: Final = 12  # sentences that are searched back for a proposal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class Worth(NamedTuple):
     """The worth of a text: of its words, and of each exact value that no other kept text has."""
 
     words_worth: float

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.reading.cues import PLEASANTRY
 from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, clauses_with_values
@@ -24,8 +23,7 @@ TRAITS: Final = (
 _ADDRESSED: Final = CuePatterns(sources_of("clauses", "addressed"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
+class Sentence(NamedTuple):
     """An analysed sentence."""
 
     text: str

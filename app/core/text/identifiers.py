@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from app.core.text.languages.joined import alternatives, words_of
 from app.core.text.languages.loading import languages
@@ -40,8 +39,7 @@ NAME_KINDS: Final[frozenset[Kind]] = frozenset({"name", "quoted", "symbol"})
 """All other kinds: names, and words that other texts may have too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(NamedTuple):
     """One exact value, verbatim, at ``start`` in its text."""
 
     kind: Kind

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.anchors.replacement import form_of, names_alternative, replaces
 from app.core.anchors.topics import given_up_stems
@@ -24,8 +23,7 @@ _MOST_COMPARED_PASSAGES: Final = 8  # how many of the newest passages with a wor
 _MOST_TURNS_BACK: Final = 6  # how many messages back a correction without a subject of its own may refer
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """The content words and exact values of a text, by which texts are compared."""
 
     stems: frozenset[str]
