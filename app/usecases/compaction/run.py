@@ -283,6 +283,6 @@ class CompactionService:
 def _status_without_accepted(chunk: Chunk, attempted: AttemptsResult) -> dict[str, Any]:
     if attempted.got_no_answer:
         return {"status": "failed", "reason": attempted.reason}
-    saved_too_little = all(attempt.reason == "not_smaller" for attempt in attempted.attempts)
+    saved_too_little = {attempted.reason, *(attempt.reason for attempt in attempted.attempts)} == {"not_smaller"}
     skipped = chunk.row.trigger == "manual" and saved_too_little
     return {"status": "skipped" if skipped else "rejected", "reason": attempted.reason}
