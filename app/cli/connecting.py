@@ -28,7 +28,10 @@ _SCHEMES: Final = ("http://", "https://")
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Url = Annotated[
-    str | None, typer.Option(help="Where the service is; unset: PORT, or the one that runs over the data folder.")
+    str | None,
+    typer.Option(
+        help="Where the service is; unset: at PORT if that is set, else the one that runs over the data folder."
+    ),
 ]
 Key = Annotated[str | None, typer.Option(help="Its API key.", envvar="THROUGHLINE_API_KEY")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
@@ -67,7 +70,10 @@ def open_client(
 
 
 def find_service(url: str | None) -> str:
-    """The address of the service that answers: the given one, the one of the settings, or the owner of the data folder.
+    """The address of the service that answers.
+
+    It is the given one, else the one at the ``HOST`` and ``PORT`` that are set. Only if neither is set, it is the owner
+    of the data folder, else the one at the default port.
 
     Raises:
         ComplaintError: No service answers.
@@ -80,7 +86,8 @@ def find_service(url: str | None) -> str:
         return url.rstrip("/")
     settings = read_settings()
     tried = address(settings)
-    for candidate in (tried, running_at(settings.data_dir)):
+    is_named = not settings.model_fields_set.isdisjoint({"host", "port"})
+    for candidate in (tried,) if is_named else (running_at(settings.data_dir), tried):
         if candidate and answers(candidate):
             return candidate
     raise ComplaintError(text_of("complaint.not_running", url=tried))

@@ -23,6 +23,8 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+SHUTDOWN_SECONDS: Final = 5.0
+"""How many seconds a WebSocket may stay open once the process is about to end; the application needs fewer."""
 CHECKS_PER_LIMIT: Final = 4
 """How often a connection is checked within the shorter of its time limits."""
 PROGRESS_BYTES: Final = 16_384
@@ -146,6 +148,18 @@ class SocketConnection(_CheckedConnection, WebSocketsSansIOProtocol):
         """Take the WebSocket over from the connection of its request."""
         super().connection_made(transport)
         self._schedule_check()
+
+    def shutdown(self) -> None:
+        """Leave it to the application to close the WebSocket, after the present answer, for some seconds."""
+        if self.handshake_complete and not self.close_sent:
+            self.stop_keepalive()
+            self.loop.call_later(SHUTDOWN_SECONDS, self._end_if_open)
+        else:
+            super().shutdown()
+
+    def _end_if_open(self) -> None:
+        if not self.transport.is_closing():
+            super().shutdown()
 
 
 class Connection(_CheckedConnection, H11Protocol):

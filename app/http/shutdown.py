@@ -23,6 +23,11 @@ class Stopping:
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the shutdown has begun."""
+        return self._event.is_set()
+
     def begin(self) -> None:
         """Begin the shutdown: streams end from now on."""
         self._event.set()

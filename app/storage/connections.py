@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,10 +13,12 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.storage import row_security
-from app.storage.database_errors import makes_connection_useless
+from app.storage.database_errors import has_lost_protocol, is_of_read_only_server
 
 NO_TENANT: Final = ""
 """The tenant of a transaction that no session has begun; it sees no row."""
+FRESH_SECONDS: Final = 5.0
+"""For this long a connection is kept although its server takes no writes: another would lead to the same server."""
 _BEGIN: Final = "BEGIN"
 _COMMIT: Final = "COMMIT;"
 _ROLLED_BACK: Final = "ROLLBACK"
@@ -42,6 +45,17 @@ class TenantConnection(asyncpg.Connection):  # type: ignore[misc]  # it comes wi
     """Statements that are sent with the next ``COMMIT``, before it."""
     begin_status = ""
     """The server's answer to the last statement that was sent with a ``BEGIN``."""
+    made_at = 0.0
+    """When it was made, in monotonic seconds."""
+
+    def is_useless_after(self, error: BaseException) -> bool:
+        """Whether the connection has to be made again: the driver lost track of it, or its server takes no writes.
+
+        After a failover a new connection may lead to a server that does.
+        """
+        if is_of_read_only_server(error):
+            return monotonic() - self.made_at >= FRESH_SECONDS
+        return has_lost_protocol(error)
 
     def act_for(self, tenant_id: UUID | str) -> None:
         """Set the tenant for all transactions of a connection, until it goes back into the pool."""
@@ -89,7 +103,7 @@ def prepare_connections(engine: AsyncEngine, role: str | None, settings_sql: str
     def detect_role(connection: Any, _record: object) -> None:
         nonlocal warned
         driver: TenantConnection = connection.driver_connection
-        driver.settings_sql = settings_sql
+        driver.settings_sql, driver.made_at = settings_sql, monotonic()
         driver.role, is_protected = connection.run_async(lambda made: role_status(made, role))
         if not is_protected and not warned:
             warned = True
@@ -99,7 +113,10 @@ def prepare_connections(engine: AsyncEngine, role: str | None, settings_sql: str
         connection.driver_connection.act_for(NO_TENANT)
 
     def discard_useless(context: ExceptionContext) -> None:
-        if makes_connection_useless(context.original_exception):
+        made = context.connection
+        driver = None if made is None or made.invalidated else made.connection.driver_connection
+        error = context.original_exception
+        if driver.is_useless_after(error) if isinstance(driver, TenantConnection) else has_lost_protocol(error):
             context.is_disconnect = True
             context.invalidate_pool_on_disconnect = False  # the other connections still work
 

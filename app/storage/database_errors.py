@@ -13,7 +13,13 @@ import structlog
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from app.core.model.errors import ConflictError, DependencyUnavailableError, DomainError, NotFoundError
+from app.core.model.errors import (
+    ConflictError,
+    DatabaseReadOnlyError,
+    DependencyUnavailableError,
+    DomainError,
+    NotFoundError,
+)
 
 FOREIGN_KEY_VIOLATION = "23503"
 UNIQUE_VIOLATION = "23505"
@@ -63,6 +69,8 @@ def _as_domain_error(error: Exception) -> DomainError | None:
     if _is_unavailable(error, state):
         if state is not None and state.startswith(DEFECT_CLASSES):
             _log.error("database.ill", sqlstate=state)  # its message may quote values
+        if state == READ_ONLY:
+            return DatabaseReadOnlyError("The database takes no writes for now; try again.", retry_after=1.0)
         return DependencyUnavailableError("The database is away or overloaded; try again.", retry_after=1.0)
     return None
 
@@ -76,7 +84,7 @@ def _sqlstate(error: BaseException) -> str | None:
 def _is_unavailable(error: Exception, state: str | None) -> bool:
     if state is not None:
         return state.startswith(UNAVAILABLE_CLASSES) or state in UNAVAILABLE_STATES
-    if _has_lost_protocol(error):
+    if has_lost_protocol(error):
         return True
     # asyncpg treats a value that does not fit its column as an interface error; for the service it is a defect.
     if isinstance(error, DBAPIError):
@@ -88,13 +96,16 @@ def _is_unavailable(error: Exception, state: str | None) -> bool:
     return isinstance(error, PoolTimeoutError | OSError)
 
 
-def makes_connection_useless(error: BaseException) -> bool:
-    """Whether the connection has to be made again: the driver lost track of it, or its server takes no writes."""
-    return _has_lost_protocol(error) or _sqlstate(error) == READ_ONLY
+def is_of_read_only_server(error: BaseException) -> bool:
+    """Whether the server of the connection takes no writes."""
+    return _sqlstate(error) == READ_ONLY
 
 
-def _has_lost_protocol(error: BaseException) -> bool:
-    # It was interrupted at an unexpected point, so the driver cannot interpret the server's answers any more.
+def has_lost_protocol(error: BaseException) -> bool:
+    """Whether the driver lost track of a connection.
+
+    It was interrupted at an unexpected point, so it cannot interpret the server's answers any more.
+    """
     origin = error.orig if isinstance(error, DBAPIError) else error
     return isinstance(origin, asyncpg.InternalClientError) or (
         origin is not None and isinstance(origin.__cause__, asyncpg.InternalClientError)

@@ -20,7 +20,7 @@ from sqlalchemy.util import greenlet_spawn
 from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
 from app.storage.compiled import CompiledStatement, can_be_literals, compiled_for, joined_sql
-from app.storage.database_errors import DATABASE_ERRORS, makes_connection_useless, translated
+from app.storage.database_errors import DATABASE_ERRORS, translated
 from app.storage.pending_writes import MOST_JOINED, PendingWrites
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
@@ -331,8 +331,8 @@ class TenantSession:
         try:
             return await answer
         except DATABASE_ERRORS as error:
-            is_gone = self._pooled.driver_connection.is_closed() or makes_connection_useless(error)
-            if is_gone:
+            driver = self._pooled.driver_connection
+            if driver.is_closed() or driver.is_useless_after(error):
                 self._discard_connection(error)
             raise
 

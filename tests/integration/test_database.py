@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel import col
 from structlog.testing import capture_logs
 
-from app.core.model.errors import DependencyUnavailableError, NotFoundError
+from app.core.model.errors import DatabaseReadOnlyError, DependencyUnavailableError, NotFoundError
 from app.core.model.records import Work
 from app.storage import connections, database, tenancy
 from app.storage.connections import TenantConnection
@@ -236,10 +236,18 @@ async def _write_by_the_orm(unit: UnitOfWork, made: UUID) -> None:
 
 
 @pytest.mark.parametrize("write", [_lock, _write_alone, _write_by_the_orm])
-async def test_a_connection_that_takes_no_writes_is_unavailable_and_made_anew(
-    write: Callable[[UnitOfWork, UUID], Awaitable[None]], begin: UnitOfWorkFactory, tenant: UUID, narrow: AsyncEngine
+@pytest.mark.parametrize("is_fresh", [False, True], ids=["old", "fresh"])
+async def test_a_connection_that_takes_no_writes_is_unavailable_and_made_anew_unless_it_just_was(
+    write: Callable[[UnitOfWork, UUID], Awaitable[None]],
+    begin: UnitOfWorkFactory,
+    tenant: UUID,
+    narrow: AsyncEngine,
+    monkeypatch: pytest.MonkeyPatch,
+    is_fresh: bool,  # noqa: FBT001 - pytest passes it by name
 ) -> None:
     """This is the state after a failover: the server of an open connection has become a replica."""
+    if not is_fresh:
+        monkeypatch.setattr(connections, "FRESH_SECONDS", 0)
     made = await stored(begin, tenant)
     async with narrow.connect() as connection:
         await connection.execute(text("SET default_transaction_read_only = on"))
@@ -247,12 +255,12 @@ async def test_a_connection_that_takes_no_writes_is_unavailable_and_made_anew(
     assert await ping(narrow) == "read_only"
     async with unit_of_work_factory(narrow)(tenant) as unit:
         assert await unit.conversations.get(made.id) == made, "reads go on"
-    with capture_logs() as logs, pytest.raises(DependencyUnavailableError) as error:
+    with capture_logs() as logs, pytest.raises(DatabaseReadOnlyError) as error:
         async with unit_of_work_factory(narrow)(tenant) as unit:
             await write(unit, made.id)
     assert error.value.retryable
     assert {"event": "database.ill", "log_level": "error", "sqlstate": "25006"} in logs
-    assert await ping(narrow) == "ok", "by another connection"
+    assert await ping(narrow) == ("read_only" if is_fresh else "ok"), "by the same connection, or by another one"
 
 
 async def test_control_a_statement_that_is_wrong_is_a_defect_of_ours(narrow: AsyncEngine) -> None:

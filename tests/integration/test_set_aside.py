@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from operator import le
@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select
 from sqlmodel import col
 
-from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
+from app.core.model.errors import ConversationSetAsideError, DatabaseReadOnlyError, DependencyUnavailableError
 from app.core.model.records import CrashCount, Page, Work, WorkKind
 from app.settings import Settings
 from app.storage.repositories.works import WorkRepository
@@ -118,6 +118,33 @@ async def test_work_that_ends_soon_after_other_work_is_struck_with_it(
         while await on_record(service):  # noqa: ASYNC110 - the condition is the database's
             await asyncio.sleep(0.05)
     assert struck == [3]
+
+
+@pytest.mark.parametrize("error", [DatabaseReadOnlyError("read-only"), DependencyUnavailableError("away")])
+async def test_what_could_not_be_recorded_is_not_removed_again_and_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch, error: DependencyUnavailableError
+) -> None:
+    """While the database takes no writes, nothing was recorded; where no answer came, there may be a record."""
+    conversation_id, _ = await two(service)
+    await service.container.work_records.drain()
+    removed: list[UUID] = []
+
+    async def refused(*_: object, **__: object) -> None:
+        raise error
+
+    async def noted(_: WorkRepository, work_ids: Collection[UUID]) -> None:
+        removed.extend(work_ids)
+
+    monkeypatch.setattr(WorkRepository, "begin", refused)
+    monkeypatch.setattr(WorkRepository, "end", noted)
+    is_read_only = isinstance(error, DatabaseReadOnlyError)
+    kinds: tuple[tuple[WorkKind, bool], ...] = (("search", is_read_only), ("append", False))
+    for kind, goes_on in kinds:
+        with nullcontext() if goes_on else pytest.raises(type(error)):
+            async with service.container.work_records.record_work(service.tenant, conversation_id, kind):
+                pass
+    await service.container.work_records.drain()
+    assert len(removed) == (0 if is_read_only else 2)
 
 
 async def test_after_the_second_nothing_is_done_with_its_texts_and_they_can_be_read(service: Service) -> None:

@@ -17,6 +17,7 @@ from app.http.errors import status_of
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
+from app.usecases.compaction import sweeper
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.compaction.spending import WINDOW, _least_wait
 from tests.fakes import FAKE_PROFILE
@@ -99,6 +100,30 @@ class TestAnAutomaticOne:
         again = await service.container.compaction.execute(compaction_id)
         assert again is not None
         assert again.status == "applied"
+
+    @pytest.mark.parametrize("limit", [9, 2], ids=["raised", "control"])
+    async def test_begins_at_once_in_a_process_that_starts_with_a_higher_limit(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, limit: int
+    ) -> None:
+        """Control: a process with the same limit changes nothing, and adds no row."""
+        monkeypatch.setattr(sweeper, "BATCH", 1)  # each sweep looks at one of them
+        service = Service(begin, tenant, settings=Settings(tenant_calls_per_hour=2))
+        waiting = [await service.conversation() for _ in range(2)]
+        await spent(service, waiting[0], 2)
+        for conversation_id in waiting:
+            await service.say(conversation_id, 120)
+            skipped = await service.container.compaction.execute(service.queue.ids[-1])
+            assert skipped is not None
+            assert skipped.reason == "spend_limit"
+        rows = [len(await service.compactions(conversation_id)) for conversation_id in waiting]
+
+        restarted = Service(begin, tenant, settings=Settings(tenant_calls_per_hour=limit))
+        for _ in range(3):
+            await restarted.container.sweeper.sweep()
+        is_raised = limit > 2
+        for conversation_id, before in zip(waiting, rows, strict=True):
+            assert len(await service.compactions(conversation_id)) == before + is_raised
+            assert ((await service.row(conversation_id)).quiet.reason == "spend_limit") is not is_raised
 
     @pytest.mark.long
     async def test_control_with_room_it_is_applied(self, service: Service) -> None:

@@ -71,6 +71,9 @@ class Service:
             await uow.commit()
         return claimed.id if claimed else None
 
+    async def end_quiet_of_limit(self, tenant_id: UUID, conversation_id: UUID, /) -> None:
+        raise NotImplementedError
+
     async def give_up(self, uow: UnitOfWork, row: Compaction, /) -> None:
         if row.id in self.poison:
             raise RuntimeError("poison")

@@ -114,6 +114,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "conversations.with_stale_sums": (lambda unit: unit.conversations.with_stale_sums(limit=9), []),
     "conversations.deleted": (lambda unit: unit.conversations.deleted(limit=9), []),
     "conversations.due": (lambda unit: unit.conversations.due(limit=9), []),
+    "conversations.quiet_for": (lambda unit: unit.conversations.quiet_for("x", limit=9, after=None), []),
     "messages.append": (
         lambda unit: unit.messages.append([message(CONVERSATION, 4), message(CONVERSATION, 5)], [Sums(), Sums()]),
         NOT_FOUND,
@@ -713,6 +714,7 @@ FINDS_NOTHING = {
     "embeddings.due",
     "embeddings.claim",
     "conversations.due",
+    "conversations.quiet_for",
     "compactions.takeable",
     "compactions.expired",
     "compactions.unsent",

@@ -26,6 +26,7 @@ from app.core.model.errors import (
     ForkInProgressError,
     ModelFailedError,
     ModelUnavailableError,
+    NotFoundError,
     SummarizerFailedError,
 )
 from app.core.model.live_context import sent_conversation
@@ -35,6 +36,7 @@ from app.http.openai.conversations import create_openai_conversation
 from app.http.openai.response_requests import ConversationRequest
 from app.infrastructure import ids
 from app.settings import Settings
+from app.storage.repositories.idempotency import IdempotencyRepository
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat import live_contexts
 from app.usecases.chat.chat_input import ChatInput
@@ -46,6 +48,7 @@ from app.usecases.compaction.job import Job
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import removing
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai import openings, stored
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.keys import RequestAttempt
@@ -456,11 +459,11 @@ async def left_after_deleting_response_to(service: Service, conversation_id: UUI
     return [message.content for message in await history(service, conversation_id) if message.status != "erased"]
 
 
-async def ask_afresh(service: Service, tries: int) -> None:
-    """Send a request that names no conversation, like an SDK that counts its tries."""
+async def ask_afresh(service: Service, tries: int | None, own: Idem | None = None) -> None:
+    """Send a request that names no conversation, like an SDK that counts its tries, or with a key of its own."""
     prompt, attempt = (
         Prompt(messages=(MessageDraft(role="user", content="One?"),)),
-        RequestAttempt(body=b"{}", tries=tries),
+        RequestAttempt(body=b"{}", tries=tries, own=own),
     )
     request = Request(prompt=prompt, attempt=attempt, patience=5)
     begun = await service.container.openai.stored.in_new_conversation(service.tenant, request)
@@ -488,7 +491,7 @@ async def test_a_retry_takes_up_the_turn_that_failed_for_the_first_try(
 async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """Control: if the turn is noted only after it has begun, the model is asked again."""
+    """Control: if neither the turn nor its conversation is noted when it begins, the model is asked again."""
 
     async def die(*_: object) -> None:
         raise asyncio.CancelledError
@@ -501,11 +504,70 @@ async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
         dying.setattr(service.container.openai.stored, "_begun_turn", die)
         if not is_guarded:
             dying.setattr(Openings, "note", note_nothing)
+            dying.setattr(stored, "_key_of_new_conversation", lambda *_: None)
         with pytest.raises(asyncio.CancelledError):
             await ask_afresh(service, 0)
     await ask_afresh(service, 1)
     made, _ = await service.container.conversations.page(tenant, Page(limit=10))
     assert len(made) == (1 if is_guarded else 2)
+
+
+@GUARDED
+@pytest.mark.parametrize("is_keyed", [True, False], ids=["key", "count"])
+async def test_a_retry_goes_on_in_the_conversation_of_a_try_that_died_before_its_turn(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_keyed: bool, is_guarded: bool
+) -> None:
+    """Control: if the conversation is made under no key, the retry makes another one, and the first stays empty."""
+
+    async def die(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    async def drop_nothing(*_: object) -> None:
+        pass
+
+    if not is_guarded:
+        monkeypatch.setattr(stored, "_key_of_new_conversation", lambda *_: None)
+    monkeypatch.setattr(openings, "PATIENCE", 0.1)
+    service = Service(begin, tenant)
+    own = Idem(key="a key", fingerprint="a body") if is_keyed else None
+    with monkeypatch.context() as dying:
+        dying.setattr(service.container.chat, "start", die)
+        dying.setattr(Openings, "drop", drop_nothing)
+        with pytest.raises(asyncio.CancelledError):
+            await ask_afresh(service, None if is_keyed else 0, own)
+    for tries in (1, 2):
+        await ask_afresh(service, None if is_keyed else tries, own)
+    made, _ = await service.container.conversations.page(tenant, Page(limit=10))
+    assert sorted([one.conversation.last_seq for one in made]) == ([2] if is_guarded else [0, 2])
+    if not is_keyed:
+        await ask_afresh(service, 0)
+        again, _ = await service.container.conversations.page(tenant, Page(limit=10))
+        assert len(again) == len(made) + 1, "who says the same again means it"
+
+
+@pytest.mark.parametrize("is_freed", [True, False], ids=["guarded", "control"])
+async def test_a_key_whose_request_was_refused_begins_a_conversation_when_it_is_sent_again(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_freed: bool
+) -> None:
+    """Control: if the key goes on standing for the conversation that was dropped, nothing is found under it."""
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise DependencyUnavailableError("not now")
+
+    async def delete_nothing(*_: object) -> None:
+        pass
+
+    service, own = Service(begin, tenant), Idem(key="a key", fingerprint="a body")
+    with monkeypatch.context() as refusing:
+        refusing.setattr(service.container.chat, "start", refuse)
+        if not is_freed:
+            refusing.setattr(IdempotencyRepository, "delete", delete_nothing)
+        with pytest.raises(DependencyUnavailableError):
+            await ask_afresh(service, None, own)
+    with nullcontext() if is_freed else pytest.raises(NotFoundError):
+        await ask_afresh(service, None, own)
+    made, _ = await service.container.conversations.page(tenant, Page(limit=10))
+    assert [one.conversation.last_seq for one in made] == [2] * is_freed
 
 
 @pytest.mark.parametrize("is_followed", [True, False], ids=["failed", "control"])

@@ -66,6 +66,9 @@ class HoldingCompaction:
     async def claim_due(self, tenant_id: UUID, conversation_id: UUID, /) -> UUID | None:
         raise NotImplementedError
 
+    async def end_quiet_of_limit(self, tenant_id: UUID, conversation_id: UUID, /) -> None:
+        raise NotImplementedError
+
     async def give_up(self, uow: UnitOfWork, row: Compaction, /) -> None:
         raise NotImplementedError
 

@@ -22,7 +22,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.schemas.session import SESSION
 from app.core.model.state import StateEntry
 from app.core.planning.compaction import CompactionPlan
-from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate
+from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate, certain_refusal
 from app.core.state.layout import state_json
 from app.core.summarizer.candidate import parse_candidate
 from app.core.text.token_counts import estimate_text
@@ -99,6 +99,24 @@ def compacted(
     **changes: Any,
 ) -> AppliedCandidate | str:
     """The whole way of an answer: it is judged, then applied."""
+    context = context_of(
+        span, *previous, anchors=anchors, policy=policy, block_before=block_before, version=version, **changes
+    )
+    request = SummaryRequest(schema=SESSION, messages=tuple(span), previous=previous, anchors=tuple(anchors))
+    report = judge(Proposal(text=text, finish="stop", model="scripted"), request)
+    return apply_candidate(report, context)
+
+
+def context_of(
+    span: Sequence[Message],
+    *previous: StateEntry,
+    anchors: Sequence[Anchor] = (),
+    policy: CompactionPolicy = POLICY,
+    block_before: int = 0,
+    version: int = 1,
+    **changes: Any,
+) -> ApplyContext:
+    """The context in which an answer about these messages is applied."""
     shares = budgets(policy)
     folded = sum(one.token_count for one in span if not one.is_protected)
     plan = CompactionPlan(
@@ -124,9 +142,7 @@ def compacted(
         "target": shares.target,
         "anchors": tuple(anchors),
     }
-    request = SummaryRequest(schema=SESSION, messages=tuple(span), previous=previous, anchors=tuple(anchors))
-    report = judge(Proposal(text=text, finish="stop", model="scripted"), request)
-    return apply_candidate(report, ApplyContext(**(values | changes)))
+    return ApplyContext(**(values | changes))
 
 
 def anchor(seq: int, content: str, number: int = 0) -> Anchor:
@@ -323,6 +339,25 @@ def test_without_a_share_anchors_that_do_not_fit_reject_the_compaction() -> None
     assert few.layout.anchors_behind_marker == 0
     shared = compacted(SHORT, LONG, anchors=many)
     assert isinstance(shared, AppliedCandidate)
+
+
+@pytest.mark.parametrize("held", [0, 1_500], ids=["by-size", "by-budget"])
+def test_what_is_certainly_refused_is_refused_whatever_a_model_writes(held: int) -> None:
+    """Else no model would be asked about a fold that might be applied. Controls: few anchors, and an allotment."""
+    policy = replace_policy(anchor_share=None)
+    many = [anchor(seq, LONG[seq - 1].content[:280], number) for number in range(2) for seq in range(1, 41)]
+    certain = []
+    for count in range(0, len(many) + 1, 4):
+        given: dict[str, Any] = {"anchors": many[:count], "policy": policy, "lasting_tokens": held}
+        refusal = certain_refusal(context_of(LONG, **given))
+        answers = [compacted(text, LONG, **given) for text in (SHORT, answer("Crates.", [fact("Crate 1", 1)]))]
+        if refusal is not None:
+            assert {*answers} <= {refusal, "not_smaller"}, count
+        certain.append(refusal)
+    assert certain[0] is None
+    assert certain[-1] == "anchors_over_budget"
+    assert certain == sorted(certain, key=lambda one: one is not None), "no anchor makes room"
+    assert certain_refusal(context_of(LONG, anchors=many, lasting_tokens=held)) is None, "control"
 
 
 def replace_policy(**changes: Any) -> CompactionPolicy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -219,3 +220,45 @@ def test_an_address_with_a_slash_at_its_end_is_told_without_it(monkeypatch: pyte
     monkeypatch.setattr(connecting, "answers", lambda url: False)
     with pytest.raises(ComplaintError, match=r"http://127\.0\.0\.1:9/readyz"):
         connecting.find_service("http://127.0.0.1:9/")
+
+
+FOLDERS = "http://127.0.0.1:8123"
+"""Where the service over the data folder is."""
+NAMED = "http://127.0.0.1:9"
+DEFAULT = "http://127.0.0.1:8000"
+
+
+@pytest.mark.parametrize(
+    ("variables", "answering", "found"),
+    [
+        ({"PORT": "9"}, {FOLDERS, NAMED, DEFAULT}, NAMED),
+        ({"PORT": "9"}, {FOLDERS, DEFAULT}, None),
+        ({"HOST": "127.0.0.2"}, {FOLDERS, DEFAULT}, None),
+        ({}, {FOLDERS, DEFAULT}, FOLDERS),
+        ({}, {DEFAULT}, DEFAULT),
+        ({}, set(), None),
+    ],
+)
+@pytest.mark.parametrize("where", ["environment", "file"])
+def test_a_command_asks_no_other_service_than_the_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    variables: dict[str, str],
+    answering: set[str],
+    found: str | None,
+    where: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if where == "environment":
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+    else:
+        (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in variables.items()))
+    monkeypatch.setattr(connecting, "running_at", lambda _: FOLDERS)
+    monkeypatch.setattr(connecting, "answers", lambda url: url in answering)
+    if found is not None:
+        assert connecting.find_service(None) == found
+        return
+    named = f"http://{variables.get('HOST', '127.0.0.1')}:{variables.get('PORT', '8000')}"
+    with pytest.raises(ComplaintError, match=re.escape(named)):
+        connecting.find_service(None)

@@ -290,6 +290,10 @@ class DependencyUnavailableError(DomainError):
     retryable = True
 
 
+class DatabaseReadOnlyError(DependencyUnavailableError):
+    """Postgres takes no writes (503): it is a standby, or was made read-only. Nothing changed."""
+
+
 class BusyError(DependencyUnavailableError):
     """The tenant uses all its allowed connections, and too many requests wait for one (429). Nothing changed."""
 

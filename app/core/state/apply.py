@@ -47,6 +47,8 @@ LEAST_QUOTE_TOKENS: Final = 60
 """The least room for quotes, in tokens: in less, they are only scraps, and so small a state needs all its room."""
 PRUNING_STEP_TOKENS: Final = 8
 """Pruning continues in such steps: a block counted as a whole differs from the sum of its parts by fewer tokens."""
+ANCHORS_OVER_BUDGET: Final = "anchors_over_budget"
+"""The reason of a fold that is refused since its anchors, all of which are served, would fill the context."""
 MARKER_TOKENS: Final = 12
 """The tokens of the marker for anchors without room: they count as state."""
 
@@ -166,7 +168,7 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> AppliedCandida
     if isinstance(applied, str):
         return apply_candidate(report, replace(context, is_carried_over=False)) if context.is_carried_over else applied
     if _anchors_exceed_budget(applied, context):
-        return FinalReason("anchors_over_budget")
+        return FinalReason(ANCHORS_OVER_BUDGET)
     set_aside = (*merged.repairs, *repairs_of(context.anchors, ranking))
     repairs = (
         *report.repairs,
@@ -175,6 +177,36 @@ def apply_candidate(report: GateReport, context: ApplyContext) -> AppliedCandida
         *_repairs_of_shortened_narratives(merged, applied, context.schema),
     )
     return replace(applied, digests=report.candidate.digests, repairs=repairs, ranking=ranking)
+
+
+def certain_refusal(context: ApplyContext) -> FinalReason | None:
+    """Why ``apply_candidate`` refuses every candidate about this chunk; ``None`` if it may accept one.
+
+    Under a policy without an allotment for anchors all of them are served, so it can be certain before a model is
+    asked: even with an empty state they exceed the budget, or make the context no smaller.
+    """
+    if context.policy.anchor_share is not None or not context.anchors:
+        return None
+    least = layout_of(
+        context.schema,
+        state_of(context.schema, ()),
+        served_as=context.policy.served_as,
+        estimator=context.policy.estimator,
+        anchors=_served_anchors(context, ()),
+    )
+    always, budget = context.lasting_tokens + context.added_tokens, _budget_in_estimated_tokens(context)
+    if always + least.tokens > budget >= always + _most_state_tokens(context):
+        return FinalReason(ANCHORS_OVER_BUDGET)
+    tokens_after = _tokens_after(context, least)
+    if tokens_after < context.tokens_before:
+        return None
+    return FinalReason(ANCHORS_OVER_BUDGET if tokens_after > budget else "not_smaller")
+
+
+def _tokens_after(context: ApplyContext, layout: Layout) -> int:
+    """The context's size with this layout, for the same tail."""
+    removed = context.plan.folded_tokens + context.block_before
+    return context.tokens_before + context.added_tokens - removed + layout.tokens
 
 
 def _repairs_of_shortened_narratives(
@@ -240,7 +272,7 @@ def _reason_with_all_anchors(applied: AppliedCandidate, context: ApplyContext) -
         return "not_smaller"
     # Without the anchors the state would be smaller: no shorter record helps.
     return FinalReason(
-        "anchors_over_budget" if applied.tokens_after > _budget_in_estimated_tokens(context) else "not_smaller"
+        ANCHORS_OVER_BUDGET if applied.tokens_after > _budget_in_estimated_tokens(context) else "not_smaller"
     )
 
 
@@ -549,11 +581,7 @@ def _pruned_to_cap(
         next_entry=merged.next_entry,
         layout=layout,
         counts=merged.counts,
-        tokens_after=context.tokens_before
-        + context.added_tokens
-        - context.plan.folded_tokens
-        - context.block_before
-        + layout.tokens,
+        tokens_after=_tokens_after(context, layout),
         proposed_anchors=found,
         anchor_room=anchor_room,
     )

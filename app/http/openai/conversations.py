@@ -61,7 +61,8 @@ async def create_openai_conversation(
                 own = replace(idem, key=f"{idem.key}:items")
                 await services.messages.append(tenant, conversation.id, drafts, idem=own)
         except DomainError:
-            await services.openai.stored.drop_if_empty(tenant, conversation.id)  # not if an earlier try filled it
+            # Not if an earlier try filled it.
+            await services.openai.stored.drop_if_empty(tenant, conversation.id, attempt.own)
             raise
     return conversation_object(conversation)
 

@@ -35,6 +35,8 @@ from app.http.openai.errors import PREFIX, openai_error, openai_status
 from app.http.openai.inputs import attempt_of, drafts_of
 from app.http.openai.resources import Json
 from app.http.openai.response_requests import ResponseRequest
+from app.http.openai.sending import STOPPING_GRACE
+from app.http.presence import cancel
 from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected_error
 from app.http.shutdown import Stopping
 from app.http.strict_json import parse
@@ -159,6 +161,12 @@ async def _answer_until_over(socket: WebSocket, services: Container, principal: 
         has_client_left = reading.done()
         if has_client_left:  # the present work may still end
             await asyncio.wait({answering}, timeout=GRACE_SECONDS)
+        elif stopping.has_begun:  # likewise, as that of a stream; what waits behind it is not begun
+            await cancel(reading)
+            while not requests.empty():
+                requests.get_nowait()
+            requests.put_nowait(None)
+            await asyncio.wait({answering}, timeout=STOPPING_GRACE)
     finally:
         for task in tasks:
             task.cancel()
@@ -249,7 +257,8 @@ async def _respond(
                 response = event.get("response", response)
                 await _send(socket, event)
     except BaseException:
-        if answering.on_disconnect is not None:
+        stopping: Stopping = socket.app.state.stopping
+        if answering.on_disconnect is not None and not stopping.has_begun:  # else it is not the client that leaves
             await answering.on_disconnect()
         raise
     if answering.error is not None:

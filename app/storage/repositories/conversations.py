@@ -8,7 +8,22 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, and_, any_, bindparam, delete, exists, func, insert, select, text, update
+from sqlalchemy import (
+    ARRAY,
+    Uuid,
+    and_,
+    any_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlmodel import col
 
 from app.core.model.conversation import Conversation, LiveContext, QuietPeriod
@@ -225,6 +240,24 @@ class ConversationRepository(Repository):
             .order_by(func.random())
             .limit(limit)
         )
+        return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement)]
+
+    async def quiet_for(self, reason: str, *, limit: int, after: tuple[UUID, UUID] | None) -> list[tuple[UUID, UUID]]:
+        """Tenant and id of conversations that are due but for a quiet with that reason, over all tenants, in order.
+
+        Only a quiet that ends at some time counts. Read by the partial index; ``after`` is the last one of the page
+        before.
+        """
+        row = ConversationRow
+        place = tuple_(col(row.tenant_id), col(row.id))
+        statement = (
+            select(col(row.tenant_id), col(row.id))
+            .where(text(f"({IS_DUE})"), _NOT_DELETED, col(row.quiet_reason) == reason, ~is_over(col(row.quiet_until)))
+            .order_by(col(row.tenant_id), col(row.id))
+            .limit(limit)
+        )
+        if after is not None:
+            statement = statement.where(place > tuple_(*map(literal, after)))
         return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement)]
 
 

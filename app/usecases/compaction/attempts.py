@@ -55,6 +55,8 @@ class AttemptsResult:
     """The ``seq`` of each message that the summarizer was not shown."""
     retry_after: float = 0.0
     """The seconds that a provider asked to be left alone, if nobody waited for them."""
+    is_final: bool = False
+    """Whether the chunk was refused for a reason that no model can change."""
     exam: Exam | None = field(default=None, compare=False)
     """The probes of the chunk, if they were already made."""
 
@@ -214,7 +216,7 @@ async def run_attempts(inputs: AttemptInputs, calls: Calls) -> AttemptsResult:
         return AttemptsResult(attempts=tuple(calls.attempts), applied=answer.applied)
     if inputs.withholds_blocked and was_blocked:
         return await _attempts_without_blocked(inputs, calls)
-    return calls.failed_result()
+    return replace(calls.failed_result(), is_final=answer.is_final)
 
 
 async def _is_worth_retrying(inputs: AttemptInputs, answer: _Answer, calls: Calls) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -55,9 +56,7 @@ async def end_row(
             await uow.conversations.update(row.conversation_id, quiet=QuietPeriod())
             return ended
     if status in FAILURES:
-        await _quiet_conversation(
-            shell, uow, row, reason or status, at_least=attempted.retry_after if attempted else 0.0
-        )
+        await _quiet_conversation(shell, uow, row, reason or status, attempted)
     return ended
 
 
@@ -113,13 +112,23 @@ def _with_reason_withheld(changes: dict[str, Any], row: Compaction) -> dict[str,
     return {**changes, "reason": changes.get("reason") or (WITHHELD if withheld else None)}
 
 
-async def _quiet_conversation(shell: Shell, uow: UnitOfWork, row: Compaction, reason: str, *, at_least: float) -> None:
+async def _quiet_conversation(
+    shell: Shell, uow: UnitOfWork, row: Compaction, reason: str, attempted: AttemptsResult | None
+) -> None:
     # A failed manual call delays only its caller.
     if row.trigger == "manual":
         return
     conversation = await uow.conversations.get(row.conversation_id)
-    quiet = quiet_after_failure(conversation, reason, shell.clock.now(), at_least=timedelta(seconds=at_least))
+    at_least = timedelta(seconds=attempted.retry_after if attempted else 0.0)
+    quiet = quiet_after_failure(conversation, reason, shell.clock.now(), at_least=at_least)
+    if _is_refused_for_good(attempted):
+        quiet = replace(quiet, until_seq=conversation.last_seq)
     await uow.conversations.update(conversation.id, failure_count=conversation.failure_count + 1, quiet=quiet)
+
+
+def _is_refused_for_good(attempted: AttemptsResult | None) -> bool:
+    """Whether the same messages would be refused again, whatever a model wrote."""
+    return attempted is not None and attempted.is_final
 
 
 def _log_end(row: Compaction) -> None:

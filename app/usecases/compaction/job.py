@@ -9,7 +9,8 @@ from app.core.model.model_io import (
     ModelProfile,
     Proposal,
 )
-from app.core.state.apply import apply_candidate
+from app.core.state.apply import apply_candidate, certain_refusal
+from app.off_loop import off_loop
 from app.usecases.compaction.attempts import CONTEXT_TOO_LONG, Apply, AttemptInputs, AttemptsResult, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, NoChunk, fallback_of, read_chunk, summarizer_of
 from app.usecases.compaction.continuity import retried_below_floor
@@ -80,7 +81,7 @@ class Job:
         return read
 
     async def run_attempts(self, chunk: Chunk) -> tuple[Chunk | NoChunk, AttemptsResult]:
-        """Ask the summarizer about a chunk.
+        """Ask the summarizer about a chunk, unless it is certain that no answer can be applied.
 
         If it is too long for the model, ask about half of it, while calls are left.
 
@@ -90,7 +91,10 @@ class Job:
         """
         calls = self.begin_calls(chunk)
         while True:
-            inputs = await self.inputs_for(chunk, partial(apply_candidate, context=chunk.apply_context()))
+            context = chunk.apply_context()
+            if (refusal := await off_loop(certain_refusal, context)) is not None:
+                return chunk, replace(calls.failed_result(str(refusal)), is_final=True)
+            inputs = await self.inputs_for(chunk, partial(apply_candidate, context=context))
             attempted = await retried_below_floor(chunk, inputs, calls, await run_attempts(inputs, calls))
             half = chunk.half if self.limits.withholds_blocked and attempted.reason == CONTEXT_TOO_LONG else None
             if attempted.applied is not None or half is None or not calls.left:

@@ -180,6 +180,19 @@ class CompactionService:
         await shell.outbox.deliver(uow.committed_events)
         return claimed
 
+    async def end_quiet_of_limit(self, tenant_id: UUID, conversation_id: UUID, /) -> None:
+        """For the sweeper: end a quiet that began because of a limit, if the limits of this process allow calls now."""
+        shell = self._shell
+        async with shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.lock(conversation_id)
+            if conversation.quiet.reason != SPEND_LIMIT:
+                return
+            resolved = shell.resolver(conversation)
+            metered = summarizer_of(shell, resolved).profile.metered
+            if await self._spending.time_to_wait(uow, resolved, metered=metered) is None:
+                await uow.conversations.update(conversation_id, quiet=QuietPeriod())
+                await uow.commit()
+
     async def give_up(self, uow: UnitOfWork, compaction: Compaction, /) -> None:
         """End a row that crashed its process too often, in the caller's transaction, with an event and a pause."""
         await uow.conversations.lock(compaction.conversation_id)
@@ -270,6 +283,6 @@ class CompactionService:
 def _status_without_accepted(chunk: Chunk, attempted: AttemptsResult) -> dict[str, Any]:
     if attempted.got_no_answer:
         return {"status": "failed", "reason": attempted.reason}
-    saved_too_little = all(attempt.reason == "not_smaller" for attempt in attempted.attempts)
+    saved_too_little = {attempted.reason, *(attempt.reason for attempt in attempted.attempts)} == {"not_smaller"}
     skipped = chunk.row.trigger == "manual" and saved_too_little
     return {"status": "skipped" if skipped else "rejected", "reason": attempted.reason}

@@ -46,6 +46,9 @@ class Runner(Executor, Protocol):
     async def claim_due(self, tenant_id: UUID, conversation_id: UUID, /) -> UUID | None:
         """Queue the first due trigger's compaction, if still due, in a transaction of its own."""
 
+    async def end_quiet_of_limit(self, tenant_id: UUID, conversation_id: UUID, /) -> None:
+        """End a conversation's quiet that began because of a limit, if the limits allow calls now."""
+
     async def give_up(self, uow: UnitOfWork, compaction: Compaction, /) -> None:
         """End a row ``failed``, ``crashed``, with its event and a quiet period, within this transaction."""
 
@@ -114,6 +117,8 @@ class Sweeper:
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
         self._has_hastened = False
+        self._all_limits_checked = False
+        self._limit_checked_through: tuple[UUID, UUID] | None = None
         self._stand_in = LocalCompactionRunner(
             uow, compaction, needed=self._broker_is_away, waited=self._resend_after, owner=owner
         )
@@ -142,6 +147,7 @@ class Sweeper:
         """One pass: every step is tried, whether or not the one before failed."""
         await self._run_step(self._recover_crashed)
         await self._run_step(self._send_waiting)
+        await self._run_step(self._check_limits)
         await self._run_step(self._claim_due)
         await self._run_step(self._end_dead_turns)
         await self._run_step(self._count_crashes)
@@ -212,6 +218,24 @@ class Sweeper:
                     return
                 await uow.compactions.mark_sent([rows[0].id])
                 await uow.commit()
+
+    async def _check_limits(self) -> None:
+        """Look once, from the start on, at the compactions that wait because an earlier process had reached a limit.
+
+        The limits of this process may be others. Each sweep looks at some, until all were looked at.
+        """
+        if self._all_limits_checked:
+            return
+        async with self._uow(None) as uow:
+            found = await uow.conversations.quiet_for(SPEND_LIMIT, limit=BATCH, after=self._limit_checked_through)
+        await _each(
+            found,
+            lambda ids: self._compaction.end_quiet_of_limit(*ids),
+            "sweeper.limit_not_checked",
+            lambda ids: {"conversation_id": str(ids[1])},
+        )
+        self._limit_checked_through = found[-1] if found else self._limit_checked_through
+        self._all_limits_checked = len(found) < BATCH
 
     async def _claim_due(self) -> None:
         async with self._uow(None) as uow:

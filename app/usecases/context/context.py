@@ -54,9 +54,10 @@ from app.usecases.context.recalling import (
 from app.usecases.context.similarity import By, SimilarityService
 from app.usecases.files.serving import FileServing
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.due_anchors import AnchorsDueError, find_due_anchors
+from app.usecases.history.due_anchors import AnchorsDueError, Outcome, find_due_anchors
 from app.usecases.history.preparing import size_of
 from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
+from app.usecases.shared.optional_writes import optional_write
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -155,13 +156,16 @@ class ContextService:
             try:
                 return await once()
             except AnchorsDueError:
-                found = await find_due_anchors(
-                    self._shell, tenant_id, conversation_id, seconds=_MOST_SECONDS_FOR_ANCHORS
-                )
+                found: Outcome | None = None
+                with optional_write("anchors.not_found_now", conversation_id=str(conversation_id)):
+                    found = await find_due_anchors(
+                        self._shell, tenant_id, conversation_id, seconds=_MOST_SECONDS_FOR_ANCHORS
+                    )
                 timed_context = await once(anchors_found=True)
             if found == "all":
                 return timed_context
-            self._shell.outbox.send_later("anchors", conversation_id)
+            if found is not None:
+                self._shell.outbox.send_later("anchors", conversation_id)
             context = replace(timed_context.context, warnings=(*timed_context.context.warnings, ANCHORS_DUE))
             return replace(timed_context, context=context)
 

@@ -17,6 +17,7 @@ from app.usecases.context.context import ContextService, TimedContext
 from app.usecases.context.recalling import NO_RECALL_REQUEST, RecallRequest, split_by_segment
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.idempotency import Idem, claim_key, record
+from app.usecases.shared.optional_writes import optional_write
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -79,8 +80,9 @@ class ContextRequests:
             segments = await uow.segments.covering(conversation_id, recalled_seqs(context.recalled))
             views = await views_of(uow, [await uow.compactions.get(outcome.row.id)] if outcome.row else [])
             if ask.counts and context.recalled:
-                await self._count_once(uow, conversation_id, timed_context, idem, done)
-                await uow.commit()
+                with optional_write("recall.not_recorded", conversation_id=str(conversation_id)):
+                    await self._count_once(uow, conversation_id, timed_context, idem, done)
+                    await uow.commit()
         return ContextView(
             context=split_by_segment(context, segments), segments=segments, compaction=next(iter(views), None)
         )
@@ -89,8 +91,16 @@ class ContextRequests:
         self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, idem: Idem | None
     ) -> InlineOutcome:
         """Compact if that is wanted and due. If a request with the same key did so before, return its compaction."""
-        if idem is None and ask.compact == "never":
+        if ask.compact == "never":
+            if idem is not None:
+                with optional_write("idempotency.not_recorded", conversation_id=str(conversation_id)):
+                    return await self._compacted_once(tenant_id, conversation_id, ask, idem)
             return InlineOutcome()
+        return await self._compacted_once(tenant_id, conversation_id, ask, idem)
+
+    async def _compacted_once(
+        self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, idem: Idem | None
+    ) -> InlineOutcome:
         claim: InlineClaim | None = None
         async with self._shell.uow(tenant_id) as uow:
             before = await claim_key(uow, idem, self._shell.clock.now())

@@ -9,9 +9,10 @@ from uuid import UUID
 import structlog
 
 from app.core.model.anchors import Anchor, AnchorStatus, AnchorType, Transition
-from app.core.model.conversation import Conversation
+from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.core.model.records import Page
+from app.core.state.apply import ANCHORS_OVER_BUDGET
 from app.core.validation.verified_state import VerifiedState
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
@@ -83,6 +84,8 @@ class AnchorService(Service):
             ):
                 return anchor
             await uow.anchors.set_by_user(conversation_id, anchor_id, status)
+            if conversation.quiet.reason == ANCHORS_OVER_BUDGET:  # there may be room now
+                conversation = await uow.conversations.update(conversation_id, quiet=QuietPeriod())
             if is_served(conversation, anchor):
                 laid_out = await renew_layout(uow, shell, shell.resolver(conversation), compute=results)
                 await refresh_sizes(uow, laid_out)

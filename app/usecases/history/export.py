@@ -14,7 +14,8 @@ from app.core.model.state import StateVersion
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.history.conversations import ConversationService, ConversationView
 from app.usecases.history.due_anchors import find_due_anchors
-from app.usecases.shared.caller import audit
+from app.usecases.shared.caller import audit_read
+from app.usecases.shared.optional_writes import optional_write
 from app.usecases.shared.shell import Shell
 
 PAGE: Final = 500
@@ -34,11 +35,12 @@ class ExportService:
         self._conversations = conversations
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> ConversationView:
-        """The conversation itself. Records in the audit log that it is exported. Raises ``NotFoundError``."""
+        """The conversation itself. Records in the audit log that it is exported. Raises ``NotFoundError``.
+
+        While the database takes no writes, the entry is logged instead, and anchors that are due are left out.
+        """
         found = await self._conversations.get(tenant_id, conversation_id)
-        async with self._shell.uow(tenant_id) as uow:
-            await audit(uow, self._shell, tenant_id, "conversation.exported", conversation_id)
-            await uow.commit()
+        await audit_read(self._shell, tenant_id, "conversation.exported", conversation_id)
         return found
 
     async def messages(
@@ -69,7 +71,8 @@ class ExportService:
 
     async def anchors(self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int) -> AsyncIterator[Anchor]:
         """Every anchor up to that ``seq``, in order of position."""
-        await find_due_anchors(self._shell, tenant_id, conversation_id)
+        with optional_write("anchors.not_found_now", conversation_id=str(conversation_id)):
+            await find_due_anchors(self._shell, tenant_id, conversation_id)
         async for anchor in self._rows_of_all_pages(
             tenant_id, lambda uow, page: uow.anchors.page(conversation_id, page)
         ):

@@ -174,11 +174,12 @@ class StoredAnswers:
             if opening is not None:
                 await self._openings.note(uow, opening, turn)
 
-        conversation_id = await self._create_conversation(tenant_id, request, None)
+        idem = _key_of_new_conversation(request.attempt, opening)
+        conversation_id = await self._create_conversation(tenant_id, request, None, idem)
         try:
             handle = await self._chat.start(tenant_id, conversation_id, given, idem=request.attempt.own, note_turn=note)
         except DomainError:
-            await self.drop_if_empty(tenant_id, conversation_id)
+            await self.drop_if_empty(tenant_id, conversation_id, idem)
             raise
         return await self._begun_turn(tenant_id, handle)
 
@@ -313,21 +314,28 @@ class StoredAnswers:
             handle = await self._chat.follow_turn(tenant_id, turn.id, counts=True)
         return await self._begun_turn(tenant_id, handle)
 
-    async def _create_conversation(self, tenant_id: UUID, request: Request, id_: UUID | None) -> UUID:
+    async def _create_conversation(
+        self, tenant_id: UUID, request: Request, id_: UUID | None, idem: Idem | None = None
+    ) -> UUID:
         new = NewConversation(id=id_, user_id=request.user, preset=request.preset, metadata=request.metadata)
         try:
-            return (await self._conversations.create(tenant_id, new)).conversation.id
+            return (await self._conversations.create(tenant_id, new, idem=idem)).conversation.id
         except ConflictError:
             if id_ is None:
                 raise
             return id_
 
-    async def drop_if_empty(self, tenant_id: UUID, conversation_id: UUID) -> None:
-        """Delete a conversation that was made for a request which failed, unless another one has used it."""
+    async def drop_if_empty(self, tenant_id: UUID, conversation_id: UUID, idem: Idem | None = None) -> None:
+        """Delete a conversation that was made for a request which failed, unless another one has used it.
+
+        ``idem`` is the key under which it was made: it is free again, so that a repeated request makes another one.
+        """
         with suppress(NotFoundError):
             async with self._shell.uow(tenant_id) as uow:
                 if (await uow.conversations.lock(conversation_id)).last_seq == 0:
                     await uow.conversations.delete(conversation_id)
+                    if idem is not None:
+                        await uow.idempotency.delete(idem.key)
                     await uow.commit()
 
     async def _begun_turn(self, tenant_id: UUID, handle: TurnHandle) -> BegunAnswer:
@@ -360,6 +368,14 @@ async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, r
             return
         agrees = await off_loop(reconciling.read, texts)
         seq = texts[-1].seq
+
+
+def _key_of_new_conversation(attempt: RequestAttempt, opening: Idem | None) -> Idem | None:
+    """The key by which a repeated request finds the conversation of a first try that died before its turn began."""
+    idem = attempt.own or opening
+    if idem is None:
+        return None
+    return replace(idem, key=f"{idem.key}:conversation", is_first_try=attempt.own is None and not attempt.tries)
 
 
 def _lines(messages: Sequence[MessageDraft]) -> list[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -51,6 +52,7 @@ from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.ranges import segment_of_range
 from app.usecases.shared.idempotency import Idem, claim_key, record
+from app.usecases.shared.optional_writes import optional_write
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -62,6 +64,7 @@ MOST_ANCHORS: Final = 200
 """The most anchors shown with a segment; the last ones are taken."""
 RETRY_AFTER: Final = 15.0
 _TRIES: Final = 5  # an erasure may come between reading and writing; then all is read again
+_CHANGES_TOO_FAST: Final = "the conversation changes too fast; try again"
 _NUMBER: Final = compiled("[0-9]{1,18}", re.ASCII)
 _HASH_DIGITS: Final = 12  # hex digits of a text's hash in a cursor
 _DEEPER: Final[dict[Level, Level]] = {"L3": "L2", "L2": "L1"}
@@ -120,6 +123,15 @@ class _PageRequest:
     after: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UnstoredLevel:
+    """A level that was made while the database took no writes."""
+
+    level: SegmentLevel
+    content_epoch: int
+    """That of the conversation whose messages it was made of."""
+
+
 class ExpansionService:
     """Shows segments by id, those of earlier versions included, and by reserved id (``earlier``, ``anchors``)."""
 
@@ -130,7 +142,7 @@ class ExpansionService:
 
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[ListedSegment], str | None]:
         """A page of the current version's segments, by position. Raises ``NotFoundError``."""
-        await find_due_anchors(self._shell, tenant_id, conversation_id)
+        await self._find_due_anchors_if_possible(tenant_id, conversation_id)
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             found, next_cursor = await uow.segments.page(conversation_id, page)
@@ -150,7 +162,7 @@ class ExpansionService:
         after: str | None = None,
         records: bool = True,
     ) -> Expanded:
-        """One page of a segment at a level of detail. A missing level is made by code, and stored.
+        """One page of a segment at a level of detail. A missing level is made by code, and stored if possible.
 
         Args:
             tenant_id: The tenant.
@@ -168,16 +180,21 @@ class ExpansionService:
         began, shell = self._shell.clock.monotonic(), self._shell
         page_request = _PageRequest(max_tokens=max_tokens or MOST_TOKENS, after=after)
         wanted = LEVEL_BY_NAME[level]
-        await find_due_anchors(shell, tenant_id, conversation_id)
+        if segment_id == ANCHORS_ID:
+            await find_due_anchors(shell, tenant_id, conversation_id)
+        else:
+            await self._find_due_anchors_if_possible(tenant_id, conversation_id)
+        unstored: _UnstoredLevel | None = None
         if wanted is not None and segment_id not in RESERVED_IDS:
-            await ensure_level(shell, tenant_id, conversation_id, segment_id, wanted)
+            unstored = await ensure_level(shell, tenant_id, conversation_id, segment_id, wanted, must_be_stored=False)
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            found = await self._read_page(uow, conversation, segment_id, level, page_request)
+            found = await self._read_page(uow, conversation, segment_id, level, page_request, unstored)
             expanded = replace(found, expansion=self._expansion_record(conversation_id, found, began))
             if records and expanded.expansion:
-                await uow.expansions.add([expanded.expansion])
-                await uow.commit()
+                with optional_write("expansion.not_recorded", conversation_id=str(conversation_id)):
+                    await uow.expansions.add([expanded.expansion])
+                    await uow.commit()
         return expanded
 
     async def make(
@@ -249,8 +266,20 @@ class ExpansionService:
             message = "the model is busy with this conversation: the text is written as soon as it is free"
             raise ConflictError(message, retry_after=RETRY_AFTER)
 
+    async def _find_due_anchors_if_possible(self, tenant_id: UUID, conversation_id: UUID) -> None:
+        # While the database takes no writes, segments have the anchors that were found when they were made: anchors can
+        # only be due in messages after them.
+        with optional_write("anchors.not_found_now", conversation_id=str(conversation_id)):
+            await find_due_anchors(self._shell, tenant_id, conversation_id)
+
     async def _read_page(
-        self, uow: UnitOfWork, conversation: Conversation, segment_id: str, level: LevelName, page_request: _PageRequest
+        self,
+        uow: UnitOfWork,
+        conversation: Conversation,
+        segment_id: str,
+        level: LevelName,
+        page_request: _PageRequest,
+        unstored: _UnstoredLevel | None,
     ) -> Expanded:
         if segment_id == EARLIER_ID:
             levels = self._shell.resolver(conversation).policy.levels
@@ -258,6 +287,10 @@ class ExpansionService:
         if segment_id == ANCHORS_ID:
             return await _anchors_by_position(uow, conversation, page_request)
         segment = await _segment_named(uow, conversation.id, segment_id)
+        if unstored is not None:
+            if unstored.content_epoch != conversation.content_epoch:
+                raise ConflictError(_CHANGES_TOO_FAST)
+            segment = replace(segment, levels={**segment.levels, unstored.level.level: unstored.level})
         return await _page_of_segment(uow, segment, level, page_request)
 
     def _expansion_record(self, conversation_id: UUID, found: Expanded, began: float) -> Expansion:
@@ -290,10 +323,21 @@ async def _segment_named(uow: UnitOfWork, conversation_id: UUID, segment_id: str
     return await uow.segments.get(conversation_id, segment_id)
 
 
-async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, segment_id: str, level: Level) -> Segment:
+async def ensure_level(
+    shell: Shell,
+    tenant_id: UUID,
+    conversation_id: UUID,
+    segment_id: str,
+    level: Level,
+    *,
+    must_be_stored: bool = True,
+) -> _UnstoredLevel | None:
     """Make this level of a segment by code if it is missing, or if code would write it differently now.
 
     A level that a model wrote stays. Raises ``NotFoundError``.
+
+    Returns:
+        The level, if it could not be stored because the database takes no writes, and need not be; else ``None``.
     """
     for _ in range(_TRIES):
         async with shell.uow(tenant_id) as uow:
@@ -301,15 +345,18 @@ async def ensure_level(shell: Shell, tenant_id: UUID, conversation_id: UUID, seg
             segment = await _segment_named(uow, conversation_id, segment_id)
             stored = segment.levels.get(level)
             if stored is not None and stored.made_by != EXTRACTIVE:
-                return segment
+                return None
             originals = await uow.messages.between(conversation_id, segment.from_seq, segment.to_seq)
         async with shell.work_records.record_work(tenant_id, conversation_id, "expansion"):
             made = await off_loop(_level_by_code, segment, originals, level, conversation.locale, shell.clock.now())
         if made is None or (stored is not None and stored.content_hash == made.content_hash):
-            return segment
-        if await put_level(shell, tenant_id, conversation, segment, made):
-            return replace(segment, levels={**segment.levels, level: made})
-    raise ConflictError("the conversation changes too fast; try again")
+            return None
+        with nullcontext() if must_be_stored else optional_write("level.not_stored", segment_id=segment_id):
+            if await put_level(shell, tenant_id, conversation, segment, made):
+                return None
+            continue
+        return _UnstoredLevel(level=made, content_epoch=conversation.content_epoch)
+    raise ConflictError(_CHANGES_TOO_FAST)
 
 
 async def put_level(shell: Shell, tenant_id: UUID, read: Conversation, segment: Segment, level: SegmentLevel) -> bool:

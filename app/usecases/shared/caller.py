@@ -16,6 +16,7 @@ from app.core.model.errors import ForbiddenError
 from app.core.model.records import Actor, AuditEntry, Scope
 from app.storage.tenancy import end_user
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.shared.optional_writes import optional_write
 from app.usecases.shared.shell import Shell
 
 
@@ -93,9 +94,17 @@ async def audit(
     **data: Any,
 ) -> None:
     """Record an action and who did it, in the transaction of the action. ``data`` may hold ids and numbers only."""
-    principal = current_principal()
-    actor: Actor = "cli" if principal is None else "key" if principal.key_id else "open"
-    await _add_audit_entry(uow, shell, tenant_id, action, object_id, actor, data)
+    await uow.audit.add(_audit_entry(shell, tenant_id, action, object_id, _current_actor(), data))
+
+
+async def audit_read(shell: Shell, tenant_id: UUID, action: str, object_id: UUID) -> None:
+    """Record that something was read, and by whom; while the database takes no writes, log the entry instead."""
+    entry = _audit_entry(shell, tenant_id, action, object_id, _current_actor(), {})
+    named = {name: str(getattr(entry, name)) for name in ("tenant_id", "key_id", "actor", "action", "object_id")}
+    with optional_write("audit.not_stored", **named, occurred_at=entry.occurred_at.isoformat()):
+        async with shell.uow(tenant_id) as uow:
+            await uow.audit.add(entry)
+            await uow.commit()
 
 
 async def audit_service(
@@ -105,20 +114,24 @@ async def audit_service(
 
     ``data`` may hold ids and numbers only.
     """
-    await _add_audit_entry(uow, shell, tenant_id, action, object_id, "service", data)
+    await uow.audit.add(_audit_entry(shell, tenant_id, action, object_id, "service", data))
 
 
-async def _add_audit_entry(
-    uow: UnitOfWork,
+def _current_actor() -> Actor:
+    principal = current_principal()
+    return "cli" if principal is None else "key" if principal.key_id else "open"
+
+
+def _audit_entry(
     shell: Shell,
     tenant_id: UUID,
     action: str,
     object_id: UUID | str | None,
     actor: Actor,
     data: Mapping[str, Any],
-) -> None:
+) -> AuditEntry:
     principal = current_principal()
-    entry = AuditEntry(
+    return AuditEntry(
         id=shell.new_id(),
         tenant_id=tenant_id,
         key_id=principal.key_id if principal else None,
@@ -128,4 +141,3 @@ async def _add_audit_entry(
         data=dict(data),
         occurred_at=shell.clock.now(),
     )
-    await uow.audit.add(entry)

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import Context
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
-from app.core.model.errors import ConversationSetAsideError, DependencyUnavailableError
+from app.core.model.errors import ConversationSetAsideError, DatabaseReadOnlyError, DependencyUnavailableError
 from app.core.model.records import CrashCount, Work, WorkKind
 from app.core.model.timings import Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Clock, NewId
+from app.usecases.shared.optional_writes import optional_write
 
 MOST_CRASHES: Final = 2
 """With this many crashes a conversation is set aside. One may be the machine's fault; two in a row, with the same work
 not done in between, are blamed on the conversation.
 """
+READS: Final = frozenset[WorkKind]({"context", "search", "expansion"})
+"""Kinds of work that only read; they go on without a record while the database takes no writes."""
 REMOVAL_SECONDS: Final = 0.05
 """Seconds that the record of ended work is kept, so that one statement removes several records."""
 
@@ -72,6 +75,8 @@ class WorkRecords:
     async def record_work(self, tenant_id: UUID, conversation_id: UUID, kind: WorkKind) -> AsyncIterator[WorkRecord]:
         """Record work on a conversation's texts during the block.
 
+        While the database takes no writes, ``READS`` go on without a record.
+
         Raises:
             ConversationSetAsideError: Processes ended during work on the conversation; nothing is begun.
             DependencyUnavailableError: The work cannot be recorded; nothing is begun.
@@ -79,8 +84,15 @@ class WorkRecords:
         work = Work(
             id=self.new_id(), tenant_id=tenant_id, conversation_id=conversation_id, process=self.process, kind=kind
         )
-        before = await self.begin(work)
+        before, is_recorded = None, False
+        named = {"conversation_id": str(conversation_id), "kind": kind}
+        with optional_write("work.not_recorded", **named) if kind in READS else nullcontext():
+            before, is_recorded = await self.begin(work), True
         record = WorkRecord(self, work)
+        if not is_recorded:
+            await self._refuse_set_aside(work)
+            yield record
+            return
         self._renew_with_others(record)
         try:
             yield record
@@ -95,6 +107,8 @@ class WorkRecords:
         try:
             async with self.uow(work.tenant_id) as uow:
                 crashes = await uow.works.begin(work, seconds=self._lease_seconds)
+        except DatabaseReadOnlyError:  # there is no row
+            raise
         except BaseException:  # the answer was lost, or the caller was cancelled: the row may exist
             self.remove(work)
             raise
@@ -102,6 +116,12 @@ class WorkRecords:
             self.remove(work)
             raise set_aside_error(crashes)
         return crashes
+
+    async def _refuse_set_aside(self, work: Work) -> None:
+        async with self.uow(work.tenant_id) as uow:
+            crashes = await uow.works.crashes(work.conversation_id)
+        if crashes is not None and crashes.set_aside_at is not None:
+            raise set_aside_error(crashes)
 
     def remove(self, work: Work) -> None:
         """Have the record removed soon, by a task of its own."""
