@@ -14,6 +14,7 @@ from app.core.model.conversation import Sums
 from app.core.model.errors import FieldError
 from app.core.model.json_merge import merge_patch
 from app.core.model.model_io import ContextMessage
+from app.core.model.policies.resolving import PRESETS
 from app.core.model.records import Page
 from app.core.model.segments import Marker
 from app.core.model.state import StateEntry, StateVersion
@@ -1060,14 +1061,7 @@ async def test_presets(api: World) -> None:
     async with api.client(key=None) as client:
         body = (await client.get("/presets")).json()
     shown = {item["name"]: item["policy"]["state_schema"] for item in body["data"]}
-    assert shown == {
-        "semantic": "session",
-        "handoff": "handoff",
-        "hierarchical": "session",
-        "turn_end": "summary",
-        "sessions": "session",
-        "research": "research",
-    }
+    assert shown == {name: preset.policy.state_schema for name, preset in PRESETS.items()}
     assert body["data"][0]["policy"]["target"] == 0.6
 
 
