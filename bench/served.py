@@ -130,9 +130,7 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
     entries = [text for value in state.values() for text in ([value] if isinstance(value, str) else value) if text]
     served_lines = [*entries, *(line for line in layout.anchors.splitlines() if line.startswith("- "))]
     segments = segments_of(replay) if replay.policy.levels else []
-    source = DigestSource(
-        segments=segments, total=len(segments), levels=replay.policy.levels, **_adjacent(served_lines)
-    )
+    source = DigestSource(segments=segments, total=len(segments), levels=replay.policy.levels, block_texts=served_lines)
     room = replay.budgets.digest_room(beside=layout.tokens)
     whole = with_digests(layout, source, max_tokens=room, later_digest_budget=None, served_as=replay.policy.served_as)
     shown = {one.id: one.level for one in whole.segments}
@@ -149,10 +147,6 @@ def looked_at(preset: str, summarizer: str, rounds: int, replay: Replay) -> Row:
         relative=len(relative),
         undated=sum(not any(value.kind == "date" for value in values(text)) for text in relative),
     )
-
-
-def _adjacent(lines: Sequence[str]) -> dict[str, Any]:
-    return {"said": tuple(lines)}
 
 
 def rows(rounds: int, window: int) -> Iterator[Row]:

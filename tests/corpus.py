@@ -74,7 +74,10 @@ class _Judged:
     is_as_today: bool
 
     def __str__(self) -> str:
-        what = "is right now, take `known` away" if self.is_right else f"expected {_short(self.row.expected)}"
+        if self.is_right:
+            what = "is right now, take `known` away"
+        else:
+            what = f"expected {_short(self.row.expected)} (or, as an answer accepted for now, another `known`)"
         return f"  {self.row.id}: {_short(self.row.text)}\n    {what}, got {_short(self.answer)}"
 
 

@@ -26,7 +26,7 @@ from app.usecases.history.drafts import refuse_long
 EXPORT: Final = "throughline.conversation"
 VERSION: Final = 1
 """The version of an export that can be read."""
-_CONVERSATION_FIELDS: Final = ("title", "user_id", "locale", "system_prompt", "preset", "scratchpad", "metadata")
+_CONVERSATION_FIELDS: Final = tuple(name for name in ConversationCreate.model_fields if name != "policy")
 _MESSAGE_FIELDS: Final = ("role", "content", "parts", "event_type", "metadata", "created_at", "model", "usage")
 _EXPORT_FIELDS: Final = ("status", "is_command", "reasoning")
 """Fields of a message that only an export has."""

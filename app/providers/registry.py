@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from app.core.model.embedding import InputKind
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 MODEL_TIMEOUT: Final = 60.0  # seconds
 FAILURES_TO_OPEN: Final = 5
 CIRCUIT_PAUSE: Final = 30.0  # seconds
+_WITHOUT_PROVIDER: Final[Mapping[str, tuple[Callable[[], ChatModel], Callable[[], Summarizer]]]] = {
+    OFFLINE: (offline.OfflineChat, offline.OfflineSummarizer)
+}
+"""The chat model and the summarizer of each name that is not built with pydantic-ai."""
 SHOWN_NAMES: Final = 8
 """How many allowed models an error names in its sentence; ``extra`` has them all."""
 
@@ -87,7 +91,7 @@ class ModelRegistry:
         """
         for wanted in dict.fromkeys([name] if name else [self._chat, self._compaction]):
             self._refuse_unlisted(wanted)
-            if wanted != OFFLINE and not (self._models and self._models.holds(wanted)):
+            if wanted not in _WITHOUT_PROVIDER and not (self._models and self._models.holds(wanted)):
                 await asyncio.shield(self._build_task(wanted))
         if name is None and (embedding := self._embedding):
             await asyncio.to_thread(lambda: self._opened_models().build_embedder(embedding))
@@ -96,14 +100,16 @@ class ModelRegistry:
         """The chat model of that name, or the configured one. Raises what ``prepare`` raises."""
         name = name or self._chat
         self._refuse_unlisted(name)
-        return offline.OfflineChat() if name == OFFLINE else self._opened_models().chat(name)
+        if own := _WITHOUT_PROVIDER.get(name):
+            return own[0]()
+        return self._opened_models().chat(name)
 
     def summarizer(self, name: str | None = None) -> Summarizer:
         """The summarizer of that name, or the configured compaction model. Raises what ``prepare`` raises."""
         name = name or self._compaction
         self._refuse_unlisted(name)
-        if name == OFFLINE:
-            return offline.OfflineSummarizer()
+        if own := _WITHOUT_PROVIDER.get(name):
+            return own[1]()
         return self._opened_models().summarizer(name, self._compaction_timeout)
 
     def embedder(self) -> Embedder | None:

@@ -115,9 +115,10 @@ async def test_migrations_build_exactly_what_the_tables_say(database_url: str, e
         await connection.run_sync(TenantScoped.metadata.create_all)
     await engine.dispose()
     for statement in (COLUMNS, INDEXES, CONSTRAINTS):
-        built = await rows(database_url, statement)
-        assert built == await rows(empty_database_url, statement)
+        built, said = await rows(database_url, statement), await rows(empty_database_url, statement)
         assert built
+        assert built - said == set(), "made by the migrations, and not in app/storage/tables.py"
+        assert said - built == set(), "in app/storage/tables.py, and not made by the migrations"
 
 
 async def test_every_table_has_the_tenant_first_in_its_key(database_url: str) -> None:

@@ -400,11 +400,13 @@ def test_another_language_is_a_file(tmp_path: Path) -> None:
         "Let's use PostgreSQL for the orders.": "decision",
         "Меня зовут Ольга.": "critical_fact",
     }
+    not_stated = "Give me 3 ideas for a birthday party for 10 people."
 
     with languages_of(tmp_path):
         assert [[anchor.type for anchor in detect(message(1, text))] for text in said] == [
             [type_] for type_ in said.values()
         ]
+        assert detect(message(1, not_stated)) == [], "the further language does not say what is no statement in English"
     assert [detect(message(1, text)) for text in list(said)[:4]] == [[], [], [], []]
 
 

@@ -411,6 +411,15 @@ def test_every_field_that_the_document_declares_is_one_of_its_resource() -> None
     assert not {name: fields for name, fields in missing.items() if fields}
 
 
+@pytest.mark.parametrize(
+    ("schema", "named"),
+    [("ConversationCreate", endpoints.NewConversation), ("ConversationPatch", endpoints.ConversationChanges)],
+)
+def test_every_field_that_can_be_set_is_one_of_the_client(schema: str, named: type) -> None:
+    document = json.loads((Path(__file__).parents[2] / "openapi.json").read_text(encoding="utf-8"))
+    assert named.__annotations__.keys() == document["components"]["schemas"][schema]["properties"].keys()
+
+
 def test_statistics_are_asked_for_from_a_time_on() -> None:
     at = datetime(2026, 11, 1, 12, tzinfo=UTC)
     assert endpoints.stats(since=at).params == {"since": "2026-11-01T12:00:00Z"}

@@ -26,7 +26,7 @@ def test_detects_a_language_and_is_silent_when_in_doubt() -> None:
 
 
 def test_short_sentences_are_told_from_those_of_neighbours() -> None:
-    """This shows what a new language of the same script takes away from others: the corpus expects ``None`` there."""
+    """This shows what a new language of the same script takes away from others: rows with ``known`` are the loss."""
     assert_values(corpus("language_neighbours"), detect, right=0.75)
 
 

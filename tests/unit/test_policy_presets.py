@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from app.core.model.policies.policy import AdaptiveBounds, Budgets, CompactionPolicy, SegmentBy, budgets_of
+from app.core.model.policies.policy import AdaptiveBounds, Budgets, CompactionPolicy, Keep, SegmentBy, budgets_of
 from app.core.model.policies.resolving import DEFAULT_PRESET, PRESETS, resolve
 from app.core.model.schemas import SCHEMAS
 
-SHARED: Final[dict[str, Any]] = {
+BASE: Final[dict[str, Any]] = {
     "digest_share": 0.10,
     "recall_share": 0.15,
     "held_roles": ("system",),
@@ -29,8 +29,6 @@ SHARED: Final[dict[str, Any]] = {
     "calls_per_hour": 40,
     "cache": "auto",
     "cache_ttl": 3_600,
-}
-BASE: Final[dict[str, Any]] = {
     "pin_share": 0.10,
     "over_allotment": "fold",
     "state_schema": "session",
@@ -54,6 +52,7 @@ BASE: Final[dict[str, Any]] = {
     "notifications": "events",
 }
 DIFFERENT: Final[dict[str, dict[str, Any]]] = {
+    # for each preset, in the order in which they are shown, the fields that are not as in BASE
     "semantic": {"state_cap": 800},
     "handoff": {
         "state_schema": "handoff",
@@ -101,7 +100,7 @@ DIFFERENT: Final[dict[str, dict[str, Any]]] = {
         "protect": ("turn_0", "constraint", "goal"),
     },
 }
-KEPT: Final = {"semantic": 1, "hierarchical": 1, "sessions": 1, "research": 1, "turn_end": 0, "handoff": 0}
+KEPT: Final = {"turn_end": Keep(), "handoff": Keep(messages=20)}  # what a manual compaction keeps; otherwise a turn
 FIRES: Final[dict[str, list[tuple[str, str, int, str, int, int, str]]]] = {
     # name, on, first token, run, turns kept, messages kept, fold; 0.85 × (100 000 − 4 096) is the budget of `semantic`
     "semantic": [("background", "stored", 57_063, "background", 0, 0, "to_target"),
@@ -121,10 +120,10 @@ def of(name: str, limit: int = 100_000) -> tuple[CompactionPolicy, Budgets]:
     return policy, budgets_of(policy, limit, output_limit=65_536)
 
 
-def test_there_are_six_and_semantic_is_the_default() -> None:
+def test_each_has_its_expectations_and_semantic_is_the_default() -> None:
     unknown = [name for name in PRESETS if name not in DIFFERENT]
-    assert not unknown, f"DIFFERENT and KEPT do not say what is expected of {unknown}"
-    assert list(PRESETS) == ["semantic", "handoff", "hierarchical", "turn_end", "sessions", "research"]
+    assert not unknown, f"DIFFERENT does not say what is expected of {unknown}"
+    assert list(PRESETS) == list(DIFFERENT), "the presets are shown in another order than in DIFFERENT"
     assert DEFAULT_PRESET == "semantic"
     assert all(preset.policy.state_schema in SCHEMAS for preset in PRESETS.values())
     assert {preset.policy.state_schema for preset in PRESETS.values()} == set(SCHEMAS)
@@ -133,12 +132,11 @@ def test_there_are_six_and_semantic_is_the_default() -> None:
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_its_column_of_the_matrix(name: str) -> None:
     policy = PRESETS[name].policy
-    expected = SHARED | BASE | DIFFERENT[name]
+    expected = BASE | DIFFERENT[name]
     assert {field: getattr(policy, field) for field in expected} == expected
     left = set(CompactionPolicy.model_fields) - set(expected) - {"triggers", "manual_keep"}
     assert left == set(), "every field is in the matrix"
-    keep = policy.manual_keep
-    assert (keep.turns, keep.messages, keep.tokens) == (KEPT[name], 20 if name == "handoff" else 0, 0)
+    assert policy.manual_keep == KEPT.get(name, Keep(turns=1))
 
 
 @pytest.mark.parametrize("name", DIFFERENT)

@@ -25,7 +25,7 @@ from app.core.state.digest_selection import BLOCK_SHARE, DigestSource
 from app.core.state.layout import block_messages, days_element, layout_of, with_digests
 from app.core.state.pruning import state_token_limit
 from bench.replay import EVERYTHING, Replay
-from bench.served import Verbose
+from bench.served import WINDOW, Verbose, looked_at, played
 from tests.builders import budgets, message, policy_of
 from tests.profiles import examples
 from tests.unit.talk import talk
@@ -85,6 +85,13 @@ def test_control_with_twice_the_room_it_grows_beyond_its_size(monkeypatch: pytes
     assert max(state / most for state, most in states("semantic", Verbose, many)) > 0.9, "and it is full"
     monkeypatch.setattr(applying, "_most_state_tokens", lambda to: 2 * to.budgets.state_cap)
     assert max(state / most for state, most in states("semantic", Verbose, many)) > 1.2
+
+
+def test_a_row_of_the_table_in_the_page_about_presets() -> None:
+    ((number, replay),) = played("semantic", Verbose, 1, WINDOW)
+    row = looked_at("semantic", "verbose", number, replay)
+    assert 0 < row.state <= row.most
+    assert 0 < row.digests < 1
 
 
 # --- digests

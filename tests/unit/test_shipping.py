@@ -190,13 +190,15 @@ def test_the_image_copies_only_what_its_context_lets_in() -> None:
 
 def test_the_example_environment_names_real_settings() -> None:
     named = set(re.findall(r"^(?:# )?([A-Z][A-Z_]+)=", (ROOT / ".env.example").read_text(), flags=re.MULTILINE))
-    assert named - {"POSTGRES_PASSWORD"} == environment_names() - {"THROUGHLINE_EMBEDDED"}
+    offered, known = named - {"POSTGRES_PASSWORD"}, environment_names() - {"THROUGHLINE_EMBEDDED"}
+    assert known - offered == set(), "settings that .env.example lacks"
+    assert offered - known == set(), "no settings, but in .env.example"
 
 
 def test_every_setting_stands_on_a_page() -> None:
     pages = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("running.md", "limits.md"))
     missing = {name for name in environment_names() - {"THROUGHLINE_EMBEDDED"} if f"`{name}`" not in pages}
-    assert not missing
+    assert not missing, f"neither docs/running.md nor docs/limits.md has a row for {sorted(missing)}"
 
 
 def test_the_example_settings_file_is_read_and_says_the_defaults(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -55,9 +55,7 @@ def type_of(statement: Statement, role: Speaker) -> AnchorType | None:
         if first is not None:
             return first
     types: Sequence[AnchorType] = ("unresolved_question",) if statement.is_question else _TYPES_IN_ORDER
-    return next(
-        (type_ for type_ in types if any(_is_of_type(type_, statement, reading, role) for reading in readings)), None
-    )
+    return next((type_ for type_ in types if _is_of_type(type_, statement, readings, role)), None)
 
 
 class Reading:
@@ -139,14 +137,17 @@ def _has_standing_cue(rule: Rule, reading: Reading) -> bool:
     )
 
 
-def _is_of_type(type_: AnchorType, statement: Statement, reading: Reading, role: Speaker) -> bool:
-    rule = reading.table.rules.get(type_)
-    if rule is None:
-        return False
-    is_data = type_ == "critical_fact" and role == "user" and _gives_exact_values(statement)
-    if not is_data and not (
-        rule.mask & reading.possible_cues and _has_needed_cue(rule, type_, reading, statement, role)
-    ):
+def _is_of_type(type_: AnchorType, statement: Statement, readings: Iterable[Reading], role: Speaker) -> bool:
+    having_rule = [reading for reading in readings if type_ in reading.table.rules]
+    is_data = bool(having_rule) and type_ == "critical_fact" and role == "user" and _gives_exact_values(statement)
+    if is_data and not any(_is_ruled_out(type_, reading) for reading in having_rule):
+        return True  # no cue shows which table is that of its language, so none may rule it out
+    return any(_is_of_type_by_cues(type_, statement, reading, role) for reading in having_rule)
+
+
+def _is_of_type_by_cues(type_: AnchorType, statement: Statement, reading: Reading, role: Speaker) -> bool:
+    rule = reading.table.rules[type_]
+    if not rule.mask & reading.possible_cues or not _has_needed_cue(rule, type_, reading, statement, role):
         return False
     return (type_ in _CONCRETE_TYPES or _is_concrete(statement)) and not _is_ruled_out(type_, reading)
 
