@@ -120,6 +120,7 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
   });
   await api('POST', `/conversations/${id}/compact`);
   await withPage({}, async (page) => {
+    await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'clipboard', { get: () => undefined }));
     await open(page, `?c=${id}`);
     await page.locator('[data-seq="8"]').waitFor();
     await page.locator('[data-seq="2"]').hover();
@@ -150,6 +151,14 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
     await page.getByRole('menuitemradio', { name: 'resolved' }).click();
     await page.keyboard.press('Escape');
     await page.waitForFunction(() => document.querySelector('[data-testid=anchor]')?.className.includes('line-through'));
+
+    await page.locator('[data-seq="2"]').hover();
+    await page.locator('[data-seq="2"]').getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Copy' }).click();
+    const field = page.getByRole('textbox', { name: 'Message' });
+    await page.waitForTimeout(200);
+    await field.press('Control+v');
+    assert.equal(await field.inputValue(), 'Noted.', 'copied without the clipboard that browsers offer over https');
 
     await page.getByRole('button', { name: 'Download or delete' }).click();
     const download = page.waitForEvent('download');

@@ -7,6 +7,7 @@ import { useWords } from '@/i18n/provider';
 import { Button } from '@/ui/button';
 import { Chip } from '@/ui/chip';
 import { classes } from '@/ui/classes';
+import { copyText } from '@/ui/copy';
 import { Menu, MenuItem, MenuLine } from '@/ui/menu';
 import { AnchorChips } from './anchor-chips';
 import type { Besides } from './besides';
@@ -100,10 +101,7 @@ function RowMenu({ message, canRegenerate, actions }: Pick<Props, 'message' | 'c
           </Button>
         }
       >
-        <MenuItem
-          icon={<Copy className="size-4" aria-hidden />}
-          onSelect={() => void navigator.clipboard?.writeText(message.content)}
-        >
+        <MenuItem icon={<Copy className="size-4" aria-hidden />} onSelect={() => void copyText(message.content)}>
           {t('copy')}
         </MenuItem>
         <MenuLine />

@@ -12,6 +12,7 @@ import { useWords } from '@/i18n/provider';
 import { Originals } from '@/state-view/originals';
 import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
+import { copyText } from '@/ui/copy';
 import { Choice, Field } from '@/ui/field';
 import { Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
@@ -174,7 +175,7 @@ function Raw({ context }: { context: AssembledContext }) {
   const sent = context.system === null ? { messages: context.messages } : { system: context.system, messages: context.messages };
   const text = JSON.stringify(sent, shortened, 2);
   const take = async () => {
-    await navigator.clipboard?.writeText(JSON.stringify(sent, null, 2));
+    await copyText(JSON.stringify(sent, null, 2));
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };
