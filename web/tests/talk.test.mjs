@@ -133,7 +133,15 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
     await page.getByRole('button', { name: 'Compact', exact: true }).click();
     await page.getByRole('dialog').getByLabel('Focus').fill('lamps');
     await page.getByRole('dialog').getByRole('button', { name: 'Compact', exact: true }).click();
-    await byTest(page, 'compaction').nth(1).waitFor();
+    const divider = byTest(page, 'compaction').nth(1);
+    await divider.waitFor();
+    await page.getByTestId('thread').evaluate((box) => box.scrollTo(0, box.scrollHeight));
+    await page.getByRole('button', { name: 'Latest' }).waitFor({ state: 'detached' });
+    const { y } = await divider.boundingBox();
+    await divider.getByRole('button').first().click();
+    await byTest(page, 'compaction-state').locator('dl').waitFor();
+    await page.getByRole('button', { name: 'Latest' }).waitFor();
+    assert.equal((await divider.boundingBox()).y, y, 'what is opened at the end of the history stays where it is');
 
     await page.getByRole('button', { name: 'State', exact: true }).click();
     await page.getByLabel('Compare with').selectOption('1');
