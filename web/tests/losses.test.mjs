@@ -41,7 +41,7 @@ test('what was written stays: over another view, its files, a refusal, a failure
     await refuses(page, 401);
     await page.route('**/ui/session', (route) => route.fulfill({ status: 204 }));
     await send(page, 'Fourth');
-    await page.getByLabel('API key').fill('tl_x');
+    await page.locator('input[type=password]:focus').fill('tl_x');
     await page.getByRole('button', { name: 'Log in' }).click();
     await field(page).waitFor();
     assert.equal(await field(page).inputValue(), 'Fourth');
@@ -52,6 +52,19 @@ test('what was written stays: over another view, its files, a refusal, a failure
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
     assert.equal(await field(page).inputValue(), 'Read this, please.');
+  });
+});
+
+test('a conversation that is opened while the service is away is shown once it is back', async () => {
+  const id = await begun('Are you there?', 'Yes, I am.');
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    await page.route(`**/conversations/${id}**`, (route) => route.abort());
+    await page.route(`**/conversations/${id}/**`, (route) => route.abort());
+    await open(page, `?c=${id}`);
+    await page.getByText('The service does not answer. Is it running?').first().waitFor();
+    await page.unrouteAll();
+    await page.getByText('Yes, I am.').waitFor();
+    await page.getByText('The service does not answer. Is it running?').waitFor({ state: 'detached' });
   });
 });
 
@@ -137,7 +150,7 @@ test('a part that cannot be loaded fails alone, and so does a search', async () 
 
     await page.route('**/_next/static/chunks/**', (route) => route.fulfill({ status: 404 }));
     await tab(page, 'Stats');
-    await page.getByText(/a reload helps/).waitFor();
+    await page.getByText(/could not be loaded/).waitFor();
     await tab(page, 'Chat');
     await page.locator('[data-seq="1"]').waitFor();
   });

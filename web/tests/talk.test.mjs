@@ -120,6 +120,7 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
   });
   await api('POST', `/conversations/${id}/compact`);
   await withPage({}, async (page) => {
+    await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'clipboard', { get: () => undefined }));
     await open(page, `?c=${id}`);
     await page.locator('[data-seq="8"]').waitFor();
     await page.locator('[data-seq="2"]').hover();
@@ -132,7 +133,15 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
     await page.getByRole('button', { name: 'Compact', exact: true }).click();
     await page.getByRole('dialog').getByLabel('Focus').fill('lamps');
     await page.getByRole('dialog').getByRole('button', { name: 'Compact', exact: true }).click();
-    await byTest(page, 'compaction').nth(1).waitFor();
+    const divider = byTest(page, 'compaction').nth(1);
+    await divider.waitFor();
+    await page.getByTestId('thread').evaluate((box) => box.scrollTo(0, box.scrollHeight));
+    await page.getByRole('button', { name: 'Latest' }).waitFor({ state: 'detached' });
+    const { y } = await divider.boundingBox();
+    await divider.getByRole('button').first().click();
+    await byTest(page, 'compaction-state').locator('dl').waitFor();
+    await page.getByRole('button', { name: 'Latest' }).waitFor();
+    assert.equal((await divider.boundingBox()).y, y, 'what is opened at the end of the history stays where it is');
 
     await page.getByRole('button', { name: 'State', exact: true }).click();
     await page.getByLabel('Compare with').selectOption('1');
@@ -151,6 +160,14 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
     await page.keyboard.press('Escape');
     await page.waitForFunction(() => document.querySelector('[data-testid=anchor]')?.className.includes('line-through'));
 
+    await page.locator('[data-seq="2"]').hover();
+    await page.locator('[data-seq="2"]').getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Copy' }).click();
+    const field = page.getByRole('textbox', { name: 'Message' });
+    await page.waitForTimeout(200);
+    await field.press('Control+v');
+    assert.equal(await field.inputValue(), 'Noted.', 'copied without the clipboard that browsers offer over https');
+
     await page.getByRole('button', { name: 'Download or delete' }).click();
     const download = page.waitForEvent('download');
     await page.getByRole('menuitem', { name: 'Markdown' }).click();
@@ -162,7 +179,7 @@ test('each line runs in its own direction', async () => {
   const { id } = await api('POST', '/conversations', { title: 'Directions' });
   const mixed = 'مرحبا, this is Sara.\nAnd مرحبا again.';
   await api('POST', `/conversations/${id}/messages/batch`, {
-    messages: [{ role: 'user', content: mixed }, { role: 'assistant', content: 'مرحبا, **Sara**.\n\nHello, مرحبا.' }],
+    messages: [{ role: 'user', content: mixed, created_at: '2025-03-04T12:10:00Z' }, { role: 'assistant', content: 'مرحبا, **Sara**.\n\nHello, مرحبا.' }],
   });
   await withPage({}, async (page) => {
     await open(page, `?c=${id}`);
@@ -186,6 +203,8 @@ test('each line runs in its own direction', async () => {
         [word, nth],
       );
     await page.locator('[data-seq="2"]').waitFor();
+    assert.match(await page.locator('[data-seq="1"] time').innerText(), /^4 Mar 2025, \d\d:10$/);
+    assert.match(await page.locator('[data-seq="2"] time').innerText(), /^\d\d:\d\d$/, 'of today only the time');
     assert.ok((await left(1, 'مرحبا')) > (await left(1, 'Sara')), 'a line that begins in Arabic, from the right');
     assert.ok((await left(1, 'And')) < (await left(1, 'مرحبا', 1)), 'the next one, from the left');
     assert.ok((await left(2, 'مرحبا')) > (await left(2, 'Sara')), 'in a reply too');

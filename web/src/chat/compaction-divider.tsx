@@ -1,22 +1,23 @@
 'use client';
 
-import { ChevronDown, FoldVertical, GitCompareArrows, TriangleAlert } from 'lucide-react';
+import { ChevronDown, FoldVertical, TriangleAlert } from 'lucide-react';
+import dynamic from 'next/dynamic';
 import { useId, useState } from 'react';
-import { getState } from '@/api/resources';
 import type { Compaction } from '@/api/types';
 import { useWords } from '@/i18n/provider';
-import { Repairs } from '@/state-view/repairs';
-import { Restore } from '@/state-view/restore';
-import { Difference } from '@/state-view/difference';
-import { StateFields } from '@/state-view/state-fields';
-import { useConversation } from '@/state/conversation';
-import { Button } from '@/ui/button';
+import { Boundary } from '@/ui/boundary';
 import { Chip } from '@/ui/chip';
 import { classes } from '@/ui/classes';
-import { Dialog } from '@/ui/dialog';
-import { Shown, useLoaded } from '@/ui/loaded';
 import { Spinner } from '@/ui/spinner';
 import { Elapsed } from './elapsed';
+
+const CompactionState = dynamic(() => import('./compaction-state').then((states) => states.CompactionState), {
+  loading: () => (
+    <p className="flex h-24 items-center justify-center text-soft">
+      <Spinner className="size-5" />
+    </p>
+  ),
+});
 
 /** The place where the history was folded: by how much, how long it took, and what replaces it now. */
 export function CompactionDivider({ compaction }: { compaction: Compaction }) {
@@ -52,65 +53,14 @@ export function CompactionDivider({ compaction }: { compaction: Compaction }) {
         </button>
         <span className="h-px flex-1 bg-line" aria-hidden />
       </div>
-      <div id={panel}>{open && <Opened compaction={compaction} />}</div>
-    </section>
-  );
-}
-
-function Opened({ compaction }: { compaction: Compaction }) {
-  const { t, word } = useWords();
-  const { id, revisions } = useConversation();
-  const [comparing, setComparing] = useState(false);
-  const version = compaction.state_version_after;
-  const state = useLoaded(
-    (signal) => (version === null ? Promise.resolve(null) : getState(id, version, signal).then((one) => one ?? null)),
-    [id, version, revisions.states],
-  );
-  const before = compaction.state_version_before;
-  return (
-    <div className="appears mt-3 space-y-4 rounded-2xl border border-line bg-surface p-4" data-testid="compaction-state">
-      <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
-        <h2 className="min-w-0 flex-1 text-sm font-semibold">
-          {t('state_version', { version: version ?? before })}
-          <span className="block text-xs font-normal text-soft">
-            {t('folded_range', { from: String(compaction.from_seq), to: String(compaction.to_seq) })}
-            {compaction.model && ` · ${compaction.model}`}
-            {compaction.focus && ` · ${t('focus')}: ${compaction.focus}`}
-          </span>
-        </h2>
-        {before > 0 && version !== null && (
-          <Button onClick={() => setComparing(true)}>
-            <GitCompareArrows className="size-4" aria-hidden />
-            {t('compare_with', { version: before })}
-          </Button>
+      <div id={panel}>
+        {open && (
+          <Boundary>
+            <CompactionState compaction={compaction} />
+          </Boundary>
         )}
-        {version !== null && <Restore version={version} />}
       </div>
-      <Shown of={state}>
-        {(found) =>
-          found ? <StateFields version={found} /> : <p className="text-sm whitespace-pre-wrap">{compaction.summary}</p>
-        }
-      </Shown>
-      <Repairs repairs={compaction.repairs} />
-      {compaction.attempts.length > 1 && (
-        <p className="text-xs text-soft">
-          {t('attempts', { count: compaction.attempts.length })}:{' '}
-          {compaction.attempts
-            .map((one) => word('outcome', one.outcome) + (one.reason ? ` (${word('reason', one.reason)})` : ''))
-            .join(', ')}
-        </p>
-      )}
-      {version !== null && (
-        <Dialog
-          open={comparing}
-          onOpenChange={setComparing}
-          wide
-          title={t('difference_title', { a: before, b: version })}
-        >
-          <Difference a={before} b={version} />
-        </Dialog>
-      )}
-    </div>
+    </section>
   );
 }
 

@@ -7,12 +7,17 @@ import { useWords } from '@/i18n/provider';
 import { Button } from '@/ui/button';
 import { Chip } from '@/ui/chip';
 import { classes } from '@/ui/classes';
+import { copyText } from '@/ui/copy';
 import { Menu, MenuItem, MenuLine } from '@/ui/menu';
 import { AnchorChips } from './anchor-chips';
 import type { Besides } from './besides';
+import { LongText } from './long-text';
 import { Markdown } from './markdown';
 import { MessageParts, Thoughts } from './message-parts';
 import { Notices, Sources } from './sources';
+
+/** Browsers need many seconds to set a text of some megabytes. */
+const MOST_OF_A_QUESTION = 100_000;
 
 export interface MessageActions {
   pin: (message: Message) => void;
@@ -31,7 +36,7 @@ interface Props {
 
 /** A stored message. */
 export const MessageRow = memo(function MessageRow({ message, anchors, besides, isMarked, canRegenerate, actions }: Props) {
-  const { t, word, time } = useWords();
+  const { t, word, moment } = useWords();
   const isUser = message.role === 'user';
   if (message.status === 'erased') return <Gone seq={message.seq} text={t('erased')} />;
   if (message.status === 'superseded') return <Superseded message={message} />;
@@ -45,7 +50,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
       <div className={isUser ? 'max-w-[85%] rounded-2xl rounded-br-md bg-accent-wash px-3.5 py-2' : 'max-w-full'}>
         {message.reasoning && <Thoughts text={message.reasoning} />}
         {isUser ? (
-          <p className="whitespace-pre-wrap">{message.content}</p>
+          <LongText text={message.content} most={MOST_OF_A_QUESTION} />
         ) : (
           message.role !== 'tool' && message.content && <Markdown text={message.content} />
         )}
@@ -63,7 +68,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
       <div className={classes('mt-1 flex h-6 items-center gap-2 text-xs text-soft', isUser && 'flex-row-reverse')}>
         <span className="tabular-nums">#{message.seq}</span>
         <time dateTime={message.created_at} className="tabular-nums">
-          {time(message.created_at)}
+          {moment(message.created_at)}
         </time>
         {message.protected_reason === 'pinned' && (
           <Chip tone="accent">
@@ -100,10 +105,7 @@ function RowMenu({ message, canRegenerate, actions }: Pick<Props, 'message' | 'c
           </Button>
         }
       >
-        <MenuItem
-          icon={<Copy className="size-4" aria-hidden />}
-          onSelect={() => void navigator.clipboard?.writeText(message.content)}
-        >
+        <MenuItem icon={<Copy className="size-4" aria-hidden />} onSelect={() => void copyText(message.content)}>
           {t('copy')}
         </MenuItem>
         <MenuLine />

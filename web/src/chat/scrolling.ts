@@ -5,6 +5,10 @@ import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useSta
 /** A reader within so many pixels of an end counts as being there. */
 const NEAR_END = 48;
 const NEAR_PAGE = 600;
+/** What grows within so many milliseconds after a click on something that opens was opened by it. */
+const SOON = 500;
+
+const isNearEnd = (box: HTMLElement, near = NEAR_END): boolean => box.scrollHeight - box.scrollTop - box.clientHeight < near;
 
 interface Given {
   /** Changes whenever what is shown changes. */
@@ -32,6 +36,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
   const inner = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
   const held = useRef<{ seq: string; top: number } | null>(null);
+  const opened = useRef(-SOON);
   const [isAtBottom, setIsAtBottom] = useState(true);
 
   const hold = useCallback(() => {
@@ -71,12 +76,11 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
     const box = frame.current;
     if (!box) return;
     const onScroll = () => {
-      const below = box.scrollHeight - box.scrollTop - box.clientHeight;
-      stuck.current = atEnd && below < NEAR_END;
+      stuck.current = atEnd && isNearEnd(box);
       setIsAtBottom(stuck.current);
       hold();
       if (box.scrollTop < NEAR_PAGE) onTop();
-      if (below < NEAR_PAGE && !atEnd) onBottom();
+      if (isNearEnd(box, NEAR_PAGE) && !atEnd) onBottom();
     };
     box.addEventListener('scroll', onScroll, { passive: true });
     return () => box.removeEventListener('scroll', onScroll);
@@ -98,13 +102,24 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
   useEffect(() => {
     const box = inner.current;
     if (!box) return;
-    // Text that grows, and parts that are opened, move the end.
+    const onClick = (event: MouseEvent) => {
+      if ((event.target as Element).closest('summary, [aria-expanded]')) opened.current = performance.now();
+    };
+    // Text that grows moves the end. Something that the reader opens does not: they read it from its beginning.
     const observer = new ResizeObserver(() => {
-      if (stuck.current && frame.current) frame.current.scrollTop = frame.current.scrollHeight;
+      if (!frame.current) return;
+      if (performance.now() - opened.current < SOON) {
+        stuck.current = atEnd && isNearEnd(frame.current);
+        setIsAtBottom(stuck.current);
+      } else if (stuck.current) frame.current.scrollTop = frame.current.scrollHeight;
     });
     observer.observe(box);
-    return () => observer.disconnect();
-  }, []);
+    box.addEventListener('click', onClick);
+    return () => {
+      observer.disconnect();
+      box.removeEventListener('click', onClick);
+    };
+  }, [atEnd]);
 
   return { frame, inner, isAtBottom, toBottom, toMessage };
 }

@@ -5,13 +5,14 @@ import { useDeferredValue, useState } from 'react';
 import { type ContextFormat, getContext } from '@/api/resources';
 import type { AssembledContext } from '@/api/types';
 import { Bar } from '@/chat/gauge';
-import { MarkedText } from '@/chat/marked-text';
+import { LongText, MOST_SHOWN } from '@/chat/long-text';
 import { MessageParts } from '@/chat/message-parts';
 import { warningWords } from '@/chat/warnings';
 import { useWords } from '@/i18n/provider';
 import { Originals } from '@/state-view/originals';
 import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
+import { copyText } from '@/ui/copy';
 import { Choice, Field } from '@/ui/field';
 import { Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
@@ -134,33 +135,13 @@ function Plain({ context }: { context: AssembledContext }) {
             {word('role', message.role)}
             {message.seq !== null && <Originals seqs={[message.seq]} />}
           </p>
-          {message.content && <Long text={message.content} />}
+          {message.content && <LongText text={message.content} />}
           {message.parts.map((part, number) =>
-            part.type === 'text' ? <Long key={number} text={String(part.text)} /> : <MessageParts key={number} parts={[part]} />,
+            part.type === 'text' ? <LongText key={number} text={String(part.text)} /> : <MessageParts key={number} parts={[part]} />,
           )}
         </li>
       ))}
     </ol>
-  );
-}
-
-const MOST_SHOWN = 20_000;
-
-/** A text; of a very long one only the beginning is shown, until more is asked for. */
-function Long({ text }: { text: string }) {
-  const { t, number } = useWords();
-  const [whole, setWhole] = useState(false);
-  const isCut = !whole && text.length > MOST_SHOWN;
-  return (
-    <p className="whitespace-pre-wrap">
-      <MarkedText text={isCut ? text.slice(0, MOST_SHOWN) : text} />
-      {isCut && (
-        <>
-          {'… '}
-          <Button onClick={() => setWhole(true)}>{t('show_whole', { count: number(text.length) })}</Button>
-        </>
-      )}
-    </p>
   );
 }
 
@@ -174,7 +155,7 @@ function Raw({ context }: { context: AssembledContext }) {
   const sent = context.system === null ? { messages: context.messages } : { system: context.system, messages: context.messages };
   const text = JSON.stringify(sent, shortened, 2);
   const take = async () => {
-    await navigator.clipboard?.writeText(JSON.stringify(sent, null, 2));
+    await copyText(JSON.stringify(sent, null, 2));
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };
