@@ -27,7 +27,7 @@ PREFIX: Final = "throughline:limit:"
 CALL_SECONDS: Final = 0.25
 PLACE_SECONDS: Final = 60.0
 """How long the place of a process that was killed stays taken."""
-MOST_NAMES: Final = 20_000
+MAX_NAMES: Final = 20_000
 """Above this many names, those whose counts have run out are forgotten."""
 
 # The server's time is used, since the clocks of processes may disagree. Nothing is counted if one limit is reached. A
@@ -133,7 +133,7 @@ class LocalCounters:
         return list(self._places.values())
 
     def _forget_empty_counts(self, now: float) -> None:
-        if len(self._counts) > MOST_NAMES:
+        if len(self._counts) > MAX_NAMES:
             self._counts = {name: count for name, count in self._counts.items() if count.at(now).steps}
 
 

@@ -20,7 +20,7 @@ from app.core.text.patterns import compiled
 
 PREFIX: Final = "throughline_"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-MOST_SERIES: Final = 200
+MAX_SERIES: Final = 200
 """The most series per instrument, so that no label, whatever it may contain one day, can fill the memory of a
 collector.
 """
@@ -49,7 +49,7 @@ class _Family:
         names = self.instrument.labels
         key = tuple(labels[name] for name in names)
         with self.lock:
-            if key not in self.known and len(self.known) >= MOST_SERIES:
+            if key not in self.known and len(self.known) >= MAX_SERIES:
                 key = (OTHER,) * len(key)
             self.known.add(key)
         return self.shown.labels(*key) if key else self.shown, dict(zip(names, key, strict=True))

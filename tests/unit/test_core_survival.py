@@ -254,7 +254,7 @@ def test_whole_sentences_of_users_and_each_value_once(told: list[str]) -> None:
 def test_so_many_values_are_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
     span = talk(*[f"Number {seq} costs {seq * 100 + 1} euros." for seq in range(1, 41)])
     assert len(lost(span)) == 20
-    monkeypatch.setattr(lost_values, "_MOST_VALUES", 5)
+    monkeypatch.setattr(lost_values, "_MAX_VALUES", 5)
     assert len(lost(span)) == 5
 
 

@@ -137,7 +137,7 @@ class MessageText:
     metadata: Mapping[str, Any]
 
 
-LONGEST_WAIT: Final = timedelta(days=2)
+MAX_WAIT: Final = timedelta(days=2)
 """The longest time that anything is put off; a process whose clock was wrong may have written a later moment."""
 
 

@@ -20,7 +20,7 @@ from app.core.text.sentences import sentences
 from app.core.text.shortening import clip
 from app.core.text.words import stems
 
-_MOST_WORDS: Final = 118
+_MAX_WORDS: Final = 118
 _QUOTES: Final = 3
 _QUOTE_CHARACTERS: Final = 200
 _SOURCE_CHARACTERS: Final = 60
@@ -51,7 +51,7 @@ def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str
     asks = _ASKS.search(question) or (_ASKS_FOR_ALL.search(question) and question.count(" ") < _SHORT_REQUEST)
     body = (_answer if asks else _acknowledgement)(question, context, catalogue)
     notice = catalogue.text("offline.notice")
-    return f"{_cut_to_words(body, _MOST_WORDS - len(notice.split()))}\n\n{notice}"
+    return f"{_cut_to_words(body, _MAX_WORDS - len(notice.split()))}\n\n{notice}"
 
 
 def _text(message: ContextMessage) -> str:

@@ -43,8 +43,8 @@ NEIGHBOURING_TEXTS: Final = 3
 MESSAGES_BEFORE: Final = 2
 """How many messages before a question it may refer back to."""
 _COURTESY_WORDS: Final = 6
-_MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
-_MOST_PLACES: Final = 24  # served texts in which the values are looked for
+_MAX_TEXTS_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
+_MAX_PLACES: Final = 24  # served texts in which the values are looked for
 
 
 _COURTESIES: Final = alternatives("questions", "courtesies")
@@ -190,7 +190,7 @@ def _best_unserved(weights: Mapping[str, float], corpus: Corpus, seqs: Collectio
     most = max(weight_by_piece.values(), default=0.0)
     best = islice(
         (index for index in sorted(weight_by_piece, reverse=True) if weight_by_piece[index] >= COVERING_SHARE * most),
-        _MOST_ABOUT,
+        _MAX_TEXTS_ABOUT,
     )
     after = corpus.neighbours(1)
     return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best)))
@@ -201,7 +201,7 @@ def _hold_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) ->
     if not wanted:
         return True
     known_values = ValueIndex()
-    for text in places[:_MOST_PLACES]:
+    for text in places[:_MAX_PLACES]:
         known_values.add(1, text)
     return all(known_values.holds(value) for value in wanted)
 

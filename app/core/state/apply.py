@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.core.anchors.proposals import accepted_anchors
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
-from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServedAnchors, serve
+from app.core.anchors.serving import MIN_TOKEN_LIMIT, ServedAnchors, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
@@ -43,7 +43,7 @@ from app.core.validation.same_subject import has_other_subject
 QUOTES_DIVISOR: Final = 4
 """The state's cap, divided by this, is the room for quotes of values that code brings back. A state of one text may
 also use the room that it leaves free."""
-LEAST_QUOTE_TOKENS: Final = 60
+MIN_QUOTE_TOKENS: Final = 60
 """The least room for quotes, in tokens: in less, they are only scraps, and so small a state needs all its room."""
 PRUNING_STEP_TOKENS: Final = 8
 """Pruning continues in such steps: a block counted as a whole differs from the sum of its parts by fewer tokens."""
@@ -256,8 +256,8 @@ def _with_fewer_anchors(
     found: tuple[FoundAnchor, ...] = (),
 ) -> AppliedCandidate:
     anchor_budget = applied.layout.anchor_tokens
-    while applied.tokens_after >= context.tokens_before and anchor_budget > LEAST_TOKEN_LIMIT:
-        anchor_budget = max(anchor_budget - (applied.tokens_after - context.tokens_before + 1), LEAST_TOKEN_LIMIT)
+    while applied.tokens_after >= context.tokens_before and anchor_budget > MIN_TOKEN_LIMIT:
+        anchor_budget = max(anchor_budget - (applied.tokens_after - context.tokens_before + 1), MIN_TOKEN_LIMIT)
         applied = _applied_with_quotes(merged, context, quotes, found, anchor_budget)
     return applied
 
@@ -290,10 +290,10 @@ def _quotes_for_offline(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...]
 ) -> tuple[tuple[int, str], ...]:
     most = context.budgets.state_cap // QUOTES_DIVISOR
-    if most < LEAST_QUOTE_TOKENS:
+    if most < MIN_QUOTE_TOKENS:
         return ()
     cap = state_token_limit(context.schema, context.budgets)
-    least = max(cap // QUOTES_DIVISOR, LEAST_QUOTE_TOKENS)
+    least = max(cap // QUOTES_DIVISOR, MIN_QUOTE_TOKENS)
     if context.is_carried_over:
         return (
             *_missing_earlier_statements(merged, context, least),

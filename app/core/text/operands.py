@@ -15,7 +15,7 @@ from app.core.text.tables import WEEKDAYS
 from app.core.text.values import MONEY
 
 _COUNTABLE: Final = {"number", MONEY, "time"}
-_MOST_OF_A_SORT: Final = 32
+_MAX_PER_SORT: Final = 32
 """The most operands of each sort that are taken from one text."""
 
 
@@ -104,11 +104,11 @@ class _Read:
     def operands(self, at: datetime | None) -> Operands:
         return Operands(
             moments=(at,) if at is not None else (),
-            amounts=tuple(islice(self._amounts, _MOST_OF_A_SORT)),
-            days=tuple(islice(self._days, _MOST_OF_A_SORT)),
-            relative=tuple(islice(self._relative, _MOST_OF_A_SORT)),
+            amounts=tuple(islice(self._amounts, _MAX_PER_SORT)),
+            days=tuple(islice(self._days, _MAX_PER_SORT)),
+            relative=tuple(islice(self._relative, _MAX_PER_SORT)),
             weekdays=tuple(self._weekdays),
-            times=tuple(islice(self._times, _MOST_OF_A_SORT)),
+            times=tuple(islice(self._times, _MAX_PER_SORT)),
         )
 
 

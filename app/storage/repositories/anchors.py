@@ -75,7 +75,7 @@ _ANCHORS = select(*_COLUMNS).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _SERVABLES = select(*_SERVED).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _make_anchor, _make_served = record_maker(Anchor), record_maker(FoundAnchor)
 _POSITION_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
-MOST_CHOSEN = 1_000
+MAX_CHOSEN_ANCHORS = 1_000
 _POSITION = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 _NO_END = 2**62
 """A number larger than every ``seq``."""
@@ -308,7 +308,7 @@ class AnchorRepository(Repository):
     async def chosen(self, conversation_id: UUID, *, through_seq: int) -> list[Anchor]:
         """The active anchors up to that ``seq`` that a user chose to keep, in order of position."""
         return await in_slices(
-            _make_anchor, await self._newest_in_order(_CHOSEN, conversation_id, through_seq, MOST_CHOSEN)
+            _make_anchor, await self._newest_in_order(_CHOSEN, conversation_id, through_seq, MAX_CHOSEN_ANCHORS)
         )
 
     async def choose(self, anchors: Sequence[Anchor]) -> None:

@@ -22,7 +22,7 @@ from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.blocked_messages import WithholdingSearch
 from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
-from app.core.validation.asking import MOST_LOST, doubts_of
+from app.core.validation.asking import MAX_ADDED_ITEMS, doubts_of
 from app.core.validation.gate import GateReport, judge, judge_again
 from app.off_loop import off_loop
 from app.usecases.ports import Clock, Summarizer
@@ -274,7 +274,7 @@ def _judged_and_applied(
     reapplied = applied
     if report.reason and report.examined is not None:  # what would be lost if all were mended
         reapplied = apply(replace(report, candidate=report.examined.candidate, reason=None))
-    return report, applied, reapplied.lost[:MOST_LOST] if isinstance(reapplied, AppliedCandidate) else ()
+    return report, applied, reapplied.lost[:MAX_ADDED_ITEMS] if isinstance(reapplied, AppliedCandidate) else ()
 
 
 def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:

@@ -36,7 +36,7 @@ from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, su
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count_compaction, end_row, finish
 from app.usecases.compaction.job import Job
-from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
+from app.usecases.shared.layouts import MAX_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
@@ -102,7 +102,7 @@ async def _read_sources(shell: Shell, lease: Lease) -> _NarrativeSources | None:
         before = list[Message]()
         if messages and messages[0].seq > 1 and is_narrative_only(schema):
             before = await _newest_covered(uow, conversation, most, through_seq=messages[0].seq - 1)
-        anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MOST_ANCHORS)
+        anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MAX_ANCHORS)
     if not messages or all(field.is_list for field in schema.fields):
         return None
     chunk = Chunk(

@@ -56,7 +56,7 @@ from app.usecases.files.serving import FileServing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.due_anchors import AnchorsDueError, find_due_anchors
 from app.usecases.history.preparing import size_of
-from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
+from app.usecases.shared.layouts import MAX_ANCHORS, detail_of, digestible, held_messages
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
@@ -68,7 +68,7 @@ DIGEST_SOURCE_TOKENS = 64_000  # … and at most this many tokens, which take ab
 DIGEST_DIVISOR = 4  # a digest has at most DIGEST_SOURCE_TOKENS divided by this
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
-_MOST_SECONDS_FOR_ANCHORS: Final = 2.0
+_MAX_SECONDS_FOR_ANCHORS: Final = 2.0
 """The longest that a context waits for anchors after an import. The worker finds the rest."""
 _SERVED_MESSAGE_SIZE: Final = 10
 """The size, in bytes of work, of a message that is served unchanged: about five microseconds."""
@@ -156,7 +156,7 @@ class ContextService:
                 return await once()
             except AnchorsDueError:
                 found = await find_due_anchors(
-                    self._shell, tenant_id, conversation_id, seconds=_MOST_SECONDS_FOR_ANCHORS
+                    self._shell, tenant_id, conversation_id, seconds=_MAX_SECONDS_FOR_ANCHORS
                 )
                 timed_context = await once(anchors_found=True)
             if found == "all":
@@ -424,7 +424,7 @@ async def load(
     if conversation.anchors_due_from is not None:
         raise AnchorsDueError
     if not (all_anchors or is_cut or may_recall):
-        seqs = await uow.anchors.active_seqs(conversation.id, limit=MOST_ANCHORS)
+        seqs = await uow.anchors.active_seqs(conversation.id, limit=MAX_ANCHORS)
         return replace(material, detail=replace(material.detail, anchor_seqs=tuple(seqs))), fits, 0
     served = conversation.layout.digest_tokens if conversation.layout else 0
     source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
@@ -437,13 +437,13 @@ async def _anchors(uow: UnitOfWork, material: ContextInputs, room: int | None) -
     """The anchors that could be shown, and how many others there are."""
     conversation = material.conversation
     if room is None:
-        return await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS), 0
+        return await uow.anchors.servable(conversation.id, limit=MAX_ANCHORS), 0
     return await uow.anchors.showable(
         conversation.id,
         covered_seq=conversation.boundary_seq,
         held=[message.seq for message in material.held],
         room=room,
-        limit=MOST_ANCHORS,
+        limit=MAX_ANCHORS,
     )
 
 

@@ -33,7 +33,7 @@ CANDIDATES: Final = 500
 """How many messages with words of the question are read, without their neighbours, where a conversation is too long to
 be read whole. With five talks in one conversation, 500 find as much evidence in the same room as 600 and 1 500 do, and
 300 find three points less (``bench.narrowing``); so they do among 100 000 messages (docs/experiments/speed.md)."""
-MOST_CANDIDATES: Final = 1_500
+MAX_CANDIDATES: Final = 1_500
 """The same for budgets that hold many messages. A conversation with no more messages is read whole."""
 CHOICE: Final = 3
 """Candidates for each message that the budget has room for: with one each there would be no choice."""
@@ -163,7 +163,7 @@ def candidate_limit(material: ContextInputs, recall_request: RecallRequest, budg
 
 def limit_for_places(places: float) -> int:
     """How many messages are read to choose from, where there is room for that many in the context."""
-    return min(max(CANDIDATES, round(CHOICE * places)), MOST_CANDIDATES)
+    return min(max(CANDIDATES, round(CHOICE * places)), MAX_CANDIDATES)
 
 
 _CORPORA: Final = Latest[UUID, tuple[Narrowed, Corpus]]()

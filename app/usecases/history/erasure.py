@@ -53,7 +53,7 @@ DIGEST_MESSAGES: Final = (
     60  # how many of the newest covered messages the digest that replaces the narrative is made from
 )
 WORD_SEARCH_DISCOUNT: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
-LEAST_DIGEST_TOKENS: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
+MIN_DIGEST_TOKENS: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
 NO_REMAINING_MESSAGES: Final = RemainingMessages({})  # if no text made from messages may hold what was erased
 
 
@@ -253,7 +253,7 @@ class ErasureService:
             conversation.id, version.boundary_seq - DIGEST_MESSAGES, version.boundary_seq
         )
         room = min(
-            max(estimate_text(narrative.text), LEAST_DIGEST_TOKENS),
+            max(estimate_text(narrative.text), MIN_DIGEST_TOKENS),
             self._room_for_narrative(conversation, version, entries),
         )
         size = sum(BYTES_PER_ITEM + message.byte_length for message in originals)

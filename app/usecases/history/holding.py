@@ -27,7 +27,7 @@ OVER_ALLOTMENT: Final = "over_allotment"
 GOALS: Final = "goal_statements"
 FARTHEST: Final = 10
 """The longest chain of calls and results from a message to one that is held together with it; usually two."""
-MOST_PARTNERS: Final = 500
+MAX_PARTNERS: Final = 500
 """The most earlier messages that are held as tool partners of new ones; the newest are taken."""
 READ_AT_ONCE: Final = 5_000
 """Messages that are read at once: some megabytes of text."""
@@ -115,11 +115,11 @@ async def _rest_of_units(uow: UnitOfWork, messages: Sequence[Message], calls: se
     others, asked = list[Message](), set[str]()
     for _ in range(FARTHEST):
         new = calls - asked
-        if not new or len(known) > len(messages) + MOST_PARTNERS:
+        if not new or len(known) > len(messages) + MAX_PARTNERS:
             break
         asked |= new
         halves = await uow.messages.other_halves(
-            messages[0].conversation_id, new, of=list(known.values()), most=MOST_PARTNERS
+            messages[0].conversation_id, new, of=list(known.values()), most=MAX_PARTNERS
         )
         known |= {one.seq: one for one in halves if one.seq not in own and not one.is_command}
         units = [unit for unit in units_of(_in_order(known.values())) if any(one.seq in own for one in unit)]

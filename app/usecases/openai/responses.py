@@ -21,7 +21,7 @@ from app.usecases.chat.starting import ChatService
 from app.usecases.history.erasure import ErasureService
 from app.usecases.shared.shell import Shell
 
-MOST_INPUT: Final = 2_000
+MAX_INPUT_MESSAGES: Final = 2_000
 """The most messages of one response's input that are read, the newest first, and at most ``READ_BYTES`` of them."""
 
 Json = dict[str, Any]
@@ -176,7 +176,7 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
     """The messages that the request brought, up to the one that was answered; an erased one is empty."""
     turn = response.turn
     last = (await uow.messages.get(turn.conversation_id, turn.message_id)).seq
-    first = max(turn.input_from_seq or last, last - MOST_INPUT + 1)
+    first = max(turn.input_from_seq or last, last - MAX_INPUT_MESSAGES + 1)
     messages = await uow.messages.span(turn.conversation_id, first, last, max_bytes=READ_BYTES, newest=True)
     return [one for one in messages if one.status != "erased"]
 

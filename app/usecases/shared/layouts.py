@@ -28,15 +28,15 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 
-MOST_ANCHORS: Final = 4_000
+MAX_ANCHORS: Final = 4_000
 """The most active anchors, the newest, that one layout uses: bounds the work for any length of history."""
-MOST_SEGMENTS: Final = 200
+MAX_SEGMENTS: Final = 200
 """The most segments, the newest, that one layout uses; weighing their digests takes about a millisecond each."""
-MOST_DETAILED: Final = 400
+MAX_DETAILED_SEGMENTS: Final = 400
 """The most segments, the newest, that are read in detail for a larger budget."""
-MOST_OUTDATED: Final = 200
+MAX_OUTDATED_ANCHORS: Final = 200
 """The most superseded anchors, the newest, that digests must not repeat."""
-LEAST_DIGEST: Final = 10
+MIN_DIGEST_TOKENS: Final = 10
 """About the tokens of the shortest line in the digests: no more segments are read than could have a line."""
 
 DigestRoom = Callable[[Layout], int | None]
@@ -151,7 +151,7 @@ async def layout_sources(
         digest_room=digest_room,
         held=await held_messages(uow, id_, through_seq=boundary_seq),
         since=await _first_day_uncovered(uow, id_, boundary_seq),
-        active_anchors=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MOST_ANCHORS),
+        active_anchors=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MAX_ANCHORS),
         newest_segments=await _newest_segments(
             uow, resolved, room=most if digest_room is None else min(most, digest_room)
         ),
@@ -249,7 +249,7 @@ async def _newest_segments(
 
 
 def _most_segments(room: int) -> int:
-    return min(room // LEAST_DIGEST + 1, MOST_SEGMENTS)
+    return min(room // MIN_DIGEST_TOKENS + 1, MAX_SEGMENTS)
 
 
 def _digestible_within(
@@ -272,7 +272,7 @@ async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
     They are the same for every budget, so that a larger one only adds.
     """
     id_ = resolved.conversation.id
-    found = await uow.segments.newest(id_, limit=MOST_DETAILED, whole=True)
+    found = await uow.segments.newest(id_, limit=MAX_DETAILED_SEGMENTS, whole=True)
     if not found:
         return Detail()
     return Detail(segments=tuple(await _without_outdated(uow, resolved, found)), total=await uow.segments.count(id_))
@@ -286,7 +286,7 @@ async def _without_outdated(
 
 
 async def _superseded_texts(uow: UnitOfWork, resolved: Resolved) -> list[str]:
-    return await uow.anchors.superseded_texts(resolved.conversation.id, limit=MOST_OUTDATED)
+    return await uow.anchors.superseded_texts(resolved.conversation.id, limit=MAX_OUTDATED_ANCHORS)
 
 
 async def _first_day_uncovered(uow: UnitOfWork, conversation_id: UUID, boundary_seq: int) -> date | None:

@@ -19,7 +19,7 @@ from app.core.text.speakers import with_speaker_name
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
-_MOST_NAME_CHARACTERS: Final = 100  # the most characters of a medium's name
+_MAX_NAME_LENGTH: Final = 100  # the most characters of a medium's name
 _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
 
 
@@ -66,7 +66,7 @@ def part_as_text(part: Part, catalogue: Catalogue) -> str:
 def media_type_and_name(part: Part, catalogue: Catalogue) -> tuple[str, ...]:
     """The type of a medium, and its name if it has one."""
     kind, name = str(part.get("media_type") or catalogue.text("context.part.a_file")), part.get("name")
-    return (kind, " ".join(name.split())[:_MOST_NAME_CHARACTERS]) if isinstance(name, str) and name else (kind,)
+    return (kind, " ".join(name.split())[:_MAX_NAME_LENGTH]) if isinstance(name, str) and name else (kind,)
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
