@@ -29,7 +29,6 @@ from pydantic_settings import (
 )
 
 from app.core.context.media import MEDIA_BYTES
-from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.model.embedding import MAX_DIMENSIONS
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.files import MAX_FILE_BYTES, MAX_FILES_BYTES
@@ -38,6 +37,7 @@ from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named
 from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.core.model.usage_limits import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.text.patterns import compiled
 from app.setting_files import PREFIX, OwnVariables, StrictDotenv, StrictYaml, misspelled
 

@@ -59,7 +59,7 @@ PARSERS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "stems": ("core/text/words.py:stems",),
     "names and values": ("core/text/identifiers.py:_scan",),
-    "exact values": ("core/text/reader.py:read_values",),
+    "exact values": ("core/text/value_reader.py:read_values",),
     "weight": ("core/text/token_counts.py:counts",),
     "language": ("core/text/language.py:detect",),
     "anchors": ("core/anchors/detect.py:detect",),

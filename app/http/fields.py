@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from app.core.context.turn_options import SCHEMA_BYTES
-from app.core.model.limits import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
+from app.core.model.json_sizes import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
 from app.core.text.patterns import compiled
 
 MAX_CONTENT_LENGTH: Final = 4_000_000

@@ -14,7 +14,7 @@ from app.core.model.anchors import AnchorStatus
 from app.core.model.conversation import MessageStatus, Role
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.segments import LEVEL_BY_NAME, LEVELS, LevelName
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.core.state.erasing import stubs
 from app.core.text.token_counts import Weight
 from app.http.fields import (

@@ -15,8 +15,8 @@ from uuid import UUID, uuid4
 from redis.asyncio import Redis
 
 from app.circuit import Circuit
-from app.core.model.allowances import STEP_SECONDS, STEPS_PER_MINUTE, SlidingCount
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.core.model.usage_limits import STEP_SECONDS, STEPS_PER_MINUTE, SlidingCount
 from app.infrastructure.attempts import attempt
 from app.infrastructure.redis_client import redis_client
 from app.usecases.ports import Hit, Place

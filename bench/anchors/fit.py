@@ -25,8 +25,8 @@ from typing import Any, Final
 import numpy as np
 
 from app.core.anchors import likelihood
+from app.core.anchors.classification import type_of
 from app.core.anchors.likelihood import TYPES, features, weights_by_speaker
-from app.core.anchors.recognition import type_of
 from app.core.anchors.statements import Statement, statements_of
 from app.core.model.anchors import Speaker
 from bench.anchors.corpus import NONE, PLAIN, Labelled, Sentence, conversations, labelled, messages

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from app.core.anchors.serving import serve
+from app.core.anchors.selection import serve
 from app.core.model.anchors import Anchor
 from app.core.model.claims import Claim
 from app.core.model.records import Page

@@ -15,7 +15,7 @@ import pytest
 
 from app.core.context.tools import MAX_CALLS
 from app.core.model.errors import ModelFailedError
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.providers.keys import Keys
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.anchors.serving import ServableAnchors
+from app.core.anchors.selection import ServableAnchors
 from app.core.model.anchors import Anchor, AnchorType, FoundAnchor, Proposer, Speaker, Transition
 from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError

@@ -27,8 +27,8 @@ from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.offline_responder import respond
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
+from app.core.retrieval.rendering import Recall, passages_in, recalled_in, split_elements, with_elements_before
 from app.core.retrieval.search import has_phrases, query_of, rank_messages, snippet
-from app.core.retrieval.serving import Recall, passages_in, recalled_in, split_elements, with_elements_before
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.message_analysis import analysis_of

@@ -23,7 +23,7 @@ from app.core.context.assembly import (
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.gauge import breakdown_of
 from app.core.model.segments import LEVELS, Level, ServableSegment, ShownSegment
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.core.segments.markers import EARLIER_MARKER
 from app.core.state.digest_selection import NO_DIGESTS, Digests, DigestSource, digest_token_shares
 from app.core.state.layout import with_digests

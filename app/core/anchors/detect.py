@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
-from app.core.anchors.likelihood import WEIGHTS, WeightsBySpeaker, features, likeliest_type, likelihoods
-from app.core.anchors.pasting import OwnWords
-from app.core.anchors.recognition import (
+from app.core.anchors.classification import (
     has_name,
     has_value,
     is_fact_by_values_only,
@@ -20,6 +18,8 @@ from app.core.anchors.recognition import (
     readings_of,
     type_of,
 )
+from app.core.anchors.likelihood import WEIGHTS, WeightsBySpeaker, features, likeliest_type, likelihoods
+from app.core.anchors.pasting import OwnWords
 from app.core.anchors.rendering import anchor_line, line_tokens
 from app.core.anchors.statements import Statement, statements_of
 from app.core.anchors.tables import TABLES

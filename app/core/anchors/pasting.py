@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from app.core.anchors.recognition import readings_of
+from app.core.anchors.classification import readings_of
 from app.core.anchors.statements import Statement, statements_of
 from app.core.model.conversation import Message
 from app.core.text.pasted import before_paste, pasted_spans, quotations

@@ -19,7 +19,7 @@ from app.core.model.anchors import AnchorType
 from app.core.reading.cues import CODES
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns, cue_matches
 from app.core.text.identifiers import Kind, find_identifiers
-from app.core.text.languages.joined import alternatives, sources_of, words_of
+from app.core.text.languages.combined_words import alternatives, sources_of, words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.speakers import label_of

@@ -24,8 +24,8 @@ from app.core.anchors.antecedents import (
     is_earlier,
     rival_choice,
 )
+from app.core.anchors.classification import forms_to_match
 from app.core.anchors.pool import AnchorPool, position
-from app.core.anchors.recognition import forms_to_match
 from app.core.anchors.replacement import replaces, shares_only_a_word, updates_one_value
 from app.core.anchors.statements import Statement, statements_of
 from app.core.anchors.tables import TABLES, Table

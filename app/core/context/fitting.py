@@ -23,7 +23,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from app.core.anchors.serving import MIN_TOKEN_LIMIT
+from app.core.anchors.selection import MIN_TOKEN_LIMIT
 from app.core.context.drafts import (
     ContextInputs,
     Draft,
@@ -41,9 +41,9 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Outline
 from app.core.model.doubt_marks import own_and_earlier_text, without_doubt_mark
 from app.core.model.errors import BudgetTooSmallError
-from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, StateSchema
+from app.core.model.word_overlap import message_text
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
 from app.core.reading.labels import role_label
 from app.core.retrieval.corpus import words_in

@@ -17,7 +17,7 @@ from app.core.anchors.rendering import escape_served
 from app.core.model.model_io import ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.segments import LEVEL_BY_NAME, LevelName
-from app.core.retrieval.serving import RECALLED_TAG
+from app.core.retrieval.rendering import RECALLED_TAG
 from app.core.text.budget import first_fitting
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of

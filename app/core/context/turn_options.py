@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from app.core.context.tools import ANSWER_TOOL_NAME
 from app.core.model.errors import FieldError, InvalidInputError
-from app.core.model.limits import json_bytes
+from app.core.model.json_sizes import json_bytes
 from app.core.model.model_io import (
     NO_SETTINGS,
     REASONING_EFFORTS,

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from app.core.anchors.topics import stems_of
 from app.core.model.conversation import Layout, Message
-from app.core.model.overlap import message_text
 from app.core.model.state import texts_of
+from app.core.model.word_overlap import message_text
 from app.core.text.budget import first_fitting
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled

@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.core.model.conversation import Message
 from app.core.reading.cues import READING_TOOL
 from app.core.reading.tool_data_lines import parsed_dump
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.parts import as_text
 from app.core.text.shortening import clip
 

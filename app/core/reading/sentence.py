@@ -11,7 +11,7 @@ from app.core.reading.cues import PLEASANTRY
 from app.core.text.clauses import MIN_WORDS, begins_unresolved, clauses_with_values
 from app.core.text.cue_patterns import CuePatterns
 from app.core.text.identifiers import Identifier, find_identifiers
-from app.core.text.languages.joined import sources_of
+from app.core.text.languages.combined_words import sources_of
 from app.core.text.memo import memoized
 from app.core.text.relative import has_relative_time
 from app.core.text.sentences import asks

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from app.core.text.json_data import data_in
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 
 MAX_LINE_LENGTH: Final = 160  # the most characters of one line, which can only be kept or lost as a whole

@@ -313,7 +313,7 @@ class Corpus:
         )
         self._neighbours: dict[int, list[int]] = {}
         self.labelled_roles: dict[str, frozenset[str]] = {}
-        """The results of ``serving.labelled_roles`` by locale, kept because every packing asks for them."""
+        """The results of ``rendering.labelled_roles`` by locale, kept because every packing asks for them."""
 
     def is_prefix_of(self, other: Corpus) -> bool:
         """Whether the other corpus begins with exactly these pieces."""

@@ -9,9 +9,9 @@ from typing import Final
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import PLEASANTRY, cues_of
 from app.core.retrieval.passage_search import FoundNote, last_messages, most_informative_notes, notes_of, rank_notes
-from app.core.retrieval.serving import split_elements
+from app.core.retrieval.rendering import split_elements
 from app.core.text.language import detect, likeliest
-from app.core.text.languages.joined import alternatives, pattern_of
+from app.core.text.languages.combined_words import alternatives, pattern_of
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import own_parts
 from app.core.text.pasted import before_paste

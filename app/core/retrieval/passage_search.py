@@ -17,7 +17,7 @@ from app.core.retrieval.question import ROLES, Question
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import SCORE_MARGIN, Ranking
 from app.core.retrieval.related_words import forms_of
-from app.core.retrieval.serving import passages_in, recalled_in
+from app.core.retrieval.rendering import passages_in, recalled_in
 from app.core.retrieval.terms import is_pair, terms
 from app.core.text.escaping import unescape
 from app.core.text.parts import as_text, own_parts

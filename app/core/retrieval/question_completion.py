@@ -13,7 +13,7 @@ from app.core.retrieval.question import ROLES, Question, question_of
 from app.core.retrieval.related_words import forms_of
 from app.core.retrieval.terms import terms, word_count
 from app.core.retrieval.typos import corrected_stem
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks

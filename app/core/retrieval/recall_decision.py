@@ -29,7 +29,7 @@ from app.core.retrieval.corpus import Corpus, Words, words_in
 from app.core.retrieval.question import Question
 from app.core.retrieval.related_words import forms_of, stems_of_kind
 from app.core.retrieval.terms import is_pair
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.values import Value, ValueIndex, values

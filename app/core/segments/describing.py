@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
 from app.core.model.provenance import language_or_locale
 from app.core.model.redaction import REDACTED
 from app.core.model.segments import CutSegment
+from app.core.model.word_overlap import message_text
 from app.core.segments.message_analysis import analysis_of
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers

@@ -13,9 +13,9 @@ from itertools import groupby
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
 from app.core.model.provenance import language_or_locale
 from app.core.model.segments import CutSegment, Level
+from app.core.model.word_overlap import message_text
 from app.core.reading.choice import KeptTexts, Option, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage

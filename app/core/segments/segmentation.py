@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
+from app.core.model.word_overlap import message_text
 from app.core.segments.cohesion import cheapest_borders
 from app.core.text.words import GENERIC_STEMS, stems
 

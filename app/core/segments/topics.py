@@ -14,7 +14,7 @@ from typing import Final
 from app.core.model.redaction import REDACTED
 from app.core.reading.passages import Passage
 from app.core.text.escaping import clean
-from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.patterns import compiled
 from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.shortening import clip

@@ -10,25 +10,25 @@ from uuid import UUID
 
 from app.core.anchors.proposals import accepted_anchors
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
-from app.core.anchors.serving import MIN_TOKEN_LIMIT, ServedAnchors, serve
+from app.core.anchors.selection import MIN_TOKEN_LIMIT, ServedAnchors, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
 from app.core.model.doubt_marks import with_doubt_marks
-from app.core.model.overlap import Overlap
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.provenance import origin_of
 from app.core.model.records import EntryCounts
 from app.core.model.repairs import Repair
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
+from app.core.model.word_overlap import Overlap
 from app.core.planning.compaction import CompactionPlan
 from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
 from app.core.state.outdated import OutdatedAnchors
 from app.core.state.pruning import prune, state_of, state_token_limit
+from app.core.state.restored_sentences import as_sentence, forgotten_statements, missing_statements, with_quotes
 from app.core.state.statement_removal import removed_statements
-from app.core.state.survival import as_sentence, forgotten_statements, missing_statements, with_quotes
 from app.core.summarizer.candidate import without_drops_for_space
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget

@@ -17,9 +17,9 @@ from typing import Any, Final, cast, get_args
 from app.core.model.anchors import AnchorType, ClaimedStatus
 from app.core.model.candidate import AnchorAnswer, AnchorProposal, Candidate, CandidateDrop, CandidateItem
 from app.core.model.conversation import Message
-from app.core.model.overlap import Overlap
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
+from app.core.model.word_overlap import Overlap
 from app.core.text.escaping import clean
 from app.core.text.json_data import data_in
 from app.core.text.patterns import compiled

@@ -9,7 +9,7 @@ import re
 from typing import Final, Literal
 
 from app.core.text.budget import each_fitting
-from app.core.text.languages.joined import alternatives, whole_words
+from app.core.text.languages.combined_words import alternatives, whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text

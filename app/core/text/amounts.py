@@ -20,7 +20,7 @@ from app.core.text.days import (
     short_day_and_time_forms,
     weekday_of_day,
 )
-from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.numerals import (
     DEGREES,
     HAN_DIGITS,
@@ -31,8 +31,8 @@ from app.core.text.numerals import (
     plain_number,
 )
 from app.core.text.patterns import capped
-from app.core.text.scanned import TIGHT, Cursor, FoundValue, Unit
-from app.core.text.spelled import added_fraction, spelled_number_words
+from app.core.text.scan_results import TIGHT, Cursor, FoundValue, Unit
+from app.core.text.spelled_numbers import added_fraction, spelled_number_words
 from app.core.text.tables import (
     AGO,
     AHEAD,

@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.text.corrections import correction_in
 from app.core.text.identifiers import Identifier
-from app.core.text.languages.joined import alternatives, pattern_of
+from app.core.text.languages.combined_words import alternatives, pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.words import words
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.core.text.cue_patterns import CUE_INDEX
-from app.core.text.languages.joined import whole_words
+from app.core.text.languages.combined_words import whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks
 

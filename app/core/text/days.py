@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Final
 
 from app.core.text import moments
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.moments import Day
 from app.core.text.numerals import number_of_words
 from app.core.text.patterns import compiled
-from app.core.text.scanned import LOOSE, TIGHT, WEEKDAY, Cursor, FoundValue, Unit
-from app.core.text.spelled import spelled_number_words
+from app.core.text.scan_results import LOOSE, TIGHT, WEEKDAY, Cursor, FoundValue, Unit
+from app.core.text.spelled_numbers import spelled_number_words
 from app.core.text.tables import (
     AGO,
     AHEAD,

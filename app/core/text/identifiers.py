@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled

@@ -9,9 +9,9 @@ from itertools import chain, islice, starmap
 from typing import Final
 
 from app.core.text import moments
-from app.core.text.reader import day_of, plain_text_and_tokens, read_values
-from app.core.text.scanned import FoundValue
+from app.core.text.scan_results import FoundValue
 from app.core.text.tables import WEEKDAYS
+from app.core.text.value_reader import day_of, plain_text_and_tokens, read_values
 from app.core.text.values import MONEY
 
 _COUNTABLE: Final = {"number", MONEY, "time"}

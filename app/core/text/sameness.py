@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final
 
 from app.core.text.identifiers import identifiers
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.relative import without_added_days

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import capped, compiled
 from app.core.text.tables import MONTHS, WEEKDAYS

@@ -19,7 +19,7 @@ from app.core.text.numerals import (
     readings_of_digits,
 )
 from app.core.text.patterns import compiled
-from app.core.text.scanned import Token
+from app.core.text.scan_results import Token
 from app.core.text.scripts import is_kana
 from app.core.text.tables import (
     CLOCK,

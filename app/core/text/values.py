@@ -23,9 +23,9 @@ from urllib.parse import unquote
 from app.core.text import moments
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain_number, resolution, resolution_as_written
-from app.core.text.reader import day_of, plain_text_and_tokens, read_values
-from app.core.text.scanned import WEEKDAY, FoundValue
+from app.core.text.scan_results import WEEKDAY, FoundValue
 from app.core.text.shapes import FILE, squashed_within
+from app.core.text.value_reader import day_of, plain_text_and_tokens, read_values
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 NAMING_KINDS: Final[frozenset[Kind]] = frozenset({"url", "email", "path", "identifier"})

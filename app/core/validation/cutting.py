@@ -13,7 +13,7 @@ from typing import Final
 
 from app.core.text.clauses import clause_starts
 from app.core.text.language import detect
-from app.core.text.languages.joined import pattern_of
+from app.core.text.languages.combined_words import pattern_of
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.relative import QUOTATION

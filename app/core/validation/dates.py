@@ -15,8 +15,8 @@ from typing import Final
 
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
+from app.core.model.word_overlap import message_text
 from app.core.text.budget import Budget
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.relative import NearDay, date_note, day_in_brackets, has_relative_time, near_days, other_times

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.model.model_io import DetailRequest, Proposal
-from app.core.model.overlap import message_text
 from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
+from app.core.model.word_overlap import message_text
 from app.core.summarizer.candidate import without_reasoning
 from app.core.text.language import differs
 from app.core.text.patterns import compiled

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import capped
 from app.core.text.values import Value
 from app.core.validation.expected_amounts import expected_amount

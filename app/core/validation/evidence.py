@@ -11,8 +11,8 @@ from typing import Final
 
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
+from app.core.model.word_overlap import message_text
 from app.core.text.sentences import sentences
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from app.core.model.conversation import Layout, Message
-from app.core.model.overlap import message_text
 from app.core.model.redaction import REDACTED
 from app.core.model.state import texts_of
+from app.core.model.word_overlap import message_text
 from app.core.text.identifiers import identifiers
 from app.core.text.values import is_of_word
 

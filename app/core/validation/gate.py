@@ -34,7 +34,7 @@ from app.core.summarizer.candidate import CandidateError, attribute_sources, par
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
 from app.core.text.language import agrees, detect, differs
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.speakers import label_of

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from app.core.model.doubt_marks import without_doubt_mark
 from app.core.model.state import StateSchema
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 from app.core.validation.damage import DamageKind
 from app.core.validation.excuses import is_excuse

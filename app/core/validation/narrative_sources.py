@@ -8,7 +8,7 @@ from typing import Final
 
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message
-from app.core.model.overlap import Overlap, message_text
+from app.core.model.word_overlap import Overlap, message_text
 from app.core.text.words import stems
 
 MAX_SEARCH_WORDS: Final = 48

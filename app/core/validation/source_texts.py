@@ -13,8 +13,8 @@ from typing import Final
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
-from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
+from app.core.model.word_overlap import message_text
 from app.core.summarizer.framing import speaker_and_media_texts
 from app.core.text.operands import Operands, operands
 from app.core.text.parts import has_tool_parts

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
+from app.core.model.word_overlap import message_text
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import Value, values
 from app.core.validation.evidence import content_stems

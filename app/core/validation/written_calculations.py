@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Final
 
-from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain_number, resolution, resolution_as_written
 from app.core.text.patterns import capped
-from app.core.text.reader import plain_text_and_tokens
-from app.core.text.scanned import Token
+from app.core.text.scan_results import Token
+from app.core.text.value_reader import plain_text_and_tokens
 from app.core.text.values import MAX_APPROXIMATION, Value
 
 _MAX_CHARACTERS_BETWEEN: Final = 30

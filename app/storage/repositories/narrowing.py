@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
 from sqlmodel import col
 
 from app.core.context.tools import OWN_TOOL_NAMES
-from app.core.model.overlap import text_with_parts
+from app.core.model.word_overlap import text_with_parts
 from app.core.retrieval.corpus import Source
 from app.core.text.memo import Latest
 from app.core.text.stemming import guessed_language, language_of, stemming_language, stems_in

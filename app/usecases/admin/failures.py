@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from app.core.model.allowances import SlidingCount
 from app.core.model.errors import RateLimitedError
+from app.core.model.usage_limits import SlidingCount
 
 MAX_ADDRESSES: Final = 10_000
 MAX_KNOWN_KEYS: Final = 10_000

@@ -23,9 +23,9 @@ from app.core.context.tools import (
 )
 from app.core.model.conversation import Message
 from app.core.model.errors import NotFoundError
-from app.core.model.overlap import message_text
 from app.core.model.records import Turn
 from app.core.model.segments import LEVEL_BY_NAME, Expansion, LevelName
+from app.core.model.word_overlap import message_text
 from app.core.segments.markers import parse_marker
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of

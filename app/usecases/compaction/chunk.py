@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from app.core.anchors.rendering import seqs_in
-from app.core.anchors.serving import serve
+from app.core.anchors.selection import serve
 from app.core.continuity.statements import MAX_CHARACTERS
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline

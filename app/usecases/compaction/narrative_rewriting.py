@@ -23,7 +23,7 @@ from app.core.state.apply import (
 )
 from app.core.state.layout import layout_of
 from app.core.state.pruning import prune, state_of, state_token_limit
-from app.core.state.survival import with_quotes
+from app.core.state.restored_sentences import with_quotes
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget, first_fitting
 from app.core.validation.dates import text_with_dates

@@ -22,7 +22,7 @@ from app.core.retrieval.question_completion import needs_context
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.related_words import forms_of
-from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
+from app.core.retrieval.rendering import RECALLED_TAG, Passage, Recall
 from app.core.state.digest_selection import NO_DIGESTS, Digests
 from app.core.text.memo import Latest
 from app.core.text.parts import own_parts

@@ -19,7 +19,7 @@ from app.core.model.errors import (
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.gauge import Gauge
 from app.core.model.json_merge import merge_patch
-from app.core.model.limits import MERGED_BYTES, json_bytes
+from app.core.model.json_sizes import MERGED_BYTES, json_bytes
 from app.core.model.policies.contradictions import contradictions, without_triggers
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import Preset

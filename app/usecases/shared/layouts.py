@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.anchors.rendering import FRAME_TOKENS
-from app.core.anchors.serving import serve
+from app.core.anchors.selection import serve
 from app.core.context.drafts import Detail
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message

@@ -16,11 +16,11 @@ import structlog
 
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.errors import CompactionInProgressError
-from app.core.model.overlap import message_text
 from app.core.model.records import Compaction, Event
 from app.core.model.redaction import redact_messages
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
+from app.core.model.word_overlap import message_text
 from app.core.validation.damage import (
     Damage,
     MendedEntries,

@@ -16,12 +16,12 @@ from app.core.model.claims import Claim
 from app.core.model.conversation import Message, Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, VerificationRequest
-from app.core.model.overlap import message_text
 from app.core.model.records import Attempt
 from app.core.model.redaction import redact, redact_message, redact_messages
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.state import StateEntry, StateVersion
 from app.core.model.timings import VERIFIER_CALLS
+from app.core.model.word_overlap import message_text
 from app.core.state.apply import served
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text

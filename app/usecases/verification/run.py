@@ -26,8 +26,8 @@ from app.core.model.segments import Level, Segment
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.core.model.timings import VERDICTS_WAIT_SECONDS
 from app.core.segments.describing import describe
+from app.core.state.restored_sentences import with_restored_sentences
 from app.core.state.schema_change import next_entry_number
-from app.core.state.survival import with_restored_sentences
 from app.core.text.token_counts import Estimator
 from app.core.validation.claims import unshown_sources
 from app.core.validation.lost_entries import without_lost_entries

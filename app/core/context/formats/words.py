@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.core.context.formats.values import Media, Piece, Text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import split_elements, with_elements_before
+from app.core.retrieval.rendering import split_elements, with_elements_before
 from app.core.text.contents import inline_base64, named_address
 from app.core.text.json_data import arguments_in
 from app.core.text.localization.catalogue import Catalogue

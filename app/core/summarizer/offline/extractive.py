@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from app.core.anchors.serving import is_entry_in_anchors, serve
+from app.core.anchors.selection import is_entry_in_anchors, serve
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest

@@ -10,7 +10,7 @@ from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import MAX_ITEM_LENGTH, Item, entry_tokens, joined_clauses
 from app.core.summarizer.offline.phrasing import Phrasing
 from app.core.text.cue_patterns import CuePatterns
-from app.core.text.languages.joined import pattern_of, sources_of
+from app.core.text.languages.combined_words import pattern_of, sources_of
 from app.core.text.patterns import compiled
 
 _DONE_WORK: Final = pattern_of("work", "done")

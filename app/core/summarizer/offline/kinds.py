@@ -13,7 +13,7 @@ from app.core.summarizer.offline.files import is_about_future
 from app.core.summarizer.offline.items import Item
 from app.core.text.clauses import begins_unresolved
 from app.core.text.cue_patterns import CuePatterns as WordCue
-from app.core.text.languages.joined import pattern_of, sources_of
+from app.core.text.languages.combined_words import pattern_of, sources_of
 from app.core.text.supposing import is_supposed
 
 OBJECTIVE: Final = "objective"

@@ -13,7 +13,7 @@ from app.core.reading.scoring import BINDING_KINDS, kind_of, proposal_before
 from app.core.summarizer.offline.corrections import MIN_WORDS_ALONE, Corrections, specific_stems
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR
 from app.core.text.clauses import begins_unresolved, is_fragment
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed
 from app.core.text.shortening import clip

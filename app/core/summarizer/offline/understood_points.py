@@ -9,7 +9,7 @@ from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
 from app.core.summarizer.offline.corrections import MIN_WORDS_ALONE, specific_stems
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR, Item
-from app.core.text.languages.joined import pattern_of
+from app.core.text.languages.combined_words import pattern_of
 from app.core.text.shortening import clip
 
 _UNDERSTOOD: Final = pattern_of("talk", "understood")

@@ -19,7 +19,7 @@ from app.core.anchors.rendering import (
     line_tokens,
     seqs_in,
 )
-from app.core.anchors.serving import MIN_TOKEN_LIMIT, NO_SERVED_ANCHORS, ServableAnchors, ServedAnchors, serve
+from app.core.anchors.selection import MIN_TOKEN_LIMIT, NO_SERVED_ANCHORS, ServableAnchors, ServedAnchors, serve
 from app.core.model.anchors import FoundAnchor, Proposer
 from app.core.text.token_counts import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said

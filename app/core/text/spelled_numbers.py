@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.numerals import continues_number, number_of_words
-from app.core.text.scanned import Cursor
+from app.core.text.scan_results import Cursor
 from app.core.text.tables import (
     AND_MORE,
     DOZENS,

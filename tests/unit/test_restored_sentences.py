@@ -20,7 +20,7 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan
 from app.core.state import pruning
 from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate, repairs_on_record
-from app.core.state.survival import with_restored_sentences
+from app.core.state.restored_sentences import with_restored_sentences
 from app.core.text.budget import Budget
 from app.core.text.language import detect
 from app.core.text.sentences import sentences

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits, MinuteSpending, SlidingCount, hourly_usages
 from app.core.model.errors import InvalidInputError, RateLimitedError
+from app.core.model.usage_limits import KEY_LIMITS, TENANT_LIMITS, Limits, MinuteSpending, SlidingCount, hourly_usages
 from app.settings import Settings
 from app.usecases.admin import failures
 from app.usecases.admin.failures import FailedKeys
