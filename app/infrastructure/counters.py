@@ -150,7 +150,7 @@ class RedisCounters:
         pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
-        self._redis: Redis = redis_client(url, retries=1, keeps=True)
+        self._redis: Redis = redis_client(url, retries=1, shares_connection=True)
         self._circuit = Circuit(pause_seconds)
         self._pause = pause_seconds
         self._local = LocalCounters()

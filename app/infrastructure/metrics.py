@@ -25,7 +25,7 @@ MAX_SERIES: Final = 200
 collector.
 """
 OTHER: Final = "other"
-_WHOLE_NUMBER_BOUND: Final = compiled(r'([{,]le="\d{1,6})\.0"')
+_WHOLE_BUCKET_BOUND: Final = compiled(r'([{,]le="\d{1,6})\.0"')
 """Matches whole bounds. They are written ``le="1"``, as queries name them; not every collector treats ``1.0`` as the
 same.
 """
@@ -89,7 +89,7 @@ class ProcessMeter:
 
     def render(self) -> str:
         """All metrics in the text format of Prometheus."""
-        return _WHOLE_NUMBER_BOUND.sub(r'\1"', generate_latest(self._registry).decode())
+        return _WHOLE_BUCKET_BOUND.sub(r'\1"', generate_latest(self._registry).decode())
 
 
 def _prometheus_collector(registry: CollectorRegistry, instrument: Instrument) -> Counter | Gauge | Histogram:

@@ -225,6 +225,7 @@ class Conversation:
     state_version: int = 0
     layout: Layout | None = None
     layout_version: int = 0
+    """How often the layout has changed."""
     compression_count: int = 0
     content_epoch: int = 0
     """Grows with each erasure, restore, and reply that is made again. Whatever was read before that is stale."""
