@@ -398,7 +398,7 @@ async def test_an_empty_answer_is_asked_again_with_more_room(begin: UnitOfWorkFa
 async def test_control_without_more_room(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ladder, "NEEDS_ROOM", frozenset())
+    monkeypatch.setattr(ladder, "NEEDS_MORE_OUTPUT", frozenset())
     first, second = await rooms(begin, tenant)
     assert second == first
 

@@ -92,7 +92,7 @@ class Lookups:
         return ToolResult(text=text, quotes=_quoted_ranges(page), expansions=expansions)
 
     async def _page(
-        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, catalogue: Catalogue
+        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, max_tokens: int, catalogue: Catalogue
     ) -> tuple[Expanded, Sequence[QuotedLine]]:
         """The largest page that fits with the labels of its lines.
 
@@ -104,12 +104,12 @@ class Lookups:
                 turn.conversation_id,
                 segment_id,
                 level,
-                max_tokens=max(room // part, 1),
+                max_tokens=max(max_tokens // part, 1),
                 after=after,
                 records=False,
             )
             lines = _lines_of(page, catalogue)
-            fitting = lines_within(lines, room, catalogue)
+            fitting = lines_within(lines, max_tokens, catalogue)
             if len(fitting) == len(lines) or len(page.messages) == 1:
                 break
         return page, fitting

@@ -142,13 +142,13 @@ class ToolLoop:
             outcome = outcome.followed_by(settled)
 
     def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
-        theirs, room = scope.options.names, {True: MAX_OPEN_CALLS, False: left}
+        theirs, calls_left = scope.options.names, {True: MAX_OPEN_CALLS, False: left}
         calls: list[ToolCall] = []
         for call in map(self._with_own_id, step.calls):
             is_theirs = call.name in theirs
-            if room[is_theirs] > 0:
+            if calls_left[is_theirs] > 0:
                 calls.append(call)
-            room[is_theirs] -= 1
+            calls_left[is_theirs] -= 1
         return _Called(calls=tuple(calls), theirs=theirs)
 
     def _with_own_id(self, call: ToolCall) -> ToolCall:

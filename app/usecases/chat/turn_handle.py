@@ -104,7 +104,7 @@ class TurnHandle:
 
     def __init__(self, *, most_bytes: int = MAX_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._log: list[ChatEvent | str] = []  # a piece of the reply is kept as its text only
-        self._room = dict.fromkeys(PIECES, most_bytes)
+        self._bytes_left = dict.fromkeys(PIECES, most_bytes)
         self._cut: set[str] = set()
         self._wake_ups: set[asyncio.Event] = set()
         self._done: asyncio.Future[ChatResult] = asyncio.get_running_loop().create_future()
@@ -234,8 +234,8 @@ class TurnHandle:
             self._followed_at = self._monotonic()
 
     def _keep_piece(self, type_: str, text: str) -> None:
-        self._room[type_] -= len(text.encode(errors="surrogatepass")) + PIECE_OVERHEAD_BYTES
-        if self._room[type_] < 0:
+        self._bytes_left[type_] -= len(text.encode(errors="surrogatepass")) + PIECE_OVERHEAD_BYTES
+        if self._bytes_left[type_] < 0:
             self._cut.add(type_)
         if type_ not in self._cut:
             self._log.append(_PIECE_TYPES[type_](text))

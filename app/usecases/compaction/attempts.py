@@ -29,8 +29,8 @@ from app.usecases.ports import Clock, Summarizer
 
 PAUSE: Final = 0.5  # seconds before a provider that failed without naming a time is asked again
 WAIT_SHARE: Final = 0.5  # the most of the time left that may be spent waiting for a provider
-ROOM_FACTOR: Final = 2  # the retry of a cut-off or empty answer may be this many times longer
-NEEDS_ROOM: Final = frozenset({"cut_off", "empty_summary"})
+OUTPUT_FACTOR: Final = 2  # the retry of a cut-off or empty answer may be this many times longer
+NEEDS_MORE_OUTPUT: Final = frozenset({"cut_off", "empty_summary"})
 
 BLOCKED: Final = "blocked"
 CONTEXT_TOO_LONG: Final = "context_too_long"
@@ -292,8 +292,8 @@ def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:
 
 
 def _with_feedback(request: SummaryRequest, attempt: Attempt, output_limit: int) -> SummaryRequest:
-    room = request.max_output_tokens * (ROOM_FACTOR if attempt.reason in NEEDS_ROOM else 1)
-    return replace(request, feedback=_feedback(request, attempt), max_output_tokens=min(room, output_limit))
+    wanted_tokens = request.max_output_tokens * (OUTPUT_FACTOR if attempt.reason in NEEDS_MORE_OUTPUT else 1)
+    return replace(request, feedback=_feedback(request, attempt), max_output_tokens=min(wanted_tokens, output_limit))
 
 
 def _attempt(

@@ -126,9 +126,9 @@ class Chunk:
         return [anchor for anchor in self.anchors if anchor.seq in shown]
 
     def _anchors_shown_next(self) -> tuple[FoundAnchor, ...]:
-        room, estimator = self.resolved.budgets.anchor_tokens, self.resolved.policy.estimator
+        token_limit, estimator = self.resolved.budgets.anchor_tokens, self.resolved.policy.estimator
         return serve(
-            self.anchors, through_seq=self.plan.to_seq, held_seqs=(), token_limit=room, estimator=estimator
+            self.anchors, through_seq=self.plan.to_seq, held_seqs=(), token_limit=token_limit, estimator=estimator
         ).shown
 
     @property
@@ -180,7 +180,7 @@ class Chunk:
         focus = self.row.request.focus
         state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.changes_schema)
         described = self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
-        room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + digest_output_tokens(described)
+        output_tokens = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + digest_output_tokens(described)
         return SummaryRequest(
             schema=self.resolved.schema,
             messages=with_placeholders(self.span, withheld) if withheld else self.span,
@@ -193,7 +193,7 @@ class Chunk:
             instructions=self.resolved.policy.instructions,
             target_tokens=state_tokens,
             chunk_tokens=min(chunk_tokens(profile), self.most_tokens),
-            max_output_tokens=min(room, profile.output_limit),
+            max_output_tokens=min(output_tokens, profile.output_limit),
             locale=self.resolved.conversation.locale,
             segments=described,
         )

@@ -197,11 +197,11 @@ def _with_lost_values(
     if not is_narrative_only(resolved.schema):  # other schemas have entries in lists, which hold the values
         return narrative, ()
     lost = lost_sentences(messages, [entry.text for entry in narrative], served_anchors=(), unserved_anchors=())
-    room = Budget(resolved.budgets.state_cap // QUOTES_DIVISOR)
+    budget = Budget(resolved.budgets.state_cap // QUOTES_DIVISOR)
     by_seq = {message.seq: message for message in messages}
     quotes = [
         (seq, text_with_dates(text, [by_seq[seq]]))
-        for seq, text in fitting_quotes(lost, room, resolved.policy.estimator)
+        for seq, text in fitting_quotes(lost, budget, resolved.policy.estimator)
     ]
     version = narrative[0].since_version
     whole = with_quotes(resolved.schema, narrative, quotes, messages, version=version, next_entry=0, at_end=by_model)

@@ -157,8 +157,10 @@ def search_stems(question: str, before: Sequence[str] = ()) -> list[str]:
 def candidate_limit(material: ContextInputs, recall_request: RecallRequest, budget: int | None) -> int:
     """How many messages are read to choose from, without their neighbours; more where the budget has more room."""
     total = material.conversation.total
-    room = (1.0 if recall_request.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
-    return limit_for_places(room * total.messages / max(total.tokens, 1))
+    recall_tokens = (1.0 if recall_request.fills(budget) else material.policy.recall_share) * (
+        budget or material.budgets.budget
+    )
+    return limit_for_places(recall_tokens * total.messages / max(total.tokens, 1))
 
 
 def limit_for_places(places: float) -> int:

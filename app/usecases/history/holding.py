@@ -190,7 +190,7 @@ async def decide_protection_again(
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
     without_room = [message for message in messages if reasons[message.seq] == OVER_ALLOTMENT]
     if without_room and policy.over_allotment == "refuse":
-        raise _pins_without_room_error(resolved, messages, reasons, without_room[0])
+        raise _pins_over_budget_error(resolved, messages, reasons, without_room[0])
     total = await uow.messages.set_protection(resolved.conversation.id, dict(changed))
     summed = shell.resolver(await store_sums(uow, resolved.conversation, total))
     await add_over_allotment_events(uow, shell, summed, [one for one in without_room if one.seq in changed])
@@ -229,19 +229,19 @@ async def over_allotment_error(
     estimator, first = resolved.policy.estimator, decided.left_out[0]
     stored = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
     used = stored + sum(size_of(one, estimator) for one in decided.messages if uses_pin_budget(one.protected_reason))
-    return _no_room_error(
+    return _pin_budget_error(
         resolved, first, used, "Nothing was stored. Say it shorter, unpin something, raise pin_share, or set"
     )
 
 
-def _pins_without_room_error(
+def _pins_over_budget_error(
     resolved: Resolved, messages: Sequence[Message], reasons: dict[int, ProtectedReason], first: Message
 ) -> PinBudgetExceededError:
     used = sum(size_of(one, resolved.policy.estimator) for one in messages if uses_pin_budget(reasons[one.seq]))
-    return _no_room_error(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
+    return _pin_budget_error(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
 
 
-def _no_room_error(resolved: Resolved, first: Message, used: int, advice: str) -> PinBudgetExceededError:
+def _pin_budget_error(resolved: Resolved, first: Message, used: int, advice: str) -> PinBudgetExceededError:
     size, limit = size_of(first, resolved.policy.estimator), resolved.budgets.pin_tokens
     return PinBudgetExceededError(
         f"message {first.seq} is one that stays word for word for ever (an objective, constraint, sign-in or goal) and"

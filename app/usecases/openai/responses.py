@@ -190,12 +190,12 @@ async def _rendered(messages: Sequence[Message], render: Render) -> list[tuple[J
 async def _with_data(uow: UnitOfWork, page: ItemPage, of_item: Mapping[str, Message], render: Render) -> ItemPage:
     """The page with the data of its media. If the data is large, the page has fewer items, but at least one."""
     fitting: dict[UUID, Message] = {}
-    count, room = 0, PAGE_BYTES
+    count, bytes_left = 0, PAGE_BYTES
     for item in page.items:
         message = of_item[item["id"]]
         if message.id not in fitting:
-            room -= sum(data_bytes(part) for part in message.parts)
-            if room < 0 and fitting:
+            bytes_left -= sum(data_bytes(part) for part in message.parts)
+            if bytes_left < 0 and fitting:
                 break
             fitting[message.id] = message
         count += 1
