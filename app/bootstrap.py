@@ -12,9 +12,9 @@ from uuid import uuid4
 
 from pydantic import SecretStr
 
-from app.core.model.allowances import Limits
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.model_io import OFFLINE, ToolSpec
+from app.core.model.usage_limits import Limits
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.counters import LocalCounters, RedisCounters
 from app.infrastructure.event_bus import RedisEventBus

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 Given = TypeVarTuple("Given")
 
-MOST_BYTES_ON_LOOP: Final = 2_000
+MAX_BYTES_ON_LOOP: Final = 2_000
 """The most bytes of text that are processed on the loop: the slowest pattern takes 9 µs per byte (``python -m
 bench.loop``).
 """
@@ -85,7 +85,7 @@ async def off_loop(work: Callable[[*Given], Result], *given: *Given, size: float
         size: Bytes of the texts that it reads, plus ``BYTES_PER_ITEM`` for each object; if left out, the work counts as
             large.
     """
-    if size <= MOST_BYTES_ON_LOOP:
+    if size <= MAX_BYTES_ON_LOOP:
         return work(*given)
     acting = _acting.get()
     if acting is None:

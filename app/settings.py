@@ -29,21 +29,21 @@ from pydantic_settings import (
 )
 
 from app.core.context.media import MEDIA_BYTES
-from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits
-from app.core.model.embedding import MOST_DIMENSIONS
+from app.core.model.embedding import MAX_DIMENSIONS
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
-from app.core.model.files import MOST_FILE_BYTES, MOST_FILES_BYTES
+from app.core.model.files import MAX_FILE_BYTES, MAX_FILES_BYTES
 from app.core.model.model_io import OFFLINE
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named
 from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.core.model.usage_limits import KEY_LIMITS, TENANT_LIMITS, Limits
 from app.core.text.patterns import compiled
 from app.setting_files import PREFIX, OwnVariables, StrictDotenv, StrictYaml, misspelled
 
 DEFAULT_GEMINI_MODEL = "google:gemini-3-flash-preview"
 Seconds = Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)]
-MOST_MODELS = 60
+MAX_MODELS = 60
 """The most models, which leaves room for those in use among the ones that stay built."""
 
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
@@ -51,7 +51,7 @@ ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 
 _CALLS_OF_A_JOB = 5
 """The number of model calls that must fit, each with its whole time limit, into one compaction."""
-_LEAST_SEALING_KEY = 16
+_MIN_SEALING_KEY_LENGTH = 16
 _HOST = compiled(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _ORIGIN = compiled(r"[a-z][a-z0-9+.-]{0,60}://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 
@@ -73,8 +73,8 @@ def _origin_or_any(value: str) -> str:
 
 
 def _long_enough(value: SecretStr) -> SecretStr:
-    if len(value) < _LEAST_SEALING_KEY:
-        raise ValueError(f"write at least {_LEAST_SEALING_KEY} characters")
+    if len(value) < _MIN_SEALING_KEY_LENGTH:
+        raise ValueError(f"write at least {_MIN_SEALING_KEY_LENGTH} characters")
     return value
 
 
@@ -172,7 +172,7 @@ class Settings(BaseSettings):
     """The model that judges; unset: the one that writes states."""
     provider_caches: Literal["auto", "off"] = "auto"
     """Whether providers are asked to keep caches; a conversation sets ``policy.cache`` for itself."""
-    models: Annotated[tuple[ModelName, ...], NoDecode, Field(max_length=MOST_MODELS)] = ()
+    models: Annotated[tuple[ModelName, ...], NoDecode, Field(max_length=MAX_MODELS)] = ()
     """Models that requests and policies may name, besides those in use; empty: only those named above and ``offline``.
     """
     ambient_credentials: bool = False
@@ -181,7 +181,7 @@ class Settings(BaseSettings):
     """The model that makes vectors for recall, such as ``google:gemini-embedding-001``; unset: recall compares words
     only.
     """
-    embedding_dimensions: int | None = Field(default=None, ge=16, le=MOST_DIMENSIONS)
+    embedding_dimensions: int | None = Field(default=None, ge=16, le=MAX_DIMENSIONS)
     """How many numbers of a vector the model is asked for; unset: as many as it gives."""
     embedding_question_seconds: float = Field(default=0.5, gt=0, le=60)
     """How many seconds a recall waits for the vector of its question; after that only words are compared."""
@@ -242,9 +242,9 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=8_000_000, ge=10_000)
     max_media_bytes: int = Field(default=MEDIA_BYTES, ge=0)
     """The most media of a request to a model, in bytes of Base64; beyond it the oldest are replaced by words."""
-    max_file_bytes: int = Field(default=MOST_FILE_BYTES, ge=1)
+    max_file_bytes: int = Field(default=MAX_FILE_BYTES, ge=1)
     """The most bytes of one file of a conversation."""
-    max_files_bytes: int = Field(default=MOST_FILES_BYTES, ge=1)
+    max_files_bytes: int = Field(default=MAX_FILES_BYTES, ge=1)
     """The most bytes of all files of a conversation together."""
     request_timeout_seconds: Seconds = 120.0
     max_connections: int = Field(default=4_000, ge=1)

@@ -17,7 +17,7 @@ from typing import Final
 
 from app.core.model.conversation import Outline, QuietPeriod
 from app.core.model.gauge import Breakdown
-from app.core.model.pace import MOST_COMPACTIONS, MessageSample, Pace, pace_of
+from app.core.model.pace import MAX_COMPACTIONS, MessageSample, Pace, pace_of
 from app.core.model.policies.adaptive import adapt, adapted_policy
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger, budgets_of
 from app.core.model.policies.resolving import resolve
@@ -147,7 +147,7 @@ class Play:
             self._add_message(message, *asked)
             following = self.talk.messages[number + 1 : number + 2]
             if message.role == "assistant" and not message.calls:
-                self.pace = pace_of(self.steps, self.took[-MOST_COMPACTIONS:])
+                self.pace = pace_of(self.steps, self.took[-MAX_COMPACTIONS:])
             if not following or following[0].role != "assistant":
                 self._begin(frozenset({"stored"}))
         return self.played

@@ -27,10 +27,10 @@ from app.core.context.assembly import ContextInputs
 from app.core.context.drafts import Detail
 from app.core.context.larger_budget import ranges_to_read
 from app.core.model.errors import BudgetTooSmallError
-from app.core.model.overlap import message_text
 from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.segments import LEVELS, Level, ServableSegment
-from app.core.retrieval.serving import Recall
+from app.core.model.word_overlap import message_text
+from app.core.retrieval.rendering import Recall
 from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import with_digests
 from app.core.text.token_counts import estimate_text

@@ -34,7 +34,7 @@ from compaction_kit.session import Turn
 
 from app.core.model.conversation import Role
 from app.core.model.records import FoldRequest
-from app.core.state.apply import LEAST_QUOTE_TOKENS, QUOTES_DIVISOR
+from app.core.state.apply import MIN_QUOTE_TOKENS, QUOTES_DIVISOR
 from bench.measurements import write
 from bench.replay import EVERYTHING, Replay
 
@@ -46,9 +46,7 @@ DEFAULT_BUDGET: Final = (
 )
 ANCHORS: Final = 0.15  # share of the room, as ``anchor_share``; none if the state has no room for a line's marks
 OWN: Final = 0.75  # share of the state's cap; the rest is for exact values that code brings back
-WITHOUT_QUOTES: Final = (
-    QUOTES_DIVISOR * LEAST_QUOTE_TOKENS - 1
-)  # the largest cap of a state that code adds no quotes to
+WITHOUT_QUOTES: Final = QUOTES_DIVISOR * MIN_QUOTE_TOKENS - 1  # the largest cap of a state that code adds no quotes to
 PINS: Final = 0.10  # share of the room: the default share for held messages
 TRIES: Final = 8  # sizes that are tried to come as near to a budget in characters as tokens allow
 CHARACTERS: Final = 4.2  # about so many characters per token of a block: the first size tried

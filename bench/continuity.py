@@ -49,7 +49,7 @@ FOLDED: Final = 150
 """Messages of a talk that are folded; the others are its tail, whose newest part is looked at."""
 OFFLINE: Final = "offline model"
 RECORDED: Final = "recorded models"
-LEAST: Final = 8
+MIN_PROBES: Final = 8
 """The fewest probes of a conversation: with fewer the score cannot be judged."""
 
 
@@ -151,7 +151,7 @@ def trials(found: Iterable[Folded], draws: int, seed: int = 1) -> Iterator[Trial
     for number, one in enumerate(every):
         draw = random.Random(f"{seed} {one.talk}")
         honest = one.exam.compare(one.state, one.layout).continuity
-        if honest.total.before < LEAST or not honest.total.after:
+        if honest.total.before < MIN_PROBES or not honest.total.after:
             continue
         strangers = every[(number + len(every) // 2) % len(every)].exam.probes
         for _ in range(draws):

@@ -33,7 +33,7 @@ BROAD: Final = FOLDER / "broad.json"
 """The file with the questions of each talk that no single message answers."""
 ALONE: Final = "packing alone"
 BM25: Final = "BM25"
-MOST: Final = 0.9
+MAX_SHARE: Final = 0.9
 """The share of the tokens that recall may take, as in the service."""
 
 Found = dict[str, list[tuple[bool, ...]]]
@@ -48,7 +48,9 @@ def found_in(talk: Talk) -> Found:
 
     def packed(asked: TalkQuestion, budget: int) -> bool:
         question = completed_question(asked.text, corpus)
-        chosen = {one.source.seq for one in choose(corpus, question, room=math.floor(MOST * budget)) if not one.excerpt}
+        chosen = {
+            one.source.seq for one in choose(corpus, question, room=math.floor(MAX_SHARE * budget)) if not one.excerpt
+        }
         return chosen.issuperset(asked.evidence)
 
     def served(asked: TalkQuestion, budget: int) -> bool:

@@ -38,7 +38,7 @@ from bench.report import print_table, write_json
 
 BATCH: Final = 50_000
 """How many rows one statement makes."""
-LONGEST_STEP: Final = 5_000.0
+MAX_STEP_MS: Final = 5_000.0
 """Milliseconds that a step of a long operation may take: others wait that long."""
 CONTENT: Final = "'Crate ' || n || ' reached harbour ' || n % 97 || ' in the morning, as planned.'"
 CALLS: Final = "n % 10 = 1"
@@ -258,7 +258,7 @@ async def run(servers: Endpoints, messages: int, conversations: int) -> list[Too
 
 
 def main() -> int:
-    """Make, measure, print, write; 1 when somebody would wait longer than ``LONGEST_STEP``."""
+    """Make, measure, print, write; 1 when somebody would wait longer than ``MAX_STEP_MS``."""
     parser = argparse.ArgumentParser(prog="python -m bench.histories", description=__doc__)
     parser.add_argument("--messages", type=int, default=500_000)
     parser.add_argument("--conversations", type=int, default=1_000_000)
@@ -281,7 +281,7 @@ def main() -> int:
         ],
     )
     write_json("histories", {"messages": asked.messages, "took": [asdict(one) for one in found]})
-    return 0 if all(max(one.request, one.longest) <= LONGEST_STEP for one in found) else 1
+    return 0 if all(max(one.request, one.longest) <= MAX_STEP_MS for one in found) else 1
 
 
 if __name__ == "__main__":

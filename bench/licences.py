@@ -23,7 +23,7 @@ ELSEWHERE: Final = "installed only on some platforms or versions of Python"
 UNSTATED: Final = "not stated"
 _PINNED: Final = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==", re.MULTILINE)
 _CLASSIFIER: Final = "License :: OSI Approved :: "
-_LONGEST: Final = 60
+_MAX_NAME_LENGTH: Final = 60
 """Characters: a longer ``License`` field holds the text of the licence, whose first line names it."""
 
 
@@ -56,7 +56,7 @@ def licence_of(stated: PackageMetadata) -> str:
 def _first(stated: PackageMetadata, field: str) -> str:
     """The first line of a field; empty where it is missing."""
     lines = [line.strip() for text in stated.get_all(field) or [] for line in str(text).splitlines()]
-    return next(filter(None, lines), "")[:_LONGEST].strip()
+    return next(filter(None, lines), "")[:_MAX_NAME_LENGTH].strip()
 
 
 def table(found: Sequence[Licensed]) -> str:

@@ -46,7 +46,7 @@ from tests.openai_server import running_openai
 
 Json = dict[str, Any]
 
-MOST_USD: Final = 0.10
+MAX_USD: Final = 0.10
 _TALK: Final = "wedding"
 _KEPT: Final = 4  # messages of the tail
 _PLANNED: Final = Planned(calls=9, input_tokens=45_000, output_tokens=9_000)
@@ -90,7 +90,7 @@ class _Trying:
         for step in (self._talk, self._cache, self._compaction, self._verification, self._talk_after):
             done.append(await step())
             spent = sum(one.cost_usd or 0 for one in done)
-            if spent > MOST_USD:
+            if spent > MAX_USD:
                 done.append(Step(name="cost", is_good=False, words=f"ended early: ${spent:.3f} are spent"))
                 break
         return done
@@ -272,8 +272,8 @@ def main() -> int:
     model = settings.resolved_compaction_model
     url = base_url_of(model, settings)
     cost = price_of(model, url, _PLANNED)
-    if cost is not None and cost > MOST_USD:
-        print(f"{model} would cost about ${cost:.2f}, more than ${MOST_USD:.2f}: name another.", file=sys.stderr)
+    if cost is not None and cost > MAX_USD:
+        print(f"{model} would cost about ${cost:.2f}, more than ${MAX_USD:.2f}: name another.", file=sys.stderr)
         return NOT_RUN
     if not agreed(model, _PLANNED, cost):
         return NOT_RUN

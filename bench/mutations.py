@@ -49,7 +49,7 @@ AREAS: Final[Mapping[str, Sequence[str]]] = {
 }
 """The files in which mutations are chosen: patterns relative to the root of the tree, by area."""
 LIST: Final = Path(__file__).with_suffix(".json")
-_MOST_AT_ONCE: Final = 2
+_MAX_AT_ONCE: Final = 2
 
 
 def candidates(tree: Path) -> list[Mutation]:
@@ -180,7 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--reach", type=Path, required=True, help="coverage file of that tree, with contexts")
     running.add_argument("--seconds", type=Path, help="JUnit file of the same tests: the shortest are tried first")
     running.add_argument("--out", type=Path, required=True, help="where results go; a run that was ended continues it")
-    running.add_argument("--at-once", type=int, choices=range(1, _MOST_AT_ONCE + 1), default=_MOST_AT_ONCE)
+    running.add_argument("--at-once", type=int, choices=range(1, _MAX_AT_ONCE + 1), default=_MAX_AT_ONCE)
     comparing = commands.add_parser("compare", help="exit with 1 if a mutation is not killed any more")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)

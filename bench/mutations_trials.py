@@ -34,11 +34,11 @@ Outcome = Literal["killed", "survived", "timeout", "gone", "unreached"]
 
 TIERS: Final = ("tests/unit/", "tests/integration/", "tests/acceptance/")
 """The folders of tests, the quickest first."""
-MOST_SECONDS: Final = 120.0
+MAX_SECONDS: Final = 120.0
 """Seconds of one trial: if no test has failed by then, it ends as ``timeout``."""
 _UNKNOWN: Final = 1e6  # seconds assumed for a test that was not timed
 _GRACE: Final = 15.0  # seconds in which an interrupted run may stop its servers
-_MOST_NOISE: Final = 20  # tests that fail without the mutation too; after so many a trial has no verdict
+_MAX_NOISE: Final = 20  # tests that fail without the mutation too; after so many a trial has no verdict
 _LEFT_OUT: Final = (".git", ".venv", ".data", ".hypothesis", ".*_cache", ".coverage*", "*.egg-info", "build")
 _CLOCK: Final = re.compile("perf_counter|process_time|thread_time|monotonic")
 _MARK: Final = "MUTATIONS_TRIAL"
@@ -160,7 +160,7 @@ def seconds_of(junit: Path) -> dict[str, float]:
 class Bench:
     """Copies of one tree, in which mutations are tried."""
 
-    def __init__(self, tree: Path, reach: Reach, *, most_seconds: float = MOST_SECONDS) -> None:
+    def __init__(self, tree: Path, reach: Reach, *, most_seconds: float = MAX_SECONDS) -> None:
         self._tree = tree
         self._reach = reach
         self._most_seconds = most_seconds
@@ -204,7 +204,7 @@ class Bench:
             if not self._fails_without_mutation(run.failed) and _fails_again(copy, run.failed, self._most_seconds):
                 return replace(trial, outcome="killed", test=run.failed)
             trial = replace(trial, noise=(*trial.noise, run.failed))
-            if len(trial.noise) > _MOST_NOISE:
+            if len(trial.noise) > _MAX_NOISE:
                 raise RuntimeError(f"too many tests fail, but not because of the mutation: {', '.join(trial.noise)}")
             done = {run.failed, *run.passed}
             waiting = [test for test in waiting if test not in done and not test.startswith(f"{run.failed}::")]

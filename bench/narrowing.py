@@ -42,7 +42,7 @@ from bench.recall_talks import CATEGORIES, Talk, TalkQuestion, talks
 from bench.report import write_json
 from bench.survival import DATA
 
-MOST: Final = 0.9
+MAX_SHARE: Final = 0.9
 """The share of the tokens that recall may take, as in the service."""
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "search.md"
 NARROWED: Final = "narrowed by the database"
@@ -99,7 +99,7 @@ def joined(given: Sequence[Talk], total: int = 0) -> tuple[list[Message], list[G
         before = len(messages)
         for message in talk.messages:
             add(message["role"], message["content"], datetime.fromisoformat(message["created_at"]))
-        rooms = tuple(math.floor(MOST * share * talk.tokens) for share in SHARES)
+        rooms = tuple(math.floor(MAX_SHARE * share * talk.tokens) for share in SHARES)
         for asked in talk.questions:
             evidence = tuple(before + seq for seq in asked.evidence)
             questions.append(Given(asked=replace(asked, evidence=evidence), rooms=rooms))

@@ -18,7 +18,7 @@ from bench.fidelity_made import FOLDER as MADE
 from bench.recall_talks import Talk, TalkQuestion, open_trust_talks, talks
 
 SHOWN: Final = 120
-MOST: Final = 60
+MAX_QUESTIONS: Final = 60
 """How many questions of a talk are asked: the first ones."""
 _QUOTED: Final = re.compile(r"^> #(\d+)", re.MULTILINE)
 
@@ -49,7 +49,7 @@ def replies(given: Sequence[Talk]) -> Iterator[Reply]:
     """The outcomes for the first questions of each talk."""
     chance = random.Random(5)
     for talk, other in zip(given, [*given[1:], *given[:1]], strict=True):
-        for asked in talk.questions[:MOST]:
+        for asked in talk.questions[:MAX_QUESTIONS]:
             start = max(asked.evidence[0] - 1 - chance.randrange(SHOWN), 0)
             yield _reply(talk, asked, start, chance.choice(other.questions).text)
 

@@ -19,7 +19,7 @@ from bench.recall_talks import CATEGORIES, Talk, TalkQuestion, corpus_of, namele
 from bench.recall_texting import texted
 
 SHARES: Final = (0.05, 0.10, 0.20, 0.50)
-MOST: Final = 0.9
+MAX_SHARE: Final = 0.9
 """The share of the tokens that recall may take, as in the service."""
 NEAREST: Final = "spread"
 """The feature by which messages are chosen to learn from."""
@@ -29,7 +29,7 @@ _STEPS: Final = 30
 """The most steps of Newton's method; about ten are enough."""
 _CLOSE: Final = 1e-3
 """The fit ends when a step changes every standardised weight by less than this."""
-_SMALLEST: Final = 1e-3
+_MIN_STEP: Final = 1e-3
 """The smallest part of a step that is tried."""
 _PENALTY: Final = 0.1
 """The penalty on the square of the weights of standardised features."""
@@ -141,7 +141,7 @@ def fitted(given: Sequence[Learned], columns: Array, start: Array | None = None)
         step, part = np.linalg.solve(curvature, slope), 1.0
         while True:
             found = _loss(given, columns, weights - part * step, penalty)
-            if found[0] <= loss or part < _SMALLEST:
+            if found[0] <= loss or part < _MIN_STEP:
                 break
             part /= 2
         weights, (loss, slope, curvature) = weights - part * step, found
@@ -179,7 +179,7 @@ def recalls(
     rows: Rows, weights: Array, shares: Sequence[float] = SHARES
 ) -> Iterator[tuple[TalkQuestion, tuple[bool, ...]]]:
     """Each question, with whether packing by these weights serves all its evidence at each share."""
-    rooms = [math.floor(MOST * share * rows.total) for share in shares]
+    rooms = [math.floor(MAX_SHARE * share * rows.total) for share in shares]
     starts, costs = np.flatnonzero(np.diff(rows.owners, prepend=-1)), rows.costs.tolist()
     price, weights = LENGTH_PRICE * np.log(rows.costs), weights.astype(np.float32)
     for row in rows.rows:

@@ -19,7 +19,7 @@ from app.core.retrieval.question_completion import completed_question, question_
 from app.core.retrieval.terms import terms
 from bench.fidelity_made import FOLDER as MADE
 from bench.ranking import choose
-from bench.recall_slips import MOST, SHARES
+from bench.recall_slips import MAX_SHARE, SHARES
 from bench.recall_talks import Talk, TalkQuestion, corpus_of, talks
 
 WRITTEN: Final = MADE / "follow.json"
@@ -98,7 +98,7 @@ def report(locomo: Sequence[Talk]) -> Iterator[str]:
 def _served(talk: Talk, corpus: Corpus, asked: Sequence[Following], *, takes_up: bool) -> Iterator[tuple[bool, ...]]:
     for one in asked:
         question = completed_question(one.asked.text, corpus, before=one.before if takes_up else ())
-        rooms = (math.floor(MOST * share * talk.tokens) for share in SHARES)
+        rooms = (math.floor(MAX_SHARE * share * talk.tokens) for share in SHARES)
         chosen = (choose(corpus, question, room=room) for room in rooms)
         yield tuple({of.source.seq for of in each if not of.excerpt}.issuperset(one.asked.evidence) for each in chosen)
 

@@ -17,7 +17,7 @@ from bench.ranking import choose
 from bench.recall_talks import Talk, corpus_of, talks
 
 SHARES: Final = (0.05, 0.10, 0.20)
-MOST: Final = 0.9
+MAX_SHARE: Final = 0.9
 """The share of the tokens that recall may take, as in the service."""
 _LONGER: Final = re.compile(r"[a-z]{6,}|[а-яё]{6,}")
 _LETTERS: Final = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопрстуфхцчшщъыьэюяё")
@@ -73,6 +73,6 @@ def _served(talk: Talk, ask: Ask) -> Iterator[tuple[bool, ...]]:
     corpus = corpus_of(talk)
     for asked in talk.questions:
         question = ask(asked.text, corpus)
-        rooms = (math.floor(MOST * share * talk.tokens) for share in SHARES)
+        rooms = (math.floor(MAX_SHARE * share * talk.tokens) for share in SHARES)
         chosen = (choose(corpus, question, room=room) for room in rooms)
         yield tuple({one.source.seq for one in each if not one.excerpt}.issuperset(asked.evidence) for each in chosen)

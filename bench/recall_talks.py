@@ -14,11 +14,11 @@ from uuid import UUID
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble, system_text
 from app.core.context.awareness import awareness_block
 from app.core.model.conversation import Conversation, Message, Sums
-from app.core.model.overlap import message_text
 from app.core.model.policies.resolving import DEFAULT_PRESET
 from app.core.model.schemas.session import SESSION
+from app.core.model.word_overlap import message_text
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.serving import Recall
+from app.core.retrieval.rendering import Recall
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.speakers import without_speaker
 from app.core.text.token_counts import estimate_text, weigh

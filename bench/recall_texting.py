@@ -39,7 +39,7 @@ _SLANG: Final[Mapping[str, str]] = {
 }
 _SLANGY: Final = 0.6  # share of the words that have a slang form
 _MISSPELT: Final = 0.04  # share of the words of four letters or more
-_LEAST: Final = 4
+_MIN_WORD_LENGTH: Final = 4
 _UNSTOPPED: Final = 0.8  # share of the messages that end without a full stop
 
 _WORD: Final = re.compile(r"[a-z]+")
@@ -80,7 +80,7 @@ def _typed(sentence: str, chance: random.Random) -> str:
 def _word(word: str, chance: random.Random) -> str:
     if word in _SLANG and chance.random() < _SLANGY:
         return _SLANG[word]
-    if len(word) < _LEAST or chance.random() >= _MISSPELT:
+    if len(word) < _MIN_WORD_LENGTH or chance.random() >= _MISSPELT:
         return word
     place = chance.randrange(1, len(word) - 1)
     before, here, after = word[:place], word[place], word[place + 1 :]

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.anchors.detect import detect
-from app.core.anchors.serving import serve
+from app.core.anchors.selection import serve
 from app.core.anchors.transitions import transitions
 from app.core.context.drafts import outline_of
 from app.core.model.anchors import Anchor, FoundAnchor

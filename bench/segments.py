@@ -26,8 +26,8 @@ from bench.survival import DATA
 
 MIXTURES: Final = 40
 STRETCHES: Final = 12
-SHORTEST: Final = 6
-LONGEST: Final = 30
+MIN_MESSAGES: Final = 6
+MAX_MESSAGES: Final = 30
 """The most messages of a stretch."""
 
 _SEED: Final = 20261120
@@ -47,7 +47,7 @@ def mixture(given: Sequence[Talk], draw: random.Random) -> tuple[list[Message], 
     last = -1
     for _ in range(STRETCHES):
         which = draw.choice([index for index in range(len(given)) if index != last])
-        last, size = which, draw.randint(SHORTEST, LONGEST)
+        last, size = which, draw.randint(MIN_MESSAGES, MAX_MESSAGES)
         start = draw.randrange(max(1, len(given[which].messages) - size))
         if messages:
             seams.add(len(messages))

@@ -32,7 +32,7 @@ from bench.replay import EVERYTHING, Replay
 from bench.report import print_table
 from bench.survival import DATA
 
-_MOST_OF: Final = 0.6
+_MIN_SHARE: Final = 0.6
 _RESAMPLED: Final = 2_000
 _LABELS: Final = {"named": "evidence", "told": "answer"}
 """The labels in tables of what is counted, by its field."""
@@ -91,7 +91,7 @@ def _words(text: str) -> frozenset[str]:
 def _answers(words: frozenset[str], answer: str) -> bool:
     wanted = _words(answer)
     exact = {word for word in wanted if any(sign.isdigit() for sign in word)}
-    return bool(wanted) and exact <= words and len(wanted & words) >= _MOST_OF * len(wanted)
+    return bool(wanted) and exact <= words and len(wanted & words) >= _MIN_SHARE * len(wanted)
 
 
 def shares(found: Sequence[Answered]) -> list[dict[str, object]]:

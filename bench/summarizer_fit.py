@@ -58,7 +58,7 @@ _POWER: Final = 0.7
 """The power of the cost by which worth is divided."""
 _PENALTY: Final = 3e-3
 _STEPS: Final = 60
-_LEAST: Final = 0.01
+_MIN_SCORE: Final = 0.01
 _WINDOWS: Final = (8_000, 32_000)
 _WITHOUT: Final[Mapping[str, float]] = {}
 """Weights with which every sentence is equally likely."""
@@ -194,7 +194,7 @@ def _column(span: Span, value: int) -> Array:
 def scores_of(span: Span, weights: Weights) -> Array:
     """The worth of each sentence for the offline summarizer, with these weights."""
     with patch.object(importance, "LIKELIHOOD_WEIGHTS", weights):
-        return np.array([max(one.total, _LEAST) for one in score_all(span.passages)])
+        return np.array([max(one.total, _MIN_SCORE) for one in score_all(span.passages)])
 
 
 def found_share(spans: Sequence[Span], share: float, worths: Sequence[Array]) -> float:

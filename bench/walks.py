@@ -59,7 +59,7 @@ PARSERS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "stems": ("core/text/words.py:stems",),
     "names and values": ("core/text/identifiers.py:_scan",),
-    "exact values": ("core/text/reader.py:read_values",),
+    "exact values": ("core/text/value_reader.py:read_values",),
     "weight": ("core/text/token_counts.py:counts",),
     "language": ("core/text/language.py:detect",),
     "anchors": ("core/anchors/detect.py:detect",),
@@ -68,7 +68,7 @@ PARSERS: Final[dict[str, tuple[str, ...]]] = {
 """The functions that find each kind of part, as ``file:name`` below ``app``. Add the new name when one moves."""
 _SYNTHETIC: Final = frozenset({"<module>"})
 _RESUMES: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_MOST_SHOWN: Final = 3
+_MAX_SHOWN: Final = 3
 
 
 class Trace:
@@ -201,7 +201,7 @@ def walk_of(trace: Trace, characters: int) -> Walk:
         hops=max(len(stays) - 1, 0),
         returns=len(stays) - len(visits),
         crossings=trace.crossings,
-        most_visited=dict(visits.most_common(_MOST_SHOWN)),
+        most_visited=dict(visits.most_common(_MAX_SHOWN)),
         parsers={
             kind: {
                 "calls": trace.parsed[kind],

@@ -39,7 +39,7 @@ _THIRD_PERSON: Final = (
     (re.compile(r"\b[Oo]ur\b"), "their"),
 )
 
-_LONGEST: Final = 240
+_MAX_SENTENCE_LENGTH: Final = 240
 """Characters; a longer sentence does not count as a fact but as a paste."""
 
 _SHARE: Final = 0.5
@@ -51,7 +51,7 @@ _NOTE_TOKENS: Final = 50
 _DETAIL_SHARE: Final = 0.3
 """The share of the tokens of a stretch that is retold."""
 
-_SHORTEST: Final = 15
+_MIN_MESSAGE_LENGTH: Final = 15
 """Characters; a shorter message counts as a greeting."""
 
 _PER_TOKEN: Final = {"words": 0.75, "characters": 1.5}
@@ -164,7 +164,7 @@ def _sentences(messages: list[FramedMessage]) -> Iterator[Sentence]:
     for message in messages:
         texts = [message.content, *(text for _, text in message.parts)]
         for text in (piece.strip() for whole in texts for piece in _SENTENCE.split(whole)):
-            if text and len(text) <= _LONGEST and not text.endswith(("?", "？")):
+            if text and len(text) <= _MAX_SENTENCE_LENGTH and not text.endswith(("?", "？")):
                 worth = 2 * len(_TELLING.findall(text)) + (message.role == "user")
                 yield Sentence(seq=message.seq, role=message.role, text=text, worth=worth)
 
@@ -195,9 +195,13 @@ def _replaced(text: str, entries: Mapping[str, str]) -> list[str]:
 
 
 def _narrative(messages: list[FramedMessage]) -> str:
-    told = [_reworded(sentence).rstrip(".!。") for sentence in _sentences(messages) if len(sentence.text) >= _SHORTEST]
+    told = [
+        _reworded(sentence).rstrip(".!。")
+        for sentence in _sentences(messages)
+        if len(sentence.text) >= _MIN_MESSAGE_LENGTH
+    ]
     if not told:
-        return " ".join(message.content for message in messages)[:_LONGEST]
+        return " ".join(message.content for message in messages)[:_MAX_SENTENCE_LENGTH]
     if detect(" ".join(told)) != "en":
         return f"{told[0]}. {told[-1]}."
     return f"It began with: {told[0]}. It stands at: {told[-1]}."

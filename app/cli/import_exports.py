@@ -21,8 +21,8 @@ from app.http.fields import is_within_reach
 
 Kind = Literal["chatgpt", "claude"]
 
-_MAX_TITLE: Final = 500  # characters
-_MAX_NAME: Final = 200
+_MAX_TITLE_LENGTH: Final = 500  # characters
+_MAX_NAME_LENGTH: Final = 200
 _KNOWN_ROLES: Final = frozenset({"user", "assistant", "system"})
 _HIDDEN_TYPES: Final = frozenset(
     {"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "app_pairing_content"}
@@ -61,9 +61,9 @@ def read_exported(value: Any, kind: Kind, name: str, place: str) -> Imported:
         checked_message(one, f"{where}, {text_of('import.message', number=str(number))}")
         for number, one in enumerate(transcript.messages, start=1)
     )
-    id_ = _storable_text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_MAX_NAME]
+    id_ = _storable_text(value.get("uuid") or value.get("conversation_id") or value.get("id"))[:_MAX_NAME_LENGTH]
     digest = hashlib.sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()[:32]
-    title = _storable_text(value.get("name") if kind == "claude" else value.get("title")).strip()[:_MAX_TITLE]
+    title = _storable_text(value.get("name") if kind == "claude" else value.get("title")).strip()[:_MAX_TITLE_LENGTH]
     origin = {"imported_from": kind, "imported_id": id_, "imported_digest": digest, "imported_messages": len(messages)}
     about: dict[str, Any] = {"metadata": origin}
     return Imported(
@@ -92,12 +92,12 @@ class _Transcript:
 
     def add_text(self, role: str, text: str, at: str | None, model: str = "") -> None:
         """Add a message of text."""
-        self._add_message({"role": role, "content": text, **({"model": model[:_MAX_NAME]} if model else {})}, at)
+        self._add_message({"role": role, "content": text, **({"model": model[:_MAX_NAME_LENGTH]} if model else {})}, at)
         self._open_call = None
 
     def add_call(self, id_: str, name: str, arguments: Any, at: str | None) -> None:
         """Add a tool call: to the last message, if it is the assistant's and has no call yet."""
-        id_, name = id_[:_MAX_NAME] or f"call-{len(self.messages)}", name[:_MAX_NAME] or "tool"
+        id_, name = id_[:_MAX_NAME_LENGTH] or f"call-{len(self.messages)}", name[:_MAX_NAME_LENGTH] or "tool"
         part = {"type": "tool_call", "id": id_, "name": name, "arguments": arguments}
         last = self.messages[-1] if self.messages else {}
         if last.get("role") == "assistant" and "parts" not in last:

@@ -22,9 +22,9 @@ from app.cli.terminal_language import text_of
 from app.core.text.patterns import compiled
 from app.storage.archive import DAMAGE_ERRORS
 
-MOST_BYTES: Final = 8_000_000_000
+MAX_EXPORT_BYTES: Final = 8_000_000_000
 """The most bytes of an export, unpacked."""
-MOST_WHOLE_BYTES: Final = 256_000_000
+MAX_OTHER_FILE_BYTES: Final = 256_000_000
 """The most bytes of any other file, which is read as a whole."""
 MAX_CONVERSATION_LENGTH: Final = 64_000_000
 """The most characters of one conversation in an export."""
@@ -61,8 +61,8 @@ def open_source(file: Path) -> Source:
             return Source(partial(_exported_conversations, openers, kind, str(file)))
         if is_archive:
             raise ComplaintError(text_of("import.empty", where=str(file)))
-        if file.stat().st_size > MOST_WHOLE_BYTES:
-            limit = f"{MOST_WHOLE_BYTES // 1_000_000:,}"
+        if file.stat().st_size > MAX_OTHER_FILE_BYTES:
+            limit = f"{MAX_OTHER_FILE_BYTES // 1_000_000:,}"
             raise ComplaintError(text_of("import.too_large", where=str(file), limit=limit))
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -93,8 +93,8 @@ def _lists_in_archive(file: Path) -> list[Opener]:
         raise ComplaintError(text_of("import.is_backup", where=str(file)))
     if not names:
         raise ComplaintError(text_of("import.no_list_in_archive", where=str(file)))
-    if size > MOST_BYTES:
-        raise ComplaintError(text_of("import.too_large", where=str(file), limit=f"{MOST_BYTES // 1_000_000:,}"))
+    if size > MAX_EXPORT_BYTES:
+        raise ComplaintError(text_of("import.too_large", where=str(file), limit=f"{MAX_EXPORT_BYTES // 1_000_000:,}"))
     return [partial(_ArchiveFile, file, name) for name in names]
 
 

@@ -21,7 +21,7 @@ from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue
 DIM: Final = "bright_black"
 _COLUMN_GAP: Final = "  "
 _ALLOWED: Final = "\n\t"
-_SHORTEST_COLUMN: Final = 20
+_MIN_TEXT_COLUMNS: Final = 20
 """The fewest columns of a terminal in which a text can be recognised."""
 
 
@@ -107,7 +107,7 @@ class Screen:
         widths = dict(enumerate(_widths(rows)))
         del widths[shrinks]
         dropped = iter(spare)
-        while (free_width := self.width - sum(widths.values()) - len(_COLUMN_GAP) * len(widths)) < _SHORTEST_COLUMN:
+        while (free_width := self.width - sum(widths.values()) - len(_COLUMN_GAP) * len(widths)) < _MIN_TEXT_COLUMNS:
             if (column := next(dropped, None)) is None:
                 break
             del widths[column]

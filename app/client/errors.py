@@ -103,12 +103,12 @@ _CLASSES: Final[Mapping[int, type[ApiError]]] = {
     502: ModelFailedError,
     503: UnavailableError,
 }
-_SERVER: Final = 500
+_MIN_SERVER_STATUS: Final = 500
 
 
 def error_of(status: int, problem: Mapping[str, Any], *, retry_after: float | None = None) -> ApiError:
     """The exception for a problem."""
-    found = _CLASSES.get(status, ServerError if status >= _SERVER else ApiError)
+    found = _CLASSES.get(status, ServerError if status >= _MIN_SERVER_STATUS else ApiError)
     return found(status, problem, retry_after=retry_after)
 
 

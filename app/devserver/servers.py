@@ -19,7 +19,7 @@ from app.devserver.valkey import Valkey
 
 _RUNTIME_PREFIX = "throughline-"
 # The path of a socket may have 107 bytes (103 on macOS); the longest name below the folder has 22.
-_LONGEST_RUNTIME = 80
+_MAX_RUNTIME_PATH_LENGTH = 80
 # Characters that need no quoting in any of the URLs.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._/-]+")
 # How long a second process waits for the owner, which may be creating the database.
@@ -186,6 +186,6 @@ class EmbeddedServers:
 
 def _make_socket_folder() -> Path:
     base = tempfile.gettempdir()
-    fits = len(base) <= _LONGEST_RUNTIME and _PLAIN_PATH.fullmatch(base)
+    fits = len(base) <= _MAX_RUNTIME_PATH_LENGTH and _PLAIN_PATH.fullmatch(base)
     # A new name each time, so that nobody can have created it before.
     return Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX, dir=base if fits else "/tmp"))  # noqa: S108 - 0700, fresh

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_validator
 
-from app.core.context.turn_options import MOST_STOPS, MOST_TOOLS
+from app.core.context.turn_options import MAX_STOPS, MAX_TOOLS
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolName, ToolSpec
 from app.http.fields import (
-    MAX_CONTENT,
+    MAX_CONTENT_LENGTH,
     MAX_PARTS,
     EventType,
     Flag,
@@ -39,7 +39,7 @@ class ToolInput(Input):
     """A tool of the client, for this turn only."""
 
     name: ToolLabel
-    description: Annotated[str, Field(max_length=MAX_CONTENT)] = ""
+    description: Annotated[str, Field(max_length=MAX_CONTENT_LENGTH)] = ""
     parameters: Schema = Field(
         default_factory=lambda: {"type": "object", "properties": {}}, description="JSON Schema of the arguments."
     )
@@ -115,7 +115,7 @@ class ChatRequest(Input):
     recall: Flag | None = Field(default=None, description="For this turn, whatever the policy says.")
     passages: Passages = Field(default_factory=list)
     instructions: SystemPrompt | None = Field(default=None, description="Stand after the conversation's system prompt.")
-    tools: Annotated[list[ToolInput], Field(max_length=MOST_TOOLS)] = Field(
+    tools: Annotated[list[ToolInput], Field(max_length=MAX_TOOLS)] = Field(
         default_factory=list, description="A turn in which the model calls one of these ends with `open_calls`."
     )
     tool_choice: ToolChoice | None = Field(
@@ -126,7 +126,7 @@ class ChatRequest(Input):
     temperature: Temperature | None = None
     top_p: Probability | None = None
     max_tokens: OutputTokens | None = None
-    stop: Annotated[list[StopText], Field(max_length=MOST_STOPS)] = Field(default_factory=list)
+    stop: Annotated[list[StopText], Field(max_length=MAX_STOPS)] = Field(default_factory=list)
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     seed: Annotated[Seed, Strict()] | None = None
     frequency_penalty: Penalty | None = None

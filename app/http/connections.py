@@ -36,8 +36,8 @@ RESERVED_FILES: Final = 200
 MAX_HEAD_BYTES: Final = 65_536
 """The most bytes of a request's line and headers, which are read before any key is checked.
 
-The longest accepted question (``fields.MAX_QUERY``) fits into an address if it is ASCII. In other scripts it takes up
-to twelve bytes per character there, so it has to be sent in a body.
+The longest accepted question (``fields.MAX_QUERY_LENGTH``) fits into an address if it is ASCII. In other scripts it
+takes up to twelve bytes per character there, so it has to be sent in a body.
 """
 
 

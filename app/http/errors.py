@@ -78,9 +78,9 @@ STATUS: Final[Mapping[str, int]] = {
 MEDIA_TYPE: Final = "application/problem+json"
 MAX_ERRORS: Final = 50
 """The most ``errors`` shown, so that a body with a million wrong keys does not get a larger answer."""
-MAX_TEXT: Final = 300
+MAX_TEXT_LENGTH: Final = 300
 """The most characters of one message or field name, since pydantic's messages may quote the input."""
-MAX_SCANNED: Final = 1_200
+MAX_SCANNED_CHARACTERS: Final = 1_200
 """How many characters of such a text are searched for secrets: enough to find one that begins in the shown part."""
 WAIT_STATUSES: Final = frozenset({409, 429, 503})
 """Statuses after which another try soon makes sense. Their answers always have a ``Retry-After``."""
@@ -273,7 +273,7 @@ def _field_error(item: Mapping[str, Any], body: Any) -> FieldError:
 
 def _known_fields(location: Sequence[str | int], body: Any) -> str:
     names = ", ".join(names_at(_json_schema(body), location[1:-1]))
-    return f"; there are {names}" if names and len(names) <= MAX_TEXT else ""
+    return f"; there are {names}" if names and len(names) <= MAX_TEXT_LENGTH else ""
 
 
 @cache
@@ -301,7 +301,7 @@ def _message_of_fault(item: Mapping[str, Any]) -> str:
 
 def _shortened(text: str) -> str:
     # The name of a field, or a quoted input, may be megabytes long.
-    return redact(text[:MAX_SCANNED])[:MAX_TEXT]
+    return redact(text[:MAX_SCANNED_CHARACTERS])[:MAX_TEXT_LENGTH]
 
 
 def _retry_refusal(error: Exception) -> dict[str, str]:

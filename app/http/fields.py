@@ -9,18 +9,18 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from app.core.context.turn_options import SCHEMA_BYTES
-from app.core.model.limits import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
+from app.core.model.json_sizes import METADATA_BYTES, SCRATCHPAD_BYTES, json_bytes
 from app.core.text.patterns import compiled
 
-MAX_CONTENT: Final = 4_000_000
+MAX_CONTENT_LENGTH: Final = 4_000_000
 """The most characters of a text outside messages: one to count, or a tool's description, arguments or error."""
-MAX_SYSTEM_PROMPT: Final = 400_000
-MAX_POLICY: Final = 32_768
+MAX_SYSTEM_PROMPT_LENGTH: Final = 400_000
+MAX_POLICY_BYTES: Final = 32_768
 """The most bytes of a policy as JSON."""
-MAX_BATCH: Final = 1_000
+MAX_BATCH_MESSAGES: Final = 1_000
 MAX_PARTS: Final = 256
-MAX_QUERY: Final = 20_000
-MAX_PASSAGE: Final = 400_000
+MAX_QUERY_LENGTH: Final = 20_000
+MAX_PASSAGE_LENGTH: Final = 400_000
 MAX_PASSAGES: Final = 100
 MAX_TOKENS: Final = 100_000_000
 FIRST_YEAR: Final = 1900
@@ -94,7 +94,7 @@ Locale = Annotated[
     Field(max_length=35, pattern=_LANGUAGE_TAG.pattern, description="BCP 47, as in `en` or `pt-BR`."),
     BeforeValidator(_language_tag),
 ]
-SystemPrompt = Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT)]
+SystemPrompt = Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT_LENGTH)]
 PresetName = Annotated[str, Field(min_length=1, max_length=64)]
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 EventType = Annotated[
@@ -109,7 +109,9 @@ Seq = Annotated[int, Strict(), Field(ge=1, le=2**63 - 1)]
 Version = Annotated[
     int, Field(ge=0, le=2**31 - 1, description="0: as before the first compaction, with nothing covered.")
 ]
-Query = Annotated[str, Field(min_length=1, max_length=MAX_QUERY, description="What earlier messages are found for.")]
+Query = Annotated[
+    str, Field(min_length=1, max_length=MAX_QUERY_LENGTH, description="What earlier messages are found for.")
+]
 Flag = Annotated[bool, Strict()]
 Time = Annotated[AwareDatetime, AfterValidator(_within_reach), BeforeValidator(refuse_number_as_time)]
 Temperature = Annotated[float, Strict(), Field(ge=0, le=2)]
@@ -128,5 +130,5 @@ Schema = Annotated[dict[str, Any], _limited_json_size(SCHEMA_BYTES)]
 Metadata = Annotated[dict[str, Any], _limited_json_size(METADATA_BYTES)]
 Scratchpad = Annotated[dict[str, Any], _limited_json_size(SCRATCHPAD_BYTES)]
 Overrides = Annotated[
-    dict[str, Any], _limited_json_size(MAX_POLICY), Field(description="Fields of the preset's policy.")
+    dict[str, Any], _limited_json_size(MAX_POLICY_BYTES), Field(description="Fields of the preset's policy.")
 ]

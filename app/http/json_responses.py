@@ -13,10 +13,10 @@ from uuid import UUID
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from app.off_loop import BYTES_PER_ITEM, MOST_BYTES_ON_LOOP, off_loop
+from app.off_loop import BYTES_PER_ITEM, MAX_BYTES_ON_LOOP, off_loop
 
 _MEDIA_TYPE: Final = "application/json"
-_LARGE_FROM: Final = 10 * MOST_BYTES_ON_LOOP
+_LARGE_FROM: Final = 10 * MAX_BYTES_ON_LOOP
 """The most bytes of an answer that is written on the loop. Writing does not search the text, so it may be large."""
 _TEXT_TYPES: Final = (str, bytes)
 _PLAIN_TYPES: Final = frozenset({NoneType, bool, int, float, UUID, datetime})

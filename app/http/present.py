@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeVar
 
 from app.core.context.formats import Format, in_format
 from app.core.model import files, records
-from app.core.model.allowances import LimitUsage
 from app.core.model.continuity import PROBE_KINDS, Continuity
 from app.core.model.notifications import Notification
 from app.core.model.schemas import SCHEMAS, in_order
 from app.core.model.segments import EXTRACTIVE, LEVELS, NAME_BY_LEVEL, Level, Marker
 from app.core.model.state import StateVersion
+from app.core.model.usage_limits import LimitUsage
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.segments.markers import render_marker
 from app.http import schemas

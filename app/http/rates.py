@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from app.core.model.allowances import LimitUsage
 from app.core.model.errors import DomainError
+from app.core.model.usage_limits import LimitUsage
 
 HEADERS: Final = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 

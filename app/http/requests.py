@@ -14,14 +14,14 @@ from app.core.model.anchors import AnchorStatus
 from app.core.model.conversation import MessageStatus, Role
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.segments import LEVEL_BY_NAME, LEVELS, LevelName
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.core.state.erasing import stubs
 from app.core.text.token_counts import Weight
 from app.http.fields import (
-    MAX_BATCH,
-    MAX_CONTENT,
+    MAX_BATCH_MESSAGES,
+    MAX_CONTENT_LENGTH,
     MAX_PARTS,
-    MAX_PASSAGE,
+    MAX_PASSAGE_LENGTH,
     MAX_PASSAGES,
     Budget,
     Count,
@@ -156,7 +156,7 @@ class _Past(Input):
     is_command: Flag = Field(
         default=False, description="A typed command or its answer: in the history, and in no context."
     )
-    reasoning: Annotated[str, Field(max_length=MAX_CONTENT)] = Field(
+    reasoning: Annotated[str, Field(max_length=MAX_CONTENT_LENGTH)] = Field(
         default="", description="What its model showed of its thoughts."
     )
 
@@ -195,14 +195,14 @@ class PastMessage(MessageInput, _Past):
 class MessageBatch(Input):
     """Messages to append, either all or none; for those from another history, also what happened to them there."""
 
-    messages: Annotated[list[PastMessage], Field(min_length=1, max_length=MAX_BATCH)]
+    messages: Annotated[list[PastMessage], Field(min_length=1, max_length=MAX_BATCH_MESSAGES)]
     expected_last_message_id: UUID | None = None
 
 
 class PassageInput(Input):
     """A passage of the client, to be served next to recalled ones."""
 
-    text: Annotated[str, Field(min_length=1, max_length=MAX_PASSAGE)]
+    text: Annotated[str, Field(min_length=1, max_length=MAX_PASSAGE_LENGTH)]
     source: Annotated[str, Field(min_length=1, max_length=500, description="Where it is from, in your words.")]
 
     def passage(self) -> Passage:
@@ -325,8 +325,8 @@ class ContextRequest(Input):
 class TokenCountRequest(Input):
     """What to count: a text, or messages."""
 
-    text: Annotated[str, Field(max_length=MAX_CONTENT)] | None = None
-    messages: Annotated[list[MessageInput], Field(max_length=MAX_BATCH)] | None = None
+    text: Annotated[str, Field(max_length=MAX_CONTENT_LENGTH)] | None = None
+    messages: Annotated[list[MessageInput], Field(max_length=MAX_BATCH_MESSAGES)] | None = None
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:

@@ -15,7 +15,7 @@ from app.http.routing import keyed_router
 from app.storage.repositories.cursor import Number, decode, encode
 from app.usecases.context.search import PageStart
 
-MAX_QUERY: Final = 1_000
+MAX_QUERY_LENGTH: Final = 1_000
 CURSOR_KEY: Final = TypeAdapter(tuple[Number, Number])
 
 router = keyed_router("/conversations/{conversation_id}/search", "messages")
@@ -38,7 +38,9 @@ async def search_messages(
     conversation_id: UUID,
     services: Services,
     tenant: Tenant,
-    q: Annotated[str, Query(max_length=MAX_QUERY, description="Words; a phrase in quotes is found as it stands.")],
+    q: Annotated[
+        str, Query(max_length=MAX_QUERY_LENGTH, description="Words; a phrase in quotes is found as it stands.")
+    ],
     limit: Limit = 20,
     after: After = None,
 ) -> schemas.Listing[SearchHit]:

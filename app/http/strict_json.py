@@ -22,20 +22,20 @@ from app.core.model.errors import FieldError
 from app.core.text.patterns import compiled
 from app.http.errors import MAX_ERRORS
 from app.http.refusals import BodyTooLargeError, UnreadableError, UnsupportedMediaTypeError, invalid_input
-from app.off_loop import MOST_BYTES_ON_LOOP, off_loop
+from app.off_loop import MAX_BYTES_ON_LOOP, off_loop
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 200_000
 """The most keys and values of one body. They are counted before parsing, since each takes some hundred bytes."""
 MAX_INTEGER: Final = 2**63 - 1
-MOST_DIGITS: Final = 400
+MAX_INTEGER_LENGTH: Final = 400
 """The most characters of a whole number, its sign included. A longer one would be infinite as a double."""
 PREFLIGHTED_HEADERS: Final = ("x-stainless-lang",)
 """Headers that stand in for the JSON type in requests without a body, since some clients then leave the type out.
 
 A page of another site cannot send them without a preflight request (CORS).
 """
-LONGEST_TYPE: Final = 200
+MAX_CONTENT_TYPE_LENGTH: Final = 200
 """The most characters of a ``Content-Type``."""
 SHOWN_KEY_CHARACTERS: Final = 64
 """How many characters of a key an error repeats."""
@@ -88,7 +88,7 @@ class JsonRequest(Request):
         Raises:
             RequestValidationError: As the framework would raise it, which checks small bodies itself.
         """
-        if self.size <= MOST_BYTES_ON_LOOP or self._document is None:
+        if self.size <= MAX_BYTES_ON_LOOP or self._document is None:
             return
         given = self._document
         value, faults = await off_loop(lambda: field.validate(given, {}, loc=("body",)))
@@ -101,7 +101,7 @@ def is_json(content_type: str) -> bool:
     """Whether a ``Content-Type`` is JSON in UTF-8."""
     if content_type == _JSON_TYPE:
         return True  # as nearly all clients write it
-    if len(content_type) > LONGEST_TYPE:
+    if len(content_type) > MAX_CONTENT_TYPE_LENGTH:
         return False  # reading its parameters takes quadratic time
     header = Message()
     header["content-type"] = content_type
@@ -127,7 +127,7 @@ def parse(body: bytes) -> Any:
 
 
 def _whole_number(digits: str) -> int | float:
-    if len(digits) > MOST_DIGITS:
+    if len(digits) > MAX_INTEGER_LENGTH:
         return float(digits)  # infinite: refused with its field, while ``int`` would refuse the whole body
     whole = int(digits)
     if abs(whole) <= MAX_INTEGER:

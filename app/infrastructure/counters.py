@@ -15,8 +15,8 @@ from uuid import UUID, uuid4
 from redis.asyncio import Redis
 
 from app.circuit import Circuit
-from app.core.model.allowances import STEP_SECONDS, STEPS_PER_MINUTE, SlidingCount
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.core.model.usage_limits import STEP_SECONDS, STEPS_PER_MINUTE, SlidingCount
 from app.infrastructure.attempts import attempt
 from app.infrastructure.redis_client import redis_client
 from app.usecases.ports import Hit, Place
@@ -27,7 +27,7 @@ PREFIX: Final = "throughline:limit:"
 CALL_SECONDS: Final = 0.25
 PLACE_SECONDS: Final = 60.0
 """How long the place of a process that was killed stays taken."""
-MOST_NAMES: Final = 20_000
+MAX_NAMES: Final = 20_000
 """Above this many names, those whose counts have run out are forgotten."""
 
 # The server's time is used, since the clocks of processes may disagree. Nothing is counted if one limit is reached. A
@@ -133,7 +133,7 @@ class LocalCounters:
         return list(self._places.values())
 
     def _forget_empty_counts(self, now: float) -> None:
-        if len(self._counts) > MOST_NAMES:
+        if len(self._counts) > MAX_NAMES:
             self._counts = {name: count for name, count in self._counts.items() if count.at(now).steps}
 
 
@@ -150,7 +150,7 @@ class RedisCounters:
         pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds,
         call_seconds: float = CALL_SECONDS,
     ) -> None:
-        self._redis: Redis = redis_client(url, retries=1, keeps=True)
+        self._redis: Redis = redis_client(url, retries=1, shares_connection=True)
         self._circuit = Circuit(pause_seconds)
         self._pause = pause_seconds
         self._local = LocalCounters()

@@ -46,7 +46,7 @@ def event_json(event: Event) -> dict[str, Any]:
     }
 
 
-def _text_of(message: tuple[str, dict[str, Any]]) -> tuple[str, str]:
+def _channel_and_text(message: tuple[str, dict[str, Any]]) -> tuple[str, str]:
     return message[0], json.dumps(message[1], ensure_ascii=False, default=str)
 
 
@@ -57,7 +57,7 @@ class RedisEventBus:
     """
 
     def __init__(self, url: str, *, pause_seconds: float = DEFAULT_TIMINGS.broker_pause_seconds) -> None:
-        self._redis = redis_client(url, retries=1, keeps=True)
+        self._redis = redis_client(url, retries=1, shares_connection=True)
         self._circuit = Circuit(pause_seconds)
         # After any error the hub begins again on a connection of its own, so the client must not retry.
         self._hub = WakeUpHub(redis_client(url, retries=0), lambda key: (event_channel(key), hint_channel(key)))
@@ -102,9 +102,9 @@ class RedisEventBus:
 
     async def _send_all(self, messages: Sequence[tuple[str, dict[str, Any]]]) -> None:
         if len(messages) == 1:
-            await self._redis.publish(*_text_of(messages[0]))
+            await self._redis.publish(*_channel_and_text(messages[0]))
             return
-        texts = await in_slices(_text_of, messages)
+        texts = await in_slices(_channel_and_text, messages)
         async with self._redis.pipeline(transaction=False) as pipeline:
             for first in range(0, len(texts), EVENTS_AT_ONCE):
                 for channel, text in texts[first : first + EVENTS_AT_ONCE]:

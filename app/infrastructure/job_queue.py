@@ -43,7 +43,7 @@ _SEND_SECONDS = 2.0
 _THREADS = 2
 # About 10 MB of ids. Without a limit, the sweeper, which sends waiting work again and again, would fill Redis while no
 # worker runs.
-MAX_WAITING: Final = 10_000
+MAX_WAITING_JOBS: Final = 10_000
 # Work for later is not added to a longer queue: it can wait, and each job of this kind asks for the next when it ends.
 MAX_WAITING_FOR_LATER: Final = 20
 _LOWEST_PRIORITY: Final = 9  # the lowest priority: workers take everything else first
@@ -111,7 +111,7 @@ class CeleryJobQueue:
     def _send(self, id_: UUID, request_id: str | None, task: str = TASK_NAME) -> bool:
         with self._app.producer_or_acquire() as producer:
             waiting: int = producer.channel.queue_declare(QUEUE_NAME).message_count
-            if waiting >= MAX_WAITING:
+            if waiting >= MAX_WAITING_JOBS:
                 _log.warning("job_queue.full", task=task, id=str(id_), waiting=waiting)
                 return False
             self._app.send_task(

@@ -20,12 +20,12 @@ from app.core.text.patterns import compiled
 
 PREFIX: Final = "throughline_"
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-MOST_SERIES: Final = 200
+MAX_SERIES: Final = 200
 """The most series per instrument, so that no label, whatever it may contain one day, can fill the memory of a
 collector.
 """
 OTHER: Final = "other"
-_WHOLE_NUMBER_BOUND: Final = compiled(r'([{,]le="\d{1,6})\.0"')
+_WHOLE_BUCKET_BOUND: Final = compiled(r'([{,]le="\d{1,6})\.0"')
 """Matches whole bounds. They are written ``le="1"``, as queries name them; not every collector treats ``1.0`` as the
 same.
 """
@@ -49,7 +49,7 @@ class _Family:
         names = self.instrument.labels
         key = tuple(labels[name] for name in names)
         with self.lock:
-            if key not in self.known and len(self.known) >= MOST_SERIES:
+            if key not in self.known and len(self.known) >= MAX_SERIES:
                 key = (OTHER,) * len(key)
             self.known.add(key)
         return self.shown.labels(*key) if key else self.shown, dict(zip(names, key, strict=True))
@@ -89,7 +89,7 @@ class ProcessMeter:
 
     def render(self) -> str:
         """All metrics in the text format of Prometheus."""
-        return _WHOLE_NUMBER_BOUND.sub(r'\1"', generate_latest(self._registry).decode())
+        return _WHOLE_BUCKET_BOUND.sub(r'\1"', generate_latest(self._registry).decode())
 
 
 def _prometheus_collector(registry: CollectorRegistry, instrument: Instrument) -> Counter | Gauge | Histogram:

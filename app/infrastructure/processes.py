@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 _PRELOADED_MODULE: Final = "app.usecases.history.preparing"
 """The module that a new process imports before it gets any work."""
-_RETRY_AFTER: Final = 1.0
+_RETRY_AFTER_SECONDS: Final = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -85,7 +85,7 @@ class ProcessPool:
             log.warning("work.process_ended")
             raise DependencyUnavailableError(
                 "the process that read the texts ended, nothing is stored: try again, or send them in smaller parts",
-                retry_after=_RETRY_AFTER,
+                retry_after=_RETRY_AFTER_SECONDS,
             ) from None
 
     def _anyio_limiter(self) -> CapacityLimiter:

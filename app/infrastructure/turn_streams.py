@@ -26,7 +26,7 @@ KEPT_SECONDS: Final = 600
 """Redis removes a stream this long after its last entry, so that the stream of a dead process does not stay."""
 ENDED_SECONDS: Final = 5
 """The same after the last entry of a turn: by then its followers have read it, and the reply is stored."""
-MOST_ENTRIES: Final = 12_000
+MAX_ENTRIES: Final = 12_000
 """Some ten minutes of a turn. A follower who comes later to a longer turn gets its reply at the end."""
 _ENTRIES_PER_ANSWER: Final = 100  # entries of one stream in one answer
 _BLOCK_SECONDS: Final = 0.1  # one call waits this long for entries; a new follower's stream is read by the next call
@@ -80,7 +80,7 @@ class RedisTurnStreams:
 
         async def write() -> bool:
             async with self._redis.pipeline(transaction=False) as pipeline:
-                pipeline.xadd(key, {_FIELD: entry}, id=f"{number}-0", maxlen=MOST_ENTRIES, approximate=True)
+                pipeline.xadd(key, {_FIELD: entry}, id=f"{number}-0", maxlen=MAX_ENTRIES, approximate=True)
                 pipeline.expire(key, ENDED_SECONDS if is_last else KEPT_SECONDS)
                 _raise_refusal(await pipeline.execute(raise_on_error=False))
             return True

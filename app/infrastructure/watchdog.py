@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 _STDERR: Final = 2
-_LONGEST_RENEWAL_SECONDS: Final = 1.0  # seconds between two renewals; fewer if the watchdog's limit is shorter
+_MAX_RENEWAL_SECONDS: Final = 1.0  # seconds between two renewals; fewer if the watchdog's limit is shorter
 _RENEWALS_PER_LIMIT: Final = 3
 
 
@@ -84,5 +84,5 @@ async def watching(seconds: float) -> AsyncIterator[None]:
 
 async def _renew_timer(seconds: float) -> None:
     while True:
-        await asyncio.sleep(min(_LONGEST_RENEWAL_SECONDS, seconds / _RENEWALS_PER_LIMIT))
+        await asyncio.sleep(min(_MAX_RENEWAL_SECONDS, seconds / _RENEWALS_PER_LIMIT))
         _timer.set(seconds)

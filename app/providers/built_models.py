@@ -37,7 +37,7 @@ from app.providers.provider_models import ProviderChat, ProviderModel, ProviderS
 log = structlog.get_logger(__name__)
 
 _NAME = compiled(r"(?P<kind>[a-z][a-z0-9/_-]{0,63}):(?P<model>[A-Za-z0-9][\w.:/@+-]{0,199})", re.ASCII)
-_MOST_MODELS: Final = 64
+_MAX_MODELS: Final = 64
 """How many built models are kept, and how many refusals are remembered; the oldest is dropped first."""
 _REFUSED_FOR: Final = 60.0  # seconds: a build that fails may have waited long for a server that does not answer
 _TRIAL_GRACE: Final = 5.0  # seconds after a call's timeout until it is given up
@@ -211,10 +211,10 @@ class BuiltModels:
             except Exception as error:  # noqa: BLE001 - whatever a provider's library throws, callers see our words
                 refusal = _Refusal(self._failure_detail(name, error), self.circuit.monotonic() + _REFUSED_FOR)
             else:
-                if len(self._built) >= _MOST_MODELS:
+                if len(self._built) >= _MAX_MODELS:
                     self._forget(next(iter(self._built)))
                 return built
-        if len(self._refusals) >= _MOST_MODELS:
+        if len(self._refusals) >= _MAX_MODELS:
             del self._refusals[next(iter(self._refusals))]
         self._refusals[name] = refusal
         raise InvalidInputError.of("model", refusal.detail)

@@ -24,11 +24,11 @@ from app.core.model.errors import InvalidInputError
 from app.core.model.model_io import ToolSpec
 from app.core.text.patterns import compiled
 
-MOST_THREADS: Final = 16
+MAX_THREADS: Final = 16
 """How many calls of ordinary functions may run at once. Others wait, and waiting counts towards their time."""
 SLOT_SECONDS: Final = 10.0
 """How long a call waits for a thread. By then its caller has given up."""
-LONGEST_DESCRIPTION: Final = 1_000  # characters: it is a part of every request
+MAX_DESCRIPTION_LENGTH: Final = 1_000  # characters: it is a part of every request
 
 _FUNCTION_REFERENCE: Final = compiled(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 _TOOL_NAME: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -65,7 +65,7 @@ class CallableTool:
 
 def load_tools(references: Sequence[str]) -> tuple[CallableTool, ...]:
     """The tools with these names, in order. Raises ``ToolSettingError``."""
-    slots = threading.Semaphore(MOST_THREADS)
+    slots = threading.Semaphore(MAX_THREADS)
     tools: list[CallableTool] = []
     for reference in references:
         tool = _tool(reference, slots)
@@ -85,7 +85,7 @@ def _tool(reference: str, slots: threading.Semaphore) -> CallableTool:
         raise ToolSettingError(
             f"The tool {reference} cannot be used: no JSON schema follows from its signature ({type(error).__name__})"
         ) from error
-    description = inspect.cleandoc(function.__doc__ or "")[:LONGEST_DESCRIPTION]
+    description = inspect.cleandoc(function.__doc__ or "")[:MAX_DESCRIPTION_LENGTH]
     spec = ToolSpec(name=function.__name__, description=description, parameters=schema)
     return CallableTool(spec=spec, function=function, arguments=arguments, slots=slots)
 

@@ -31,7 +31,7 @@ _MISSING_STATUSES: Final = frozenset({403, 404})
 PROCESSING_SECONDS: Final = 20.0
 """How long a turn waits for a file that is being processed."""
 _FIRST_POLL_SECONDS: Final = 0.25
-_LONGEST_POLL_SECONDS: Final = 2.0
+_MAX_POLL_SECONDS: Final = 2.0
 
 
 def make_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
@@ -87,7 +87,7 @@ async def await_file(provider: Provider[Any], name: str, timeout: float) -> None
         if left <= 0:
             raise ModelUnavailableError(FILE_PROCESSING, retryable=True)
         await asyncio.sleep(pause)
-        left, pause = left - pause, min(pause * 2, _LONGEST_POLL_SECONDS)
+        left, pause = left - pause, min(pause * 2, _MAX_POLL_SECONDS)
 
 
 async def _file_state(provider: Provider[Any], name: str, timeout: float) -> FileState | None:  # noqa: ASYNC109 - the client's own

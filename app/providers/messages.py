@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
 from app.core.context.files import FILE_COPY
 from app.core.context.formats.words import part_as_text, served_arguments, tool_name, with_names_in_text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import split_elements
+from app.core.retrieval.rendering import split_elements
 from app.core.text.contents import inline_base64
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import Part, own_content, own_parts

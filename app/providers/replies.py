@@ -33,7 +33,7 @@ _FINISHES: Final[dict[str, FinishReason]] = {
     "content_filter": "blocked",
     "tool_call": "tool_call",
 }
-_MOST_TOKENS: Final = 100_000_000
+_MAX_TOKENS: Final = 100_000_000
 """The most tokens that a call can count: more than any window, and small enough for sums in the database."""
 _RAW_REASON: Final = "finish_reason"
 """The key under which the library keeps the provider's own word for the finish reason."""
@@ -144,7 +144,7 @@ def usage_of(response: ModelResponse) -> Usage:
 
 def is_count(tokens: object) -> bool:
     """Whether this can be the tokens of one call."""
-    return isinstance(tokens, int) and 0 <= tokens <= _MOST_TOKENS
+    return isinstance(tokens, int) and 0 <= tokens <= _MAX_TOKENS
 
 
 def _is_whole_call(part: object) -> bool:

@@ -22,7 +22,7 @@ from sqlalchemy.sql.dml import UpdateBase
 from app.core.text.patterns import compiled
 from app.storage import tenancy
 
-MOST_KEPT: Final = 1_024
+MAX_KEPT_STATEMENTS: Final = 1_024
 """How many statements are kept; each takes some 10 kB."""
 _MISSING: Final = object()
 _FLOAT8: Final = 701
@@ -118,7 +118,7 @@ class CompiledStatement:
         return self._row._make(values)
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MAX_KEPT_STATEMENTS)
 def joined_sql(statements: tuple[CompiledStatement, ...]) -> str:
     """Several statements as one SQL text that returns the rows of the last.
 
@@ -218,7 +218,7 @@ def _attributes_by_column(entity: Any) -> dict[str, str]:
     return {column.name: name for name, column in inspect(entity).columns.items()}
 
 
-@lru_cache(maxsize=MOST_KEPT)
+@lru_cache(maxsize=MAX_KEPT_STATEMENTS)
 def compiled_for(statement: Any, dialect: Dialect, kind: type) -> CompiledStatement:
     """A statement compiled for sessions of that kind (``tenancy.kind_of``): one tenant's, one end user's, or all."""
     scoped = statement if kind is NoneType else tenancy.scoped_for(statement, kind)

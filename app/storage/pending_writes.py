@@ -8,9 +8,9 @@ from typing import Any, Final
 from app.storage import compiled
 from app.storage.compiled import CompiledStatement, can_be_literals
 
-MOST_JOINED: Final = 6
+MAX_JOINED_WRITES: Final = 6
 """The most writes that are sent in one statement. Each number of writes is a separate text that the server keeps."""
-_MAX_LITERAL_TEXT: Final = 2_000
+_MAX_LITERAL_LENGTH: Final = 2_000
 """The most characters of writes that are sent with ``COMMIT``, since their values are written into the text."""
 
 Write = tuple[CompiledStatement, list[Any]]
@@ -29,7 +29,7 @@ class PendingWrites:
 
     def fits(self, count: int) -> bool:
         """Whether this many more rows still fit into one statement."""
-        return len(self._writes) + count <= MOST_JOINED
+        return len(self._writes) + count <= MAX_JOINED_WRITES
 
     def can_join(self, statement: CompiledStatement) -> bool:
         """Whether a statement that writes may be sent with the waiting ones: none of them touches the same rows."""
@@ -52,4 +52,4 @@ class PendingWrites:
         if not self._writes or not all(can_be_literals(values) for _, values in self._writes):
             return None
         text = "".join(f"{statement.text_with_values(values)};" for statement, values in self._writes)
-        return text if len(text) <= _MAX_LITERAL_TEXT else None
+        return text if len(text) <= _MAX_LITERAL_LENGTH else None

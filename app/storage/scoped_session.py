@@ -21,7 +21,7 @@ from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
 from app.storage.compiled import CompiledStatement, can_be_literals, compiled_for, joined_sql
 from app.storage.database_errors import DATABASE_ERRORS, translated
-from app.storage.pending_writes import MOST_JOINED, PendingWrites
+from app.storage.pending_writes import MAX_JOINED_WRITES, PendingWrites
 from app.storage.row_security import SYSTEM
 from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, ScopedSession, end_user
@@ -133,7 +133,7 @@ class TenantSession:
         with translated():
             if not self._pending.fits(len(rows)) or not self._pending.can_join(compiled):
                 await self._write_waiting()
-            if len(rows) <= MOST_JOINED:
+            if len(rows) <= MAX_JOINED_WRITES:
                 self._pending.add(compiled, [self._arguments(compiled, row) for row in rows])
             else:
                 await self._write_slices(compiled, rows)

@@ -16,7 +16,7 @@ WAIT_SECONDS: Final = 8.0
 """How long a caller waits. It is shorter than the pool's own limit, so that the tenant that exceeds its share gets the
 error.
 """
-MOST_WAITING: Final = 200
+MAX_WAITING_REQUESTS: Final = 200
 """The most waiting requests of one tenant; more are refused at once."""
 RETRY_AFTER: Final = 1.0
 
@@ -28,7 +28,7 @@ class ConnectionShares:
     callers.
     """
 
-    def __init__(self, most: int, *, seconds: float = WAIT_SECONDS, waiting: int = MOST_WAITING) -> None:
+    def __init__(self, most: int, *, seconds: float = WAIT_SECONDS, waiting: int = MAX_WAITING_REQUESTS) -> None:
         self._most = most
         self._seconds = seconds
         self._most_waiting = waiting

@@ -25,7 +25,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSON as WRITTEN
+from sqlalchemy.dialects.postgresql import JSON as TEXT_JSON
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
@@ -51,7 +51,7 @@ TEXTS = ARRAY(Text())
 NUMBERS = ARRAY(BIG)
 # A missing value is SQL's NULL, never JSON's null, so that partial indexes and IS NULL see the same as Python.
 JSON = JSONB(none_as_null=True)
-PARTS = WRITTEN(none_as_null=True)  # as written: the order of keys and the form of numbers belong to the original
+PARTS = TEXT_JSON(none_as_null=True)  # as written: the order of keys and the form of numbers belong to the original
 
 
 class TenantScoped(SQLModel):
@@ -559,6 +559,7 @@ class AnchorRow(TenantScoped, table=True):
     speaker: str = Field(sa_column_kwargs=_server_default("'user'"))
     pasted: bool = Field(sa_column_kwargs=_server_default("false"))
     passed_over: bool = Field(sa_column_kwargs=_server_default("false"))
+    """Whether a language model that was shown the anchor did not name it."""
     importance: float
     token_count: int
     superseded_by: UUID | None

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Literal, Protocol, TypeVar
 from uuid import UUID
 
-from app.core.model.allowances import SlidingCount
 from app.core.model.caches import CachedPrefix, MadeCache
 from app.core.model.embedding import Embedded, InputKind
 from app.core.model.files import FileCopy
@@ -30,6 +29,7 @@ from app.core.model.model_io import (
 from app.core.model.records import (
     Event,
 )
+from app.core.model.usage_limits import SlidingCount
 from app.off_loop import off_loop
 
 Argument = TypeVar("Argument")

@@ -25,8 +25,8 @@ from typing import Any, Final
 import numpy as np
 
 from app.core.anchors import likelihood
+from app.core.anchors.classification import type_of
 from app.core.anchors.likelihood import TYPES, features, weights_by_speaker
-from app.core.anchors.recognition import type_of
 from app.core.anchors.statements import Statement, statements_of
 from app.core.model.anchors import Speaker
 from bench.anchors.corpus import NONE, PLAIN, Labelled, Sentence, conversations, labelled, messages
@@ -44,7 +44,7 @@ _OF_BOTH: Final = ("b ", "c ", "x ", "y ")
 """The beginnings of features that are not split by speaker: pairs and parts of words are too many for that."""
 _PENALTY: Final = 5.0
 _STEPS: Final = 150
-_LEAST: Final = 0.07
+_MIN_WEIGHT: Final = 0.07
 """The smallest weight that is kept. Fewer than half are kept, and no figure changes by it."""
 _SHORT: Final = 2
 """The most statements of a short message."""
@@ -148,7 +148,9 @@ def kept(fitted: Fitted) -> dict[str, list[int]]:
     """The weights as they are stored: of each type against no type, in hundredths, without very small ones."""
     rows = {name: (fitted.weights[place, 1:] - fitted.weights[place, 0]) for name, place in fitted.columns.items()}
     return {
-        name: [round(100 * float(one)) for one in row] for name, row in sorted(rows.items()) if abs(row).max() >= _LEAST
+        name: [round(100 * float(one)) for one in row]
+        for name, row in sorted(rows.items())
+        if abs(row).max() >= _MIN_WEIGHT
     }
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-LONGEST: Final = 600
+MAX_EVIDENCE_LENGTH: Final = 600
 """The most characters of evidence that are kept."""
 
 
@@ -35,7 +35,7 @@ class Outcome:
 
     def found(self, what: str, where: str, evidence: object = "") -> None:
         """Note something that did not hold."""
-        self.findings.append(Finding(what=what, where=where, evidence=str(evidence)[:LONGEST]))
+        self.findings.append(Finding(what=what, where=where, evidence=str(evidence)[:MAX_EVIDENCE_LENGTH]))
 
     def expect(self, holds: object, what: str, where: str, evidence: object = "") -> None:
         """Count a check, and note it if it does not hold."""

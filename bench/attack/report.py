@@ -17,7 +17,7 @@ FOLDER: Final = Path(".data") / "bench" / "attack"
 """The folder for the outcomes of the parts, relative to the current folder."""
 MARK: Final = "bench:attack"
 NOT_PLAYED: Final = "not played"
-MOST_SHOWN: Final = 40
+MAX_SHOWN: Final = 40
 """The most findings of one part that are printed."""
 
 
@@ -39,7 +39,7 @@ def print_outcome(outcome: Outcome) -> None:
     parts = [f"{name} {count}" for name, count in outcome.counts.items()]
     parts += [f"{name} {figure}" for name, figure in outcome.figures.items()]
     print(f"{outcome.part}: {', '.join(parts)}; findings {len(outcome.findings)}", flush=True)
-    for finding in outcome.findings[:MOST_SHOWN]:
+    for finding in outcome.findings[:MAX_SHOWN]:
         print(f"  {finding}", flush=True)
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import httpx
 
 from app.bootstrap import build_container
-from app.core.model.allowances import Limits
 from app.core.model.records import Scope
+from app.core.model.usage_limits import Limits
 from app.settings import Settings
 from app.storage.migrations import run_migrations
 from app.usecases.admin.keys import ALL_SCOPES

@@ -14,7 +14,7 @@ from bench.measurements import write
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 MARK: Final = "chaos"
-MOST_SHOWN: Final = 5
+MAX_SHOWN: Final = 5
 """The most violations of one property that are printed."""
 
 
@@ -74,10 +74,10 @@ def print_outcome(outcome: Outcome) -> None:
     broken = Counter(one.property for one in outcome.violations)
     for name in PROPERTIES:
         print(f"{'BROKEN' if broken[name] else 'holds':>8}  {name}" + (f" ({broken[name]})" if broken[name] else ""))
-        for one in [one for one in outcome.violations if one.property == name][:MOST_SHOWN]:
+        for one in [one for one in outcome.violations if one.property == name][:MAX_SHOWN]:
             print(f"          {one.evidence[:600]}")
     if outcome.violations:
-        for line in outcome.unexpected[:MOST_SHOWN]:
+        for line in outcome.unexpected[:MAX_SHOWN]:
             print(f"          {line[:600]}")
         again = command(outcome.seed, outcome.minutes, len(outcome.plan))
         print(f"\nBroken: {', '.join(broken)}. The same faults again: {again}")

@@ -34,7 +34,7 @@ OURS: Final = (f"throughline-{WINDOW}", "throughline")
 BARE: Final = ("honest", "naive")
 _BATCH: Final = 1_000
 _POLL: Final = 0.05
-_LONGEST_POLL: Final = 2.0
+_MAX_POLL_SECONDS: Final = 2.0
 _QUIET: Final = 2.0  # seconds without a compaction, though the context is above its threshold
 _TENANT: Final = "00000000-0000-7000-8000-000000000001"
 _SECRET: Final = "bench"  # noqa: S105 - of a bare service that nobody else reaches
@@ -193,7 +193,7 @@ class OurService:
             if folding:
                 quiet_since = time.monotonic()
             time.sleep(pause)
-            pause = min(1.5 * pause, _LONGEST_POLL)
+            pause = min(1.5 * pause, _MAX_POLL_SECONDS)
 
     def _folding(self, at: str) -> bool:
         newest = self._caller.get(f"{at}/compactions", limit=1)["data"]

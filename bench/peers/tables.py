@@ -13,7 +13,7 @@ HEADERS: Final = (
     "a turn of", "ms", "times", "95 % interval", "CPU ms", "times", "prompt tokens", "from cache", "fresh",
     "paid: times", "stored: kB",
 )  # fmt: skip
-LARGEST_WINDOW: Final = 1_048_576
+MAX_WINDOW: Final = 1_048_576
 """The most tokens that Gemini takes; a larger prompt is marked."""
 CACHED_PRICE: Final = 0.1
 """The price of a token from a provider's cache, relative to one that is not."""
@@ -39,7 +39,7 @@ def cells(name: str, row: Row, base: Row) -> list[str]:
         f"{shown(clock.low)} to {shown(clock.high)}",
         shown(cpu.ms),
         shown(cpu.ratio),
-        f"{row.tokens:,.0f}{' †' if row.tokens > LARGEST_WINDOW else ''}",
+        f"{row.tokens:,.0f}{' †' if row.tokens > MAX_WINDOW else ''}",
         f"{row.tokens - row.fresh:,.0f}",
         f"{row.fresh:,.0f}",
         shown(paid(row) / paid(base)),

@@ -14,9 +14,9 @@ from typing import Final
 from bench.tokens.sources import EMOJI, SOURCES, Source, Split
 
 _PAGE: Final = 1_200  # characters
-_LEAST_PAGE: Final = 120
-_MOST_OTHER: Final = 500  # pages of all languages that are not reported one by one
-_MOST_FILE: Final = 12_000  # characters taken from one file, so that a source is many files
+_MIN_PAGE_LENGTH: Final = 120
+_MAX_OTHER_PAGES: Final = 500  # pages of all languages that are not reported one by one
+_MAX_FILE_LENGTH: Final = 12_000  # characters taken from one file, so that a source is many files
 
 OTHER: Final = "other languages"
 """Languages of the fit that are not reported one by one."""
@@ -113,11 +113,11 @@ def _of_source(source: Source, cache: Path) -> Iterator[Page]:
         passages = list(source.reader(text))
         kind = source.kind or _language(source, path)
         if kind and not _is_foreign(kind, passages):
-            by_kind.setdefault(kind, []).extend(passages if source.running else _cut(passages[0][:_MOST_FILE]))
+            by_kind.setdefault(kind, []).extend(passages if source.running else _cut(passages[0][:_MAX_FILE_LENGTH]))
     for kind, passages in by_kind.items():
         made = list(_joined(passages)) if source.running else passages
-        most = _MOST_OTHER if kind == OTHER else source.most
-        for text in _spread([page for page in made if len(page) >= _LEAST_PAGE], most):
+        most = _MAX_OTHER_PAGES if kind == OTHER else source.most
+        for text in _spread([page for page in made if len(page) >= _MIN_PAGE_LENGTH], most):
             yield Page(source.split, kind, source.package.name, text)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-_MOST_BYTES: Final = 50_000_000  # bytes of one member; the vocabulary has 33 million
+_MAX_BYTES: Final = 50_000_000  # bytes of one member; the vocabulary has 33 million
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,12 @@ def _members(archive: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, byte
     if archive.suffix in {".whl", ".zip"}:
         with zipfile.ZipFile(archive) as opened:
             for entry in opened.infolist():
-                if wanted.search(entry.filename) and entry.file_size <= _MOST_BYTES:
+                if wanted.search(entry.filename) and entry.file_size <= _MAX_BYTES:
                     yield entry.filename, opened.read(entry)
         return
     with tarfile.open(archive) as opened_tar:
         for member in opened_tar:
-            if member.isfile() and wanted.search(member.name) and member.size <= _MOST_BYTES:
+            if member.isfile() and wanted.search(member.name) and member.size <= _MAX_BYTES:
                 file = opened_tar.extractfile(member)
                 if file is not None:
                     yield member.name, file.read()

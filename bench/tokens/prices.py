@@ -51,7 +51,7 @@ _WEIGHTS: Final[Mapping[str, float]] = {
 _LITERARY: Final[Mapping[str, float]] = {"quran-json": 0.1, "sentences-bundle": 0.1}
 """Sources with less weight: people do not write to each other in scripture and quotations."""
 
-_LEAST_PAGES: Final = 40  # pages that must have a character for it to get a price of its own
+_MIN_PAGES: Final = 40  # pages that must have a character for it to get a price of its own
 _SHRINK_LETTER: Final = 3e-4
 _SHRINK: Final = 1e-4
 _STEP: Final = 0.1  # to which the letters' prices are rounded
@@ -79,7 +79,7 @@ def fitted(pages: Sequence[Page]) -> tuple[dict[str, float], dict[str, float]]:
 def _letters(pages: Iterable[Page]) -> frozenset[str]:
     standing = Counter(character for page in pages for character in set(page.text.lower()))
     return frozenset(
-        letter for letter, count in standing.items() if count >= _LEAST_PAGES and class_of(letter) not in _NOT_APART
+        letter for letter, count in standing.items() if count >= _MIN_PAGES and class_of(letter) not in _NOT_APART
     )
 
 

@@ -16,10 +16,10 @@ _STRING: Final = re.compile(r'^(?:msgstr(?:\[\d\])? )?("(?:[^"\\]|\\.)*")\s*$', 
 _ENTRY: Final = re.compile(r'^msgstr(?:\[\d\])? "(?:[^"\\]|\\.)*"\n(?:"(?:[^"\\]|\\.)*"\n?)*', re.MULTILINE)
 _UTTERANCE: Final = re.compile(r"^\s*-\s+(?:-\s+)?(?=\S)(.*)$", re.MULTILINE)
 _STYLES: Final[tuple[dict[str, Any], ...]] = ({"separators": (",", ":")}, {}, {"indent": 2})
-_MOST_ROWS: Final = 2_000
-_MOST_ROW: Final = 1_600
-_LEAST: Final = 40
-_LEAST_WIDE: Final = 14
+_MAX_ROWS: Final = 2_000
+_MAX_ROW_LENGTH: Final = 1_600
+_MIN_TEXT_LENGTH: Final = 40
+_MIN_WIDE_LENGTH: Final = 14
 
 
 def whole(text: str) -> Iterator[str]:
@@ -31,7 +31,7 @@ def catalogue(text: str) -> Iterator[str]:
     """The longer translations of a gettext catalogue; labels of one or two words are left out."""
     for entry in _ENTRY.findall(text.partition("\n\n")[2]):
         translated = "".join(_unquoted(quoted) for quoted in _STRING.findall(entry)).strip()
-        if len(translated) >= (_LEAST_WIDE if _WIDE.search(translated) else _LEAST):
+        if len(translated) >= (_MIN_WIDE_LENGTH if _WIDE.search(translated) else _MIN_TEXT_LENGTH):
             yield translated
 
 
@@ -106,6 +106,6 @@ def data(text: str) -> Iterator[str]:
     """JSON as it is sent: rows of the file's value, in turn compact, with blanks, and indented."""
     value = json.loads(text)
     rows = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
-    for number, row in enumerate(rows[:_MOST_ROWS]):
+    for number, row in enumerate(rows[:_MAX_ROWS]):
         style: dict[str, Any] = _STYLES[number % len(_STYLES)]
-        yield json.dumps(row, ensure_ascii=False, **style)[:_MOST_ROW]
+        yield json.dumps(row, ensure_ascii=False, **style)[:_MAX_ROW_LENGTH]

@@ -32,7 +32,7 @@ honest item's only in words were marked as true by hand."""
 SEED: Final = 20_261_121
 SAMPLE: Final = 40
 """How many answers are asked about."""
-MOST_LIES: Final = 3
+MAX_LIES: Final = 3
 """The most lies in one of these answers."""
 _LIES: Final = (0, 2, 3, 3, 3, 3, 3, 3)  # one is drawn for the most lies of an answer: some answers are honest
 
@@ -71,7 +71,7 @@ def plan(corpus: Sequence[Case]) -> list[Planned]:
     lot = Random(SEED)
     shuffled = lot.sample(list(corpus), len(corpus))
     passing = {case.id: [lie for lie in lies_of_case(case) if _passes(case, lie)] for case in shuffled}
-    shuffled.sort(key=lambda case: -min(len(passing[case.id]), MOST_LIES))
+    shuffled.sort(key=lambda case: -min(len(passing[case.id]), MAX_LIES))
     first = {(case.talk.id, case.preset): case for case in reversed(shuffled)}
     chosen = list(first.values())
     chosen += [case for case in shuffled if case not in chosen]
@@ -203,7 +203,7 @@ def _apart(lies: Iterable[Lie]) -> tuple[Lie, ...]:
         places: set[tuple[Any, ...]] = {(name,) for name in (*lie.get("replaces", ()), lie.get("entry")) if name}
         if lie.get("index") != -1 and "field" in lie:
             places.add((lie["field"], lie.get("index")))
-        if len(chosen) < MOST_LIES and not taken & places:
+        if len(chosen) < MAX_LIES and not taken & places:
             chosen.append(lie)
             taken |= places
     return tuple(chosen)

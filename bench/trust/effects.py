@@ -12,8 +12,8 @@ from functools import cache
 from typing import Final
 
 from app.core.model.claims import Claim
-from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
+from app.core.model.word_overlap import message_text
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.framing import frame_messages
 from app.core.text.relative import without_added_days

@@ -14,7 +14,7 @@ from typing import Final
 
 from app.core.model.claims import Claim
 from app.core.text.escaping import unescape
-from app.core.validation.quotes import LONGEST_QUOTE
+from app.core.validation.quotes import MAX_QUOTE_LENGTH
 from app.core.validation.verdicts import VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
 from app.core.validation.verifier_prompts import render_verification
 from bench.trust.plays import Play
@@ -262,6 +262,6 @@ def _plain(text: str) -> str:
 def _cut(text: str) -> str:
     """The text up to the greatest length of a quote, cut at a space."""
     plain = " ".join(text.split())
-    if len(plain) <= LONGEST_QUOTE:
+    if len(plain) <= MAX_QUOTE_LENGTH:
         return plain
-    return plain[:LONGEST_QUOTE].rpartition(" ")[0] or plain[:LONGEST_QUOTE]
+    return plain[:MAX_QUOTE_LENGTH].rpartition(" ")[0] or plain[:MAX_QUOTE_LENGTH]

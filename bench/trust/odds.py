@@ -28,7 +28,7 @@ _OPEN: Final = ("open", "loose, open")
 _STEPS: Final = 25
 _PULL: Final = 1.0
 """How strongly weights that rest on few statements are pulled towards 0."""
-_LEAST: Final = 0.15
+_MIN_WEIGHT: Final = 0.15
 """Weights below it are left out."""
 _FIRST: Final = -5.0
 
@@ -137,7 +137,7 @@ def _solved(matrix: list[list[float]], vector: list[float]) -> list[float]:
 
 def table(weights: Mapping[str, float]) -> str:
     """The weights as they are in the code."""
-    kept = sorted((mark, weight) for mark, weight in weights.items() if abs(weight) >= _LEAST)
+    kept = sorted((mark, weight) for mark, weight in weights.items() if abs(weight) >= _MIN_WEIGHT)
     return "\n".join(f'    "{mark}": {weight:.2f},' for mark, weight in kept)
 
 

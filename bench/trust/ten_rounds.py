@@ -19,7 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from app.core.model.overlap import Overlap
+from app.core.model.word_overlap import Overlap
 from app.core.text.sentences import sentences
 from app.core.text.values import Value, ValueIndex, values
 from bench.checkouts import script_for

@@ -11,7 +11,7 @@ from app.core.model.claims import Claim
 from app.core.model.model_io import VerificationRequest
 from app.core.text.relative import without_added_days
 from app.core.validation.claims import part_claims
-from app.core.validation.quotes import LONGEST_QUOTE, QuoteSearch, ShownTexts
+from app.core.validation.quotes import MAX_QUOTE_LENGTH, QuoteSearch, ShownTexts
 from app.core.validation.restoring import Restoration, is_proof
 from app.core.validation.verdicts import Verdict
 from app.core.validation.verified_state import apply_verdicts, doubtful_items
@@ -151,7 +151,7 @@ def true_quote(shown: ShownTexts, seqs: Iterable[int]) -> tuple[int, str] | None
     quotes = QuoteSearch(shown)
     for seq in seqs:
         for text in shown.get(seq, ()):
-            quote = " ".join(text.split()[:_QUOTE_WORDS])[:LONGEST_QUOTE]
+            quote = " ".join(text.split()[:_QUOTE_WORDS])[:MAX_QUOTE_LENGTH]
             while quote and quotes.seq_of(quote, seq) is None:
                 quote = quote[:-1]
             if quote:

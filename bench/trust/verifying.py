@@ -7,8 +7,8 @@ from typing import Final
 
 from app.core.model.conversation import Message, Sums
 from app.core.model.model_io import ModelProfile, VerificationRequest
-from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry, StateVersion
+from app.core.model.word_overlap import message_text
 from app.core.state.apply import AppliedCandidate, repairs_on_record
 from app.core.text.words import stems
 from app.core.validation.claims import DigestText, unshown_sources

@@ -27,7 +27,7 @@ START_SECONDS: Final = 90.0  # two seconds of imports on an idle machine
 STOP_SECONDS: Final = 20.0
 LOG_TAIL: Final = 12_000  # characters shown when a test fails
 POLL: Final = 0.02
-LONGEST_POLL: Final = 0.1
+MAX_POLL_SECONDS: Final = 0.1
 _UNEVENTFUL: Final = re.compile(r"http\.request .*status=2\d\d")
 
 
@@ -59,7 +59,7 @@ def until(condition: Callable[[], object], seconds: float = 30.0, *, what: str =
         if time.monotonic() > deadline:
             raise NotReadyError(f"{what} did not come about within {seconds} s")
         time.sleep(pause)
-        pause = min(1.5 * pause, LONGEST_POLL)
+        pause = min(1.5 * pause, MAX_POLL_SECONDS)
 
 
 def eventful(log: str) -> str:

@@ -75,7 +75,7 @@ SEARCHED: Final = {"blocked", "context_too_long"}
 """Faults after which, outside a turn, the chunk is halved or its blocked part is searched for, within the calls of one
 chunk.
 """
-MOST_CALLS: Final = 6
+MAX_CALLS: Final = 6
 FAULTS: Final = PROVIDER_FAULTS + REFUSED_ANSWERS
 JUMP: Final = 750  # from 65 % to 90 %
 
@@ -121,7 +121,7 @@ def check_the_attempts(row: Json, gemini: Gemini, calls_before: int, status: str
     assert (row["status"], row["reason"]) == (status, reason)
     assert calls == len(row["attempts"])
     if reason in SEARCHED and row["ran_in"] != "turn":
-        assert 2 <= calls <= MOST_CALLS
+        assert 2 <= calls <= MAX_CALLS
     elif reason == "rate_limited" and row["ran_in"] != "worker":
         assert calls == 1, "the provider asks for fourteen seconds, and somebody waits"
     else:

@@ -18,7 +18,7 @@ from tests.acceptance.talk import Json, Talk, block_of, served_seqs
 from tests.talks import locomo, made_talk, with_locomo
 
 OWN: Final = ("texting_en", "strangers_en", "assistant_en", "friends_ru", "sisters_zh", "project_en", "sessions_en")
-FEWEST: Final = 3
+MIN_CONVERSATIONS: Final = 3
 LARGE: Final = 32_000
 """The tokens of a window for which the short conversations do not take long enough, so that all of them are imported.
 """
@@ -26,7 +26,7 @@ BATCH: Final = 100
 IDLE_LOOKS: Final = 60
 SLACK: Final = 0.5
 """The seconds that scheduling may add while importers, worker and database share two cores."""
-MOST_TIMES_SLOWER: Final = 50
+MAX_SLOWDOWN: Final = 50
 """The limit for the median; a loop that waits for whole imports or compactions is slower by hundreds."""
 
 
@@ -77,8 +77,8 @@ class Looks:
 def test_whole_conversations_are_imported_and_compacted_while_the_api_answers(
     offline: Service, start_talk: StartTalk, window: int, conversations: Callable[[], list[Json]]
 ) -> None:
-    given = conversations()[: FEWEST if window < LARGE else None]
-    assert len(given) >= FEWEST
+    given = conversations()[: MIN_CONVERSATIONS if window < LARGE else None]
+    assert len(given) >= MIN_CONVERSATIONS
     talks = [start_talk(offline, policy={"context_window": window}) for _ in given]
     idle, busy, done = Looks(offline), Looks(offline), threading.Event()
     idle.idle()
@@ -99,8 +99,8 @@ def test_whole_conversations_are_imported_and_compacted_while_the_api_answers(
         check(talk, item["messages"], compacted=window == 4_000)
     assert len(busy.seconds) > 20
     print({name: (looks.quantile(0.5), looks.quantile(0.95)) for name, looks in (("idle", idle), ("busy", busy))})
-    assert busy.quantile(0.5) < MOST_TIMES_SLOWER * idle.quantile(0.5) + SLACK
-    assert busy.quantile(0.95) < MOST_TIMES_SLOWER * idle.quantile(0.95) + SLACK
+    assert busy.quantile(0.5) < MAX_SLOWDOWN * idle.quantile(0.5) + SLACK
+    assert busy.quantile(0.95) < MAX_SLOWDOWN * idle.quantile(0.95) + SLACK
 
 
 def check(talk: Talk, messages: list[Json], *, compacted: bool) -> None:

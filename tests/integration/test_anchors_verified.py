@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from app.core.anchors.serving import serve
+from app.core.anchors.selection import serve
 from app.core.model.anchors import Anchor
 from app.core.model.claims import Claim
 from app.core.model.records import Page
@@ -88,7 +88,9 @@ async def test_what_is_said_to_be_over_is_first_to_go_behind_the_marker(begin: U
     chosen = serve(found, through_seq=len(TALK), held_seqs=(), token_limit=room)
     assert PROMISE not in [one.content for one in chosen.shown]
     async with begin(tenant) as uow:
-        shown, _ = await uow.anchors.showable(conversation_id, covered_seq=len(TALK), held=[], room=room, limit=100)
+        shown, _ = await uow.anchors.showable(
+            conversation_id, covered_seq=len(TALK), held=[], max_tokens=room, limit=100
+        )
     read = serve(shown, through_seq=len(TALK), held_seqs=(), token_limit=room).shown
     assert [one.content for one in read] == [one.content for one in chosen.shown]
 

@@ -14,9 +14,9 @@ from uuid import UUID
 import pytest
 
 from app.bootstrap import Container, Parts, make_models
-from app.core.model.allowances import Limits
 from app.core.model.caches import ProviderCache
 from app.core.model.records import ProviderCopy
+from app.core.model.usage_limits import Limits
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory

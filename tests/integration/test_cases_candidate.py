@@ -328,7 +328,7 @@ async def test_a_failure_is_retried_after_a_pause_that_grows(
 async def test_what_always_fails_and_nobody_goes_on_with_is_not_tried_for_ever(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.usecases.compaction.claiming.MOST_FAILURES", 2)
+    monkeypatch.setattr("app.usecases.compaction.claiming.MAX_FAILURES", 2)
     service = Service(begin, tenant, *[ModelUnavailableError("unauthorized", retryable=False)] * 2, honest)
     conversation_id = await service.conversation()
 
@@ -398,7 +398,7 @@ async def test_an_empty_answer_is_asked_again_with_more_room(begin: UnitOfWorkFa
 async def test_control_without_more_room(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ladder, "NEEDS_ROOM", frozenset())
+    monkeypatch.setattr(ladder, "NEEDS_MORE_OUTPUT", frozenset())
     first, second = await rooms(begin, tenant)
     assert second == first
 
@@ -621,5 +621,5 @@ def test_control_without_a_limit_to_size_it_is_read(monkeypatch: pytest.MonkeyPa
     huge = answer("so on and " * 500_000)
     with pytest.raises(CandidateError):
         parse_candidate(huge, SESSION)
-    monkeypatch.setattr("app.core.summarizer.candidate._MOST_CHARACTERS", 10**9)
+    monkeypatch.setattr("app.core.summarizer.candidate._MAX_CHARACTERS", 10**9)
     assert len(parse_candidate(huge, SESSION).narrative["conversation_summary"]) > 4_000_000

@@ -123,11 +123,11 @@ async def test_the_first_fold_serves_them_and_appends_find_them_from_then_on(ser
     assert await of_the_store(service, conversation_id) == ["superseded", "active"]
 
 
-@pytest.mark.parametrize("tries", [1, retries.MOST_TRIES])
+@pytest.mark.parametrize("tries", [1, retries.MAX_TRIES])
 async def test_the_first_fold_heeds_what_is_said_while_the_model_writes(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, tries: int
 ) -> None:
-    monkeypatch.setattr(retries, "MOST_TRIES", tries)
+    monkeypatch.setattr(retries, "MAX_TRIES", tries)
     gate = Gate()
     service = Service(begin, tenant, gate)
     conversation_id = await service.conversation()
@@ -338,7 +338,7 @@ async def test_a_context_waits_a_moment_for_anchors_and_says_that_more_are_due(
     context = service.container.context
     with monkeypatch.context() as patched:
         patched.setattr(due_anchors, "STEP", 10)
-        patched.setattr("app.usecases.context.context._MOST_SECONDS_FOR_ANCHORS", 0.0)
+        patched.setattr("app.usecases.context.context._MAX_SECONDS_FOR_ANCHORS", 0.0)
         early = await context.assemble(service.tenant, conversation_id, 600)
     assert "anchors_due" in early.warnings
     assert (await service.row(conversation_id)).anchors_due_from == 11, "what was found is kept"

@@ -431,7 +431,7 @@ async def test_several_at_once_take_their_turns_and_each_writes_the_sums_once(
         await renew_sums(self, conversation_id, from_seq=from_seq)
 
     renew_sums = MessageRepository.renew_sums
-    monkeypatch.setattr(retries, "MOST_BYTES_ON_LOOP", -1)  # everything counts as large
+    monkeypatch.setattr(retries, "MAX_BYTES_ON_LOOP", -1)  # everything counts as large
     monkeypatch.setattr(erasure, "run_with_retries", watched)
     monkeypatch.setattr(MessageRepository, "renew_sums", counted)
     some = (await history(service, conversation_id))[3:7]
@@ -463,7 +463,7 @@ async def test_what_others_erase_between_two_tries_is_read_again(
         return await between(self, *given, **named)
 
     add_result, between = retries.Results.add, MessageRepository.between
-    monkeypatch.setattr(retries, "MOST_BYTES_ON_LOOP", -1)  # everything counts as large
+    monkeypatch.setattr(retries, "MAX_BYTES_ON_LOOP", -1)  # everything counts as large
     monkeypatch.setattr(retries.Results, "add", computed)
     monkeypatch.setattr(MessageRepository, "between", counted)
     assert entry in await dump(engine)

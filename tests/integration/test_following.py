@@ -272,7 +272,7 @@ async def test_entries_that_are_gone_are_told_at_the_end(pair: Pair, redis_url: 
 async def test_a_stream_is_bounded_and_goes_soon_after_the_turn(
     pair: Pair, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn_streams, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(turn_streams, "MAX_ENTRIES", 5)
     monkeypatch.setattr("app.usecases.chat.relaying.PAUSE_SECONDS", 0.001)
     conversation_id, handle = await pair.start()
     own = Listener(handle)

@@ -212,7 +212,7 @@ async def test_a_broker_that_is_away_takes_no_details(redis_url: str, mode: Any)
 
 
 async def test_a_queue_that_nobody_reads_stops_growing(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_queue, "MAX_WAITING", 3)
+    monkeypatch.setattr(job_queue, "MAX_WAITING_JOBS", 3)
     async with a_queue(redis_url) as queue:
         assert [await queue.send(uuid4()) for _ in range(5)] == [True, True, True, False, False]
         async with Redis.from_url(redis_url) as redis:

@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import AsyncAdaptedQueuePool, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.allowances import STEP_SECONDS
 from app.core.model.conversation import Usage
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError
 from app.core.model.model_io import ChatRequest, StepEvent, TextDelta
+from app.core.model.usage_limits import STEP_SECONDS
 from app.infrastructure.counters import PREFIX, LocalCounters, RedisCounters
 from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory

@@ -13,9 +13,9 @@ from uuid import UUID
 
 import pytest
 
-from app.core.context.tools import MOST_CALLS
+from app.core.context.tools import MAX_CALLS
 from app.core.model.errors import ModelFailedError
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.providers.keys import Keys
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
@@ -245,11 +245,11 @@ class TestTools:
     ) -> None:
         conversation_id = await manual(service)
         await chat(service, conversation_id, "Hello.")
-        openai.script(calling(*range(MOST_CALLS + 2)), "Enough.")
+        openai.script(calling(*range(MAX_CALLS + 2)), "Enough.")
         done = await chat(service, conversation_id, "Where are they all?")
         assert (done.reply.content, done.warnings) == ("Enough.", ("tool_calls_used_up",))
         assert openai.last.continues == openai.chats[1].continues, "from before the calls"
-        assert len(openai.last.input) == 1 + 2 * MOST_CALLS
+        assert len(openai.last.input) == 1 + 2 * MAX_CALLS
         assert await live_seq(service, conversation_id) == done.reply.seq
 
     async def test_a_turn_that_broke_between_call_and_answer_is_taken_up(

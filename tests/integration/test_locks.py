@@ -34,7 +34,7 @@ from tests.integration.test_turns import chat
 PATIENCE: Final = 30.0
 AT_ONCE: Final = 1
 """The most tries, so that everything is computed in the transaction."""
-MOST: Final = 0.6
+MAX_SHARE: Final = 0.6
 """The largest share of the CPU under the lock of the control, which reads or computes all in its transaction."""
 ORDINARY: Final = 1_500
 """The characters of a message."""
@@ -88,10 +88,10 @@ async def test_what_compactions_and_erasures_compute_is_computed_without_the_loc
 
     await locked(8, 300)  # statements and tables are made only once
     apart = await locked(20, 1_500)
-    monkeypatch.setattr(retries, "MOST_TRIES", AT_ONCE)
+    monkeypatch.setattr(retries, "MAX_TRIES", AT_ONCE)
     together = await locked(20, 1_500)
     for one, control in zip(apart, together, strict=True):
-        assert one < MOST * control, (apart, together)
+        assert one < MAX_SHARE * control, (apart, together)
 
 
 @pytest.mark.long
@@ -113,7 +113,7 @@ async def test_what_an_ordinary_message_says_is_read_without_the_lock(
                 await service.container.messages.append(tenant, conversation_id, [draft])
                 times.append(probe.taken())
     apart, together = (median(times[1:]) for times in taken.values())  # the first one compiles statements
-    assert apart < MOST * together, taken
+    assert apart < MAX_SHARE * together, taken
 
 
 Meanwhile = Callable[[Service, UUID, list[Message]], Awaitable[Any]]
@@ -217,7 +217,7 @@ async def test_what_is_served_is_laid_out_while_nobody_holds_the_row(
 
     monkeypatch.setattr(layouts, "layout_from_sources", watched)
     if not apart:
-        monkeypatch.setattr(retries, "MOST_TRIES", AT_ONCE)
+        monkeypatch.setattr(retries, "MAX_TRIES", AT_ONCE)
     await act(service, conversation_id, messages)
 
     assert free == [apart]

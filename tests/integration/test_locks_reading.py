@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from app.core.anchors.transitions import MOST_POSITIONS_BACK
+from app.core.anchors.transitions import MAX_POSITIONS_BACK
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.model_io import ToolCall
@@ -23,7 +23,7 @@ from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.history import anchoring, appending, drafts, preparing
 from app.usecases.history.anchoring import MessageStatements, message_statements
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.history.preparing import MOST_PREPARATIONS, weights_and_effects
+from app.usecases.history.preparing import MAX_PREPARATIONS, weights_and_effects
 from app.usecases.shared import retries
 from app.usecases.verification import examining, rewriting
 from app.usecases.verification.examining import ExaminationService
@@ -33,7 +33,7 @@ from tests.integration.services import Service, honest
 from tests.integration.test_anchors import anchors
 from tests.integration.test_client_tools import CALLER, WEATHER
 from tests.integration.test_examination import damaged, quoting
-from tests.integration.test_locks import AT_ONCE, MOST, PATIENCE, ROUNDS
+from tests.integration.test_locks import AT_ONCE, MAX_SHARE, PATIENCE, ROUNDS
 
 LONG: Final = (
     "We decided to use Postgres 16 for the order store. " + "The harbour was quiet and all went home early. " * 12
@@ -103,12 +103,12 @@ async def active(service: Service, conversation_id: UUID) -> list[Anchor]:
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize(
-    ("others", "before"), [(0, 1), (1, 2), (MOST_PREPARATIONS, MOST_PREPARATIONS)], ids=["control", "one", "many"]
+    ("others", "before"), [(0, 1), (1, 2), (MAX_PREPARATIONS, MAX_PREPARATIONS)], ids=["control", "one", "many"]
 )
 async def test_a_message_is_read_again_without_the_lock_where_others_wrote_meanwhile(
     service: Service, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, others: int, before: int
 ) -> None:
-    """A message is read at most ``MOST_PREPARATIONS`` times without the lock; after that it is read under the lock."""
+    """A message is read at most ``MAX_PREPARATIONS`` times without the lock; after that it is read under the lock."""
     conversation_id = await service.conversation()
     loop, left = asyncio.get_running_loop(), others
 
@@ -123,7 +123,7 @@ async def test_a_message_is_read_again_without_the_lock_where_others_wrote_meanw
     held = listened(monkeypatch, probe, LONG)
     await append(service, conversation_id, LONG)
 
-    assert held == [False] * before + [True] * (others == MOST_PREPARATIONS)
+    assert held == [False] * before + [True] * (others == MAX_PREPARATIONS)
     (anchor,) = await active(service, conversation_id)
     assert (anchor.seq, (await service.row(conversation_id)).last_seq) == (others + 1, others + 1)
 
@@ -145,7 +145,7 @@ async def with_anchors(service: Service, count: int) -> UUID:
 
 async def everything(uow: UnitOfWork, conversation: Conversation, _: MessageStatements) -> list[Anchor]:
     """All active anchors, as if each message could change any of them."""
-    return await uow.anchors.active(conversation.id, limit=anchoring.MOST_ACTIVE)
+    return await uow.anchors.active(conversation.id, limit=anchoring.MAX_ACTIVE_ANCHORS)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -165,10 +165,10 @@ async def test_a_few_words_read_the_anchors_that_they_could_change(
     await append(service, conversation_id, "Correction: we use GitLab for the builds instead of Jenkins.")
     monkeypatch.undo()
 
-    assert (few <= MOST_POSITIONS_BACK and sum(read.values()) <= 2 * (MOST_POSITIONS_BACK + 1)) is narrow, read
+    assert (few <= MAX_POSITIONS_BACK and sum(read.values()) <= 2 * (MAX_POSITIONS_BACK + 1)) is narrow, read
     there = [anchor.content for anchor in await active(service, conversation_id)]
     assert "We decided to use Jenkins for the builds." not in there
-    assert len(there) > MOST_POSITIONS_BACK * 2
+    assert len(there) > MAX_POSITIONS_BACK * 2
 
 
 def _counting(method: Callable[..., Awaitable[list[Anchor]]], read: dict[str, int]) -> Callable[..., Any]:
@@ -182,7 +182,7 @@ def _counting(method: Callable[..., Awaitable[list[Anchor]]], read: dict[str, in
 
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.long
-@pytest.mark.parametrize(("said", "most"), [(PLAIN, MOST), (DECISION, 0.8)], ids=["plain", "decision"])
+@pytest.mark.parametrize(("said", "most"), [(PLAIN, MAX_SHARE), (DECISION, 0.8)], ids=["plain", "decision"])
 async def test_a_few_words_hold_the_lock_shortly_beside_a_thousand_anchors(
     service: Service, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, said: str, most: float
 ) -> None:
@@ -246,7 +246,7 @@ async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     said = "Correction: we use MySQL for the order store instead of Postgres."
     held = listened(monkeypatch, probe, said)
     if not apart:
-        monkeypatch.setattr(preparing, "MOST_PREPARATIONS", 1)
+        monkeypatch.setattr(preparing, "MAX_PREPARATIONS", 1)
         monkeypatch.setattr(preparing.PreparedEffects, "is_current", lambda *_: False)
     history = [MessageDraft(role="user", content=LONG), MessageDraft(role="assistant", content="Noted.")]
     given = ChatInput(history=tuple(history), content=said)
@@ -257,7 +257,7 @@ async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     assert found == [(1, "decision", "superseded"), (3, "correction", "active")]
 
 
-@pytest.mark.parametrize("changes", [0, 1, MOST_PREPARATIONS], ids=["alone", "once", "always"])
+@pytest.mark.parametrize("changes", [0, 1, MAX_PREPARATIONS], ids=["alone", "once", "always"])
 async def test_a_state_is_examined_before_it_is_mended(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, changes: int
 ) -> None:
@@ -280,8 +280,8 @@ async def test_a_state_is_examined_before_it_is_mended(
     monkeypatch.setattr(ExaminationService, "_examine_unlocked", disturbed)
     done = await service.container.examination.examine(tenant, conversation_id, mend=True)
 
-    tries = 1 if changes == MOST_PREPARATIONS else 0
-    assert judged[: changes + 1] == [False] * min(changes + 1, MOST_PREPARATIONS) + [True] * tries
+    tries = 1 if changes == MAX_PREPARATIONS else 0
+    assert judged[: changes + 1] == [False] * min(changes + 1, MAX_PREPARATIONS) + [True] * tries
     assert cut == [False]
     assert (done.state_version, done.state_version_now) == (version + changes, version + changes + 1)
     assert done.repairs
@@ -293,7 +293,7 @@ async def test_control_what_mends_is_cut_under_the_lock_where_no_further_try_is_
     service = Service(begin, tenant, honest, quoting)
     conversation_id = await damaged(service)
     cut = watched(monkeypatch, probe, rewriting._within_cap, rewriting)
-    monkeypatch.setattr(retries, "MOST_TRIES", AT_ONCE)
+    monkeypatch.setattr(retries, "MAX_TRIES", AT_ONCE)
     await service.container.examination.examine(tenant, conversation_id, mend=True)
 
     assert cut == [True]

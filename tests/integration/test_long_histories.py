@@ -176,7 +176,7 @@ class TestPlans:
     async def test_read_by_indexes(
         self, service: Service, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(narrowing, "MOST_SCANNED_MESSAGES", 1_000)
+        monkeypatch.setattr(narrowing, "MAX_SCANNED_MESSAGES", 1_000)
         monkeypatch.setattr(removing, "ROWS", 500)  # a small part of the conversation, as 5 000 rows are of a long one
         seed, long = [await service.conversation(max_tokens=-1) for _ in range(2)]
         await service.say(long, 1)
@@ -535,7 +535,7 @@ class TestRetention:
     async def test_a_conversation_keeps_the_newest_versions_of_its_state(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(pending, "FEWEST_KEPT", 1)
+        monkeypatch.setattr(pending, "MIN_KEPT_VERSIONS", 1)
         service = Service(begin, tenant, faithful(), settings=Settings(state_versions_kept=2))
         conversation_id, _ = await with_canary(service, compactions=4)
         states = service.container.states

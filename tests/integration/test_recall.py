@@ -14,7 +14,7 @@ import pytest
 from app.core.context.assembly import AssembledContext
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.core.text import memo
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.messages import MessageRepository

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.anchors.serving import ServableAnchors
+from app.core.anchors.selection import ServableAnchors
 from app.core.model.anchors import Anchor, AnchorType, FoundAnchor, Proposer, Speaker, Transition
 from app.core.model.conversation import Message, Sums
 from app.core.model.errors import InvalidInputError, NotFoundError
@@ -165,7 +165,9 @@ class TestAnchors:
                 ServableAnchors(every, through_seq=last, held_seqs=kept, estimator="script") for last, kept in drafts
             ]
             for most in (0, 60, 150, 400, 900, 10_000):
-                found, unread = await unit.anchors.showable(row.id, covered_seq=100, held=held, room=most, limit=limit)
+                found, unread = await unit.anchors.showable(
+                    row.id, covered_seq=100, held=held, max_tokens=most, limit=limit
+                )
                 assert unread > 0 if most < 200 else most < 10_000 or not unread
                 for of_all, (last, kept) in zip(ranked, drafts, strict=True):
                     of_found = ServableAnchors(
@@ -188,7 +190,7 @@ class TestAnchors:
         clocks = [one.replace(tzinfo=None) for one in (on_its_clock, moment(-2_000))]
         expected = {1: (clocks[0], "Anna"), 2: (clocks[1], ""), 3: (None, "")}
         async with begin(tenant) as unit:
-            found, _ = await unit.anchors.showable(row.id, covered_seq=3, held=[], room=100, limit=9)
+            found, _ = await unit.anchors.showable(row.id, covered_seq=3, held=[], max_tokens=100, limit=9)
             listed, _ = await unit.anchors.page(row.id, Page(limit=9))
             for read in (found, listed, await unit.anchors.servable(row.id), await unit.anchors.active(row.id)):
                 assert {one.seq: (one.said_at, one.said_by) for one in read} == expected

@@ -114,7 +114,7 @@ async def test_common_words_are_counted_about_and_found_together(
 async def test_control_without_pairs_two_common_words_are_not_found_together(
     begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "_MOST_PAIRED_STEMS", 1)
+    monkeypatch.setattr(narrowing, "_MAX_PAIRED_STEMS", 1)
     contents = ["Nothing.", "The lantern.", "The anchor."] * 40
     contents[110] = "The lantern on the anchor."
     conversation_id, _ = await conversation_of(begin, tenant, contents)
@@ -258,7 +258,7 @@ async def test_the_more_are_looked_at_the_more_come_with_their_neighbours(
     begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(narrowing, "COMMON_FROM", 100)
-    monkeypatch.setattr(narrowing, "FEWEST_CENTRES", 40)
+    monkeypatch.setattr(narrowing, "MIN_CENTRES", 40)
     contents = ["Nothing.", "Quiet.", "Calm.", "The lantern.", "Quiet.", "Calm.", "Nothing."] * 60
     conversation_id, _ = await conversation_of(begin, tenant, contents)
     few = await sources(begin, tenant, conversation_id, "lantern", limit=60)
@@ -329,7 +329,7 @@ async def test_many_stems_are_one_statement_and_bounded(begin: UnitOfWorkFactory
     words = "kettle " + " ".join(f"word{number}x" for number in range(5_000))
     found = await sources(begin, tenant, conversation_id, words)
     assert 9 in seqs(found)
-    assert len(found.documents) == narrowing.MOST_STEMS
+    assert len(found.documents) == narrowing.MAX_STEMS
     assert seqs(await sources(begin, tenant, conversation_id, "?!")) == []
 
 
@@ -363,7 +363,7 @@ async def test_holding_a_text(begin: UnitOfWorkFactory, tenant: UUID) -> None:
 async def test_holding_looks_among_the_newest_only(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "MOST_SCANNED_MESSAGES", 2)
+    monkeypatch.setattr(narrowing, "MAX_SCANNED_MESSAGES", 2)
     conversation_id, _ = await conversation_of(begin, tenant, ["to be"] * 4)
     async with begin(tenant) as unit:
         assert [found.seq for found in await unit.messages.holding(conversation_id, ["be"], stems=(), limit=9)] == [

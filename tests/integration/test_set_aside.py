@@ -177,7 +177,7 @@ async def test_after_the_second_nothing_is_done_with_its_texts_and_they_can_be_r
 
 
 async def test_control_with_more_patience_it_would_go_on(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.usecases.shared.work_records.MOST_CRASHES", 99)
+    monkeypatch.setattr("app.usecases.shared.work_records.MAX_CRASHES", 99)
     conversation_id, _ = await two(service)
     await leave_behind(service, conversation_id, times=2)
     await look(service, conversation_id)

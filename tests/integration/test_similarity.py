@@ -12,9 +12,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.context.assembly import AssembledContext
-from app.core.model.allowances import Limits
 from app.core.model.conversation import Message
 from app.core.model.errors import ModelUnavailableError
+from app.core.model.usage_limits import Limits
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.context.recalling import RecallRequest

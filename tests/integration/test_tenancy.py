@@ -207,7 +207,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.superseded_texts": (lambda unit: unit.anchors.superseded_texts(CONVERSATION, limit=9), []),
     "anchors.servable": (lambda unit: unit.anchors.servable(CONVERSATION), []),
     "anchors.showable": (
-        lambda unit: unit.anchors.showable(CONVERSATION, covered_seq=9, held=[], room=99, limit=9),
+        lambda unit: unit.anchors.showable(CONVERSATION, covered_seq=9, held=[], max_tokens=99, limit=9),
         ([], 0),
     ),
     "anchors.page": (lambda unit: unit.anchors.page(CONVERSATION, ALL), ([], None)),

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from sqlmodel import col, select
 
-from app.core.context.tools import MOST_CALLS
+from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError, ModelFailedError
 from app.core.model.model_io import ToolCall
@@ -340,18 +340,18 @@ class TestWhenToolsAreOffered:
 class TestTheBound:
     async def test_ends_a_model_that_never_stops_with_an_answer(self, service: Service, gemini: Gemini) -> None:
         conversation_id = await service.conversation()
-        again = {**calling("order_status", number=1), "times": MOST_CALLS}
+        again = {**calling("order_status", number=1), "times": MAX_CALLS}
         gemini.script("chat", again, saying("Enough."))
         result = await chat(service, conversation_id, "Go.")
 
-        assert len(gemini.requests("chat")) == MOST_CALLS + 1
-        assert declared(gemini, MOST_CALLS - 1) == ["order_status", "leaks"]
-        assert declared(gemini, MOST_CALLS) == []
+        assert len(gemini.requests("chat")) == MAX_CALLS + 1
+        assert declared(gemini, MAX_CALLS - 1) == ["order_status", "leaks"]
+        assert declared(gemini, MAX_CALLS) == []
         assert result.reply.content == "Enough."
         assert result.warnings == ("tool_calls_used_up",)
         assert [one.role for one in await history(service, conversation_id)] == [
             "user",
-            *["assistant", "tool"] * MOST_CALLS,
+            *["assistant", "tool"] * MAX_CALLS,
             "assistant",
         ]
 
@@ -362,9 +362,9 @@ class TestTheBound:
         await chat(service, conversation_id, "Go.")
 
         stored = await history(service, conversation_id)
-        assert len(stored[1].parts) == MOST_CALLS
-        assert len({part["id"] for part in stored[1].parts}) == MOST_CALLS, "under ids of ours"
-        assert [one.role for one in stored[2:]] == ["tool"] * MOST_CALLS + ["assistant"]
+        assert len(stored[1].parts) == MAX_CALLS
+        assert len({part["id"] for part in stored[1].parts}) == MAX_CALLS, "under ids of ours"
+        assert [one.role for one in stored[2:]] == ["tool"] * MAX_CALLS + ["assistant"]
 
     @pytest.mark.long
     async def test_a_model_that_calls_what_it_was_not_offered_gave_no_answer(
@@ -376,7 +376,7 @@ class TestTheBound:
             await chat(service, conversation_id, "Go.")
 
         assert caught.value.stable_code == "empty_reply"
-        assert len(service.chat_model.requests) == MOST_CALLS + 1
+        assert len(service.chat_model.requests) == MAX_CALLS + 1
         assert (await history(service, conversation_id))[-1].role == "tool"
 
     async def test_a_result_is_cut_and_says_so(
@@ -398,13 +398,13 @@ class TestTheBound:
     @pytest.mark.long
     async def test_results_of_one_step_fit_together(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         """The results cannot be separated from their call; together they leave room for the question and the rest."""
-        many = Reply(calls=(ToolCall(id="0", name="long_list", arguments={"lines": 3_000}),) * MOST_CALLS)
+        many = Reply(calls=(ToolCall(id="0", name="long_list", arguments={"lines": 3_000}),) * MAX_CALLS)
         service = scripted(begin, tenant, many, "I see.", tools=["long_list"])
         conversation_id = await service.conversation()
         await chat(service, conversation_id, "Go.")
 
         results = [one.token_count for one in await history(service, conversation_id) if one.role == "tool"]
-        assert len(results) == MOST_CALLS
+        assert len(results) == MAX_CALLS
         assert sum(results) < 0.45 * 3_060
 
     async def test_a_tool_that_takes_too_long_is_given_up(

@@ -121,7 +121,7 @@ class TestWhatBeginsIt:
     async def test_many_small_ones_do_not_wait(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(pending, "MOST_GATHERED", 2)
+        monkeypatch.setattr(pending, "MAX_GATHERED_VERSIONS", 2)
         service, conversation_id = await lied(begin, tenant, verdicts(honest))
         assert await work(service, conversation_id) == "verified"
 

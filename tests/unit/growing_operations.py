@@ -27,8 +27,8 @@ from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.offline_responder import respond
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.recall_decision import decide_recall
+from app.core.retrieval.rendering import Recall, passages_in, recalled_in, split_elements, with_elements_before
 from app.core.retrieval.search import has_phrases, query_of, rank_messages, snippet
-from app.core.retrieval.serving import Recall, passages_in, recalled_in, split_elements, with_elements_before
 from app.core.segments.describing import describe
 from app.core.segments.extractive import level_text
 from app.core.segments.message_analysis import analysis_of
@@ -68,7 +68,7 @@ from tests.unit.talk import answer, entry, fact, message, proposal, request
 _TARGET: Final = 0.01
 """The approximate seconds that an operation takes on its largest text, if that text is ordinary."""
 _FIRST: Final = 1_000  # characters
-_LARGEST: Final = 2_000  # more, since a text on which an operation ends early says little about others
+_MAX_LENGTH: Final = 2_000  # more, since a text on which an operation ends early says little about others
 _SHORT: Final = 160  # characters of each message, if a text becomes many messages
 _POLICY: Final = policy_of(context_window=4_000, protect=[])
 _SAID: Final = (
@@ -112,7 +112,7 @@ class Operation:
     def largest(self) -> int:
         """The length that takes about the same time for every operation, found with an ordinary text."""
         length, pump = _FIRST, Ordinary("", "".join(_SAID))
-        while length < _LARGEST:
+        while length < _MAX_LENGTH:
             began = time.thread_time()
             self.run(pump.text(length))
             if time.thread_time() - began > _TARGET / 2:

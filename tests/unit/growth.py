@@ -44,7 +44,7 @@ work of some kind and a little more does, the line is steep only there.
 """
 _SUSPICIOUS: Final = 1.15
 """The slope between two times, one of them measured only once, from which on all times are measured well."""
-_MOST_HANGING: Final = 12
+_MAX_HANGING_CHILDREN: Final = 12
 """The most children that are ended before the rest is given up: these are enough findings."""
 _PLACE: Final = struct.Struct("qq")
 
@@ -119,7 +119,7 @@ def measured(make: str, argument: object, *, limit: float = LIMIT) -> list[Findi
     with tempfile.TemporaryDirectory() as folder:
         place, given = Path(folder) / "place", Path(folder) / "given.json"
         given.write_text(json.dumps({"make": make, "argument": argument, "limit": limit}))
-        for _ in range(_MOST_HANGING):
+        for _ in range(_MAX_HANGING_CHILDREN):
             place.write_bytes(_PLACE.pack(start, 0))
             done = subprocess.run(
                 [sys.executable, "-m", "tests.unit.growth", str(given), str(place), str(start)],

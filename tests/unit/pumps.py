@@ -37,7 +37,7 @@ GENERIC: Final = tuple(
 
 _REPEATS: Final = frozenset({codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT})
 _CLASSES: Final = frozenset({codes.IN, codes.ANY, codes.NOT_LITERAL})
-_MOST_SIGNS: Final = 7
+_MAX_CHARACTERS: Final = 7
 """The most characters with which a class is tried."""
 _LONG: Final = 12
 """A repetition that may go on at least this many times is pumped."""
@@ -121,7 +121,7 @@ def _samples(body: Any) -> Iterator[str]:
     for number, (code, given) in enumerate(items):
         head, tail = _sample(items[:number]), _sample(items[number + 1 :])
         found += [head + one + tail for one in _variants(code, given)]
-    yield from itertools.islice(dict.fromkeys(one for one in found if one), 2 * _MOST_SIGNS)
+    yield from itertools.islice(dict.fromkeys(one for one in found if one), 2 * _MAX_CHARACTERS)
 
 
 def _variants(code: Any, given: Any) -> Sequence[str]:
@@ -161,7 +161,7 @@ def _signs(members: Any) -> list[str]:
     own += [chr(given[0]) for code, given in members if code is codes.RANGE]
     offered = SIGNS if negated else (*SIGNS, *own)
     found = [sign for sign in offered if _has(members, sign) != negated]
-    kept = found[:_MOST_SIGNS] if negated else [*own[:3], *found][:_MOST_SIGNS]
+    kept = found[:_MAX_CHARACTERS] if negated else [*own[:3], *found][:_MAX_CHARACTERS]
     return list(dict.fromkeys(kept)) or ["a"]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.model.errors import PolicyInvalidError
 from app.core.model.figure_labels import trigger_label
 from app.core.model.gauge import Breakdown, explained_thresholds, gauge_of
-from app.core.model.pace import LEAST_TURNS, MOST_TURNS, MessageSample, Pace, pace_of
+from app.core.model.pace import MAX_TURNS, MIN_TURNS, MessageSample, Pace, pace_of
 from app.core.model.policies.adaptive import AdaptedThresholds, adapt, adapted_policy, adaptive_errors
 from app.core.model.policies.operator import operator_numbers
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
@@ -198,7 +198,7 @@ def test_a_pace_is_what_the_newest_turns_were() -> None:
     old = [MessageSample(role="user", tokens=9_000, at=THEN - timedelta(days=9))]
     found = pace_of([*old, *said(20, cached=750)], [3.0, 8.5, 2.0], factor=1.25)
     assert found == Pace(
-        turns=MOST_TURNS,
+        turns=MAX_TURNS,
         turn_tokens=125,
         largest_turn=125,
         turn_seconds=30.0,
@@ -208,9 +208,9 @@ def test_a_pace_is_what_the_newest_turns_were() -> None:
 
 
 def test_a_pace_takes_some_turns() -> None:
-    assert pace_of(said(LEAST_TURNS - 1), []) is None
-    assert pace_of(said(LEAST_TURNS)[1:], []) is None, "the first of them began before what was read"
-    found = pace_of(said(LEAST_TURNS, seconds=0), [])
+    assert pace_of(said(MIN_TURNS - 1), []) is None
+    assert pace_of(said(MIN_TURNS)[1:], []) is None, "the first of them began before what was read"
+    found = pace_of(said(MIN_TURNS, seconds=0), [])
     assert found is not None
     assert (found.turn_seconds, found.compaction_seconds, found.cached_share) == (None, None, 0.0), "imported at once"
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.anchors.detect import MOST_ASSISTANT_ANCHORS, MOST_USER_ANCHORS, detect
-from app.core.anchors.tables import LONGEST_STATEMENT, tables_of
+from app.core.anchors.detect import MAX_ASSISTANT_ANCHORS, MAX_USER_ANCHORS, detect
+from app.core.anchors.tables import MAX_STATEMENT_LENGTH, tables_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.text.languages.loading import read_language
@@ -345,7 +345,7 @@ def test_a_long_sentence_is_cut_at_clauses_and_keeps_its_values() -> None:
     kept = " ".join(anchor.content for anchor in anchors)
 
     assert {anchor.type for anchor in anchors} == {"decision"}
-    assert all(len(anchor.content) <= LONGEST_STATEMENT for anchor in anchors)
+    assert all(len(anchor.content) <= MAX_STATEMENT_LENGTH for anchor in anchors)
     assert all(host in kept for host in hosts)
     assert all(content[one.offset : one.offset + len(one.content)] == one.content for one in anchors)
 
@@ -363,7 +363,7 @@ def test_a_message_has_a_bounded_number_the_most_important_ones() -> None:
         "\n".join(f"- I'll write chapter {number}." for number in range(30)) + "\nNo wait, I meant chapter 12, not 14."
     )
 
-    for role, most in (("user", MOST_USER_ANCHORS), ("assistant", MOST_ASSISTANT_ANCHORS)):
+    for role, most in (("user", MAX_USER_ANCHORS), ("assistant", MAX_ASSISTANT_ANCHORS)):
         anchors = found(listed, role)
         assert len(anchors) == most
         assert (anchors[-1].type == "correction") == (role == "user"), "an assistant corrects what it admits"
@@ -446,7 +446,7 @@ def test_what_a_message_says_again_and_again_is_one_anchor() -> None:
         ("critical_fact", said, 0),
         ("decision", "We decided to ship on 12 March.", 2 * len(said) + 2),
     ]
-    many = found(" ".join([said] * 2 * MOST_USER_ANCHORS + ["Note: my name is Priya Raman."]))
+    many = found(" ".join([said] * 2 * MAX_USER_ANCHORS + ["Note: my name is Priya Raman."]))
     assert len(many) == 2, "and takes no other's place"
 
 
@@ -455,7 +455,7 @@ def test_whatever_is_said_places_are_exact_and_numbers_bounded(pieces: list[str]
     content = " ".join(pieces)
     anchors = found(content, role)
 
-    assert len(anchors) <= MOST_USER_ANCHORS
+    assert len(anchors) <= MAX_USER_ANCHORS
     assert [anchor.offset for anchor in anchors] == sorted({anchor.offset for anchor in anchors})
     for anchor in anchors:
         verbatim = content[anchor.offset : anchor.offset + len(anchor.content)] == anchor.content

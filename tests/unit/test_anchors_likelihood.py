@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from app.core.anchors import detect as module
 from app.core.anchors.detect import detect
 from app.core.anchors.likelihood import (
-    LEAST_LIKELIHOOD,
-    LEAST_LIKELIHOOD_ALONE,
-    LEAST_LIKELIHOOD_BY_RULE,
-    LEAST_LIKELIHOOD_OF_CORRECTION,
+    MIN_LIKELIHOOD,
+    MIN_LIKELIHOOD_ALONE,
+    MIN_LIKELIHOOD_BY_RULE,
+    MIN_LIKELIHOOD_OF_CORRECTION,
     TYPES,
     WEIGHTS,
     features,
@@ -57,12 +57,12 @@ def test_control_by_rules_alone_it_is_not(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("rule", "statements_", "given_likelihood", "expected"),
     [
-        (None, 3, LEAST_LIKELIHOOD, "decision"),
-        (None, 3, LEAST_LIKELIHOOD - 0.01, None),
-        (None, 1, LEAST_LIKELIHOOD_ALONE, "decision"),
-        (None, 1, LEAST_LIKELIHOOD_ALONE - 0.01, None),
+        (None, 3, MIN_LIKELIHOOD, "decision"),
+        (None, 3, MIN_LIKELIHOOD - 0.01, None),
+        (None, 1, MIN_LIKELIHOOD_ALONE, "decision"),
+        (None, 1, MIN_LIKELIHOOD_ALONE - 0.01, None),
         ("commitment", 1, 1.0, "commitment"),
-        ("commitment", 2, LEAST_LIKELIHOOD - 0.01, None),
+        ("commitment", 2, MIN_LIKELIHOOD - 0.01, None),
         ("commitment", 2, 1.0, "decision"),
     ],
 )
@@ -73,11 +73,11 @@ def test_a_rule_decides_on_a_message_of_one_statement_and_likelihood_on_all_othe
 
 
 @pytest.mark.parametrize(
-    ("type_", "least"), [("commitment", LEAST_LIKELIHOOD_BY_RULE), ("correction", LEAST_LIKELIHOOD_OF_CORRECTION)]
+    ("type_", "least"), [("commitment", MIN_LIKELIHOOD_BY_RULE), ("correction", MIN_LIKELIHOOD_OF_CORRECTION)]
 )
 def test_what_a_rule_finds_needs_less(type_: AnchorType, least: float) -> None:
-    assert likeliest_type(likely(decision=LEAST_LIKELIHOOD - 0.01, **{type_: least}), type_, 5) == type_
-    assert likeliest_type(likely(decision=LEAST_LIKELIHOOD - 0.01, **{type_: least - 0.01}), type_, 5) is None
+    assert likeliest_type(likely(decision=MIN_LIKELIHOOD - 0.01, **{type_: least}), type_, 5) == type_
+    assert likeliest_type(likely(decision=MIN_LIKELIHOOD - 0.01, **{type_: least - 0.01}), type_, 5) is None
 
 
 def test_lines_of_a_message_are_statements_unless_it_was_wrapped_by_hand() -> None:

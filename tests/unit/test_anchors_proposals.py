@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.anchors import proposals as module
 from app.core.anchors.detect import detect
-from app.core.anchors.proposals import MOST_PROPOSALS, accepted_anchors
+from app.core.anchors.proposals import MAX_PROPOSALS, accepted_anchors
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import AnchorProposal
 from app.core.model.conversation import Message
@@ -102,7 +102,7 @@ def test_types_and_numbers_are_bounded() -> None:
     proposals = [proposed(f"value{number}") for number in range(200)]
 
     assert accepted(proposed("bring 40 chairs", type_="order")) == ()
-    assert len(accepted_anchors(proposals, [long], ())) == MOST_PROPOSALS
+    assert len(accepted_anchors(proposals, [long], ())) == MAX_PROPOSALS
     assert accepted_anchors([proposed(long.content)], [long], ()) == ()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.core.anchors.prompt_ids import prompt_ids_of
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
-from app.core.anchors.serving import serve
+from app.core.anchors.selection import serve
 from app.core.model.anchors import Anchor, AnchorClaim, Ranking
 from app.core.model.candidate import AnchorAnswer
 from app.core.model.schemas import SESSION

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.core.anchors import classification
 from app.core.anchors import detect as module
-from app.core.anchors import recognition
 from app.core.anchors.detect import detect
 from app.core.anchors.transitions import transitions
 from app.core.model.anchors import FoundAnchor
@@ -148,7 +148,7 @@ def test_a_label_goes_before_the_shape_of_what_follows(monkeypatch: pytest.Monke
     assert [anchor.type for anchor in found(text)] == ["critical_fact"]
 
     # control: without its label it reads as a correction
-    monkeypatch.setattr(recognition, "_type_by_label_or_rule", lambda _: None)
+    monkeypatch.setattr(classification, "_type_by_label_or_rule", lambda _: None)
     assert [anchor.type for anchor in found(text)] == ["correction"]
 
 

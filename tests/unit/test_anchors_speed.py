@@ -17,7 +17,7 @@ from tests.unit.talk import message
 from tests.unit.test_anchors_detect import SAID_BY_USERS
 from tests.unit.timing import assert_linear
 
-MOST = 24.0
+MAX_RATIO = 24.0
 """The most times of plain tokenising: usually about 16, on a busy machine up to 21, with every pattern tried over 30.
 """
 
@@ -58,7 +58,7 @@ def test_detecting_takes_a_few_times_as_long_as_tokenising() -> None:
     found = fastest(detect, messages)
 
     assert sum(len(detect(one)) for one in messages) > len(messages) / 4, "there is something to find"
-    assert found < MOST * plain, f"detecting took {found / plain:.1f} times as long as tokenising"
+    assert found < MAX_RATIO * plain, f"detecting took {found / plain:.1f} times as long as tokenising"
 
 
 @pytest.mark.long
@@ -66,7 +66,7 @@ def test_control_patterns_that_are_all_tried_take_too_long(monkeypatch: pytest.M
     """All patterns are tried, as before each pattern's required words were looked up."""
     monkeypatch.setattr(CUE_INDEX, "may_match_text", lambda _: -1)
     messages = spoken(200)
-    assert fastest(detect, messages) > MOST * fastest(lambda one: words(one.content), messages)
+    assert fastest(detect, messages) > MAX_RATIO * fastest(lambda one: words(one.content), messages)
 
 
 def test_looking_up_what_a_pattern_needs_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.core.anchors import transitions as module
 from app.core.anchors.detect import detect
 from app.core.anchors.pool import places_with_stems
-from app.core.anchors.transitions import MOST_POSITIONS_BACK, subject_stems, transitions
+from app.core.anchors.transitions import MAX_POSITIONS_BACK, subject_stems, transitions
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import Message
 from tests.unit.talk import message
@@ -226,7 +226,7 @@ def within_reach(before: Sequence[Anchor], new: Sequence[Anchor], first_seq: int
     """The anchors that the database would return for messages from this position on."""
     texts = [anchor.content for anchor in before]
     places = {*places_with_stems(texts, subject_stems(new))}
-    near = first_seq - MOST_POSITIONS_BACK
+    near = first_seq - MAX_POSITIONS_BACK
     return [anchor for place, anchor in enumerate(before) if place in places or anchor.seq >= near]
 
 
@@ -263,6 +263,6 @@ def test_of_a_word_that_all_have_the_newest_are_reached() -> None:
     before, new, messages = changed_by_last([*lines, "We chose Redis, not Postgres."])
     reached = within_reach(before, new, messages[0].seq)
 
-    assert len(before) > len(reached) > MOST_POSITIONS_BACK
+    assert len(before) > len(reached) > MAX_POSITIONS_BACK
     assert reached == before[-len(reached) :]
     assert transitions(reached, new, messages) == transitions(before, new, messages)

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
-from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServableAnchors, serve
+from app.core.anchors.selection import MIN_TOKEN_LIMIT, ServableAnchors, serve
 from app.core.context import fitting
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble, available_anchor_tokens, exceeds_budget
 from app.core.context.drafts import Draft, first_draft, with_anchors
@@ -24,7 +24,7 @@ from app.core.model.errors import BudgetTooSmallError
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.redaction import redact_message
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.serving import Recall
+from app.core.retrieval.rendering import Recall
 from app.core.state.layout import layout_of, state_json
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.providers.messages import to_provider
@@ -640,7 +640,7 @@ def test_no_step_gives_anchors_more_room_than_is_read_for(
 
     def seen(material: ContextInputs, draft: Draft, *, token_limit: int | None) -> Draft:
         assert token_limit is not None
-        staying = sum(one.token_count for one in material.servable(draft).within(LEAST_TOKEN_LIMIT).shown)
+        staying = sum(one.token_count for one in material.servable(draft).within(MIN_TOKEN_LIMIT).shown)
         given.append(token_limit - staying)
         return with_anchors(material, draft, token_limit=token_limit)
 

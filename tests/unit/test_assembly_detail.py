@@ -17,7 +17,7 @@ from app.core.context.larger_budget import ranges_to_read, with_detail_options
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.segments import Level, ServableSegment
-from app.core.retrieval.serving import Recall
+from app.core.retrieval.rendering import Recall
 from tests.builders import message, policy_of
 from tests.profiles import examples
 from tests.unit.test_assembly_anchors import digest, made_of

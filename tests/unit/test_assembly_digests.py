@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.core.context import fitting
 from app.core.context.assembly import (
-    MOST_LISTED_SEQS,
+    MAX_LISTED_SEQS,
     AssembledContext,
     ContextInputs,
     Section,
@@ -23,7 +23,7 @@ from app.core.context.assembly import (
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.gauge import breakdown_of
 from app.core.model.segments import LEVELS, Level, ServableSegment, ShownSegment
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.core.segments.markers import EARLIER_MARKER
 from app.core.state.digest_selection import NO_DIGESTS, Digests, DigestSource, digest_token_shares
 from app.core.state.layout import with_digests
@@ -145,14 +145,14 @@ def test_every_shown_segment_has_a_section_with_its_level_and_its_messages() -> 
 
 
 def test_a_long_segment_is_told_by_its_first_and_last_message() -> None:
-    long, short = segment(1, 1, MOST_LISTED_SEQS + 1), segment(2, MOST_LISTED_SEQS + 2, 2 * MOST_LISTED_SEQS + 1)
+    long, short = segment(1, 1, MAX_LISTED_SEQS + 1), segment(2, MAX_LISTED_SEQS + 2, 2 * MAX_LISTED_SEQS + 1)
     policy = policy_of(context_window=40_000)
-    messages = [message(seq, f"word {seq}", policy=policy) for seq in range(1, 2 * MOST_LISTED_SEQS + 10)]
-    source = digested(made_of(messages, policy=policy, boundary=2 * MOST_LISTED_SEQS + 1), [long, short])
+    messages = [message(seq, f"word {seq}", policy=policy) for seq in range(1, 2 * MAX_LISTED_SEQS + 10)]
+    source = digested(made_of(messages, policy=policy, boundary=2 * MAX_LISTED_SEQS + 1), [long, short])
     seqs = {one.segment_id: one.seqs for one in of_digests(put_together(source))}
 
-    assert seqs["point_1"] == (1, MOST_LISTED_SEQS + 1)
-    assert seqs["point_2"] == tuple(range(MOST_LISTED_SEQS + 2, 2 * MOST_LISTED_SEQS + 2))
+    assert seqs["point_1"] == (1, MAX_LISTED_SEQS + 1)
+    assert seqs["point_2"] == tuple(range(MAX_LISTED_SEQS + 2, 2 * MAX_LISTED_SEQS + 2))
 
 
 def test_every_marker_that_is_served_is_listed() -> None:

@@ -15,7 +15,7 @@ from app.core.context.assembly import AssembledContext, ContextInputs, assemble
 from app.core.context.drafts import Draft, first_draft
 from app.core.model.conversation import Message
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.serving import Passage, Recall
+from app.core.retrieval.rendering import Passage, Recall
 from tests.builders import material, message, policy_of
 from tests.profiles import examples
 

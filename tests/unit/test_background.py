@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from app.infrastructure.metrics import ProcessMeter
-from app.usecases.shared.background import LONGEST_PAUSE, STEADY_SECONDS, Background
+from app.usecases.shared.background import MAX_PAUSE_SECONDS, STEADY_SECONDS, Background
 from tests.fakes import FakeClock, settle
 
 
@@ -68,7 +68,7 @@ async def test_the_pause_is_bounded_and_short_again_after_a_while() -> None:
         raise RuntimeError
 
     async with kept(work, clock, ProcessMeter()) as background:
-        await clock.advance(1 + 2 + 4 + 8 + 16 + 32 + 5 * LONGEST_PAUSE)
+        await clock.advance(1 + 2 + 4 + 8 + 16 + 32 + 5 * MAX_PAUSE_SECONDS)
         assert runs == 12
         assert not background.is_well
         await clock.advance(STEADY_SECONDS)

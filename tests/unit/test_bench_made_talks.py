@@ -13,8 +13,8 @@ from bench.fidelity_measures import OURS, STATELESS, is_broad
 from bench.recall_talks import CATEGORIES, Talk, TalkQuestion, talks
 
 GIVEN: Final = [talk for path in sorted(FOLDER.glob("*.jsonl")) for talk in talks(path)]
-FEWEST_MESSAGES: Final = 80
-FEWEST_QUESTIONS: Final = 25
+MIN_MESSAGES: Final = 80
+MIN_QUESTIONS: Final = 25
 BESIDE_AN_ASSISTANT: Final = {"multi session", "knowledge update", "temporal"}
 """The kinds of questions about several sittings with an assistant that answers at length."""
 
@@ -23,10 +23,10 @@ BESIDE_AN_ASSISTANT: Final = {"multi session", "knowledge update", "temporal"}
 def test_a_made_up_talk_is_sound(talk: Talk) -> None:
     times = [datetime.fromisoformat(message["created_at"]) for message in talk.messages]
 
-    assert len(talk.messages) >= FEWEST_MESSAGES
+    assert len(talk.messages) >= MIN_MESSAGES
     assert times == sorted(times)
     assert all(message["role"] in {"user", "assistant"} and message["content"] for message in talk.messages)
-    assert len({asked.text for asked in talk.questions}) == len(talk.questions) >= FEWEST_QUESTIONS
+    assert len({asked.text for asked in talk.questions}) == len(talk.questions) >= MIN_QUESTIONS
     categories = {asked.category for asked in talk.questions}
     assert categories == set(CATEGORIES.values()) or categories >= BESIDE_AN_ASSISTANT
     for asked in talk.questions:

@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text.budget import MOST_LOOKS, Budget, best_first, each_fitting, first_fitting, make_fitting, without_last
+from app.core.text.budget import MAX_LOOKS, Budget, best_first, each_fitting, first_fitting, make_fitting, without_last
 
 COSTS = st.lists(st.integers(min_value=0, max_value=30), max_size=20)
 ROOM = st.integers(min_value=-5, max_value=120)
@@ -87,7 +87,7 @@ def test_an_option_is_looked_at_a_bounded_number_of_times() -> None:
     looks = 0
     ever_less = iter(range(1_000, 0, -1))
     assert sorted(best_first(range(5), lambda _: float(next(ever_less)), int)) == list(range(5))
-    assert 1_000 - next(ever_less) <= 5 * (MOST_LOOKS + 2)
+    assert 1_000 - next(ever_less) <= 5 * (MAX_LOOKS + 2)
 
 
 def test_what_weighs_too_much_is_made_again_with_so_much_less_room() -> None:

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from app.core.model import calibration
 from app.core.model.calibration import (
-    LEAST_FACTOR,
-    LEAST_TOKENS,
-    MOST_FACTOR,
-    MOST_STEP,
+    MAX_FACTOR,
+    MAX_STEP,
+    MIN_FACTOR,
+    MIN_TOKENS,
     adjusted_factor,
     counted,
     estimated_within,
 )
 from app.core.model.gauge import in_proportion
 
-FACTORS = st.floats(min_value=LEAST_FACTOR, max_value=MOST_FACTOR)
+FACTORS = st.floats(min_value=MIN_FACTOR, max_value=MAX_FACTOR)
 COUNTS = st.integers(min_value=-10, max_value=10**9)
-ENOUGH = st.integers(min_value=LEAST_TOKENS, max_value=10**7)
+ENOUGH = st.integers(min_value=MIN_TOKENS, max_value=10**7)
 SMALL_STEP = 0.051  # five hundredths, and a float's inaccuracy
 
 
@@ -36,7 +36,7 @@ def test_value_and_step_are_clamped_whatever_is_reported(factor: float, estimate
 
 @given(FACTORS, ENOUGH, ENOUGH)
 def test_it_moves_towards_what_was_reported_and_never_past_it(factor: float, estimated: int, reported: int) -> None:
-    aim = min(max(reported / estimated, LEAST_FACTOR), MOST_FACTOR)
+    aim = min(max(reported / estimated, MIN_FACTOR), MAX_FACTOR)
     after = adjusted_factor(factor, estimated=estimated, reported=reported)
     assert min(factor, aim) - 1e-9 <= after <= max(factor, aim) + 1e-9
     assert after != factor or math.isclose(factor, aim)
@@ -88,7 +88,7 @@ def test_ten_times_too_high_once_is_one_small_step() -> None:
 
 @pytest.mark.control("17")
 def test_without_the_clamp_of_the_step_one_wild_report_would_move_it_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "MOST_STEP", math.inf)
+    monkeypatch.setattr(calibration, "MAX_STEP", math.inf)
     assert moved_by_one_wild_report() > SMALL_STEP
 
 
@@ -101,18 +101,18 @@ def wildest() -> float:
 
 @pytest.mark.case("17")
 def test_always_ten_times_too_high_ends_at_the_bound() -> None:
-    assert wildest() == pytest.approx(MOST_FACTOR)
+    assert wildest() == pytest.approx(MAX_FACTOR)
 
 
 @pytest.mark.control("17")
 def test_without_the_clamp_of_the_value_it_would_end_at_ten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "MOST_FACTOR", math.inf)
+    monkeypatch.setattr(calibration, "MAX_FACTOR", math.inf)
     assert wildest() > 9
 
 
 def test_the_step_is_small_beside_the_room_between_the_thresholds() -> None:
     """One wild report at 69 % of the budget starts at most a background compaction, never an inline one."""
-    assert 0.70 * (1 + MOST_STEP) < 0.85
+    assert 0.70 * (1 + MAX_STEP) < 0.85
 
 
 def test_estimates_count_in_the_providers_tokens_rounded_up() -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from app.usecases.compaction.commands import FOCUS_MAX, compact_command
+from app.usecases.compaction.commands import MAX_FOCUS_LENGTH, compact_command
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from app.usecases.compaction.commands import FOCUS_MAX, compact_command
         ("  /compact \n", None),
         ("/compact the harbours", "the harbours"),
         ("\t/compact\u2003 the\nharbours \n ", "the\nharbours"),
-        ("/compact " + "x" * 2 * FOCUS_MAX, "x" * FOCUS_MAX),
+        ("/compact " + "x" * 2 * MAX_FOCUS_LENGTH, "x" * MAX_FOCUS_LENGTH),
     ],
 )
 def test_a_command_with_its_focus(content: str, focus: str | None) -> None:

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from app.http.connections import MAX_HEAD_BYTES, ConnectionLimits, connection_class, socket_class
-from app.http.fields import MAX_QUERY
+from app.http.fields import MAX_QUERY_LENGTH
 
 SOON, LATER = 0.4, 1.5
 NEVER = 600.0
@@ -144,7 +144,7 @@ async def test_what_is_no_request_is_refused_in_our_form(sent: bytes, told: str)
 async def test_the_longest_question_in_ascii_fits_into_an_address() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(ASK.replace(b"/ ", b"/?query=" + b"a" * MAX_QUERY + b" ", 1))
+        writer.write(ASK.replace(b"/ ", b"/?query=" + b"a" * MAX_QUERY_LENGTH + b" ", 1))
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         writer.close()
 

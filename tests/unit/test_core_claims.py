@@ -6,7 +6,7 @@ import pytest
 
 from app.core.model.claims import Claim
 from app.core.model.repairs import Repair
-from app.core.validation.claims import MOST_CLAIMS, DigestText, claim_batches, claims_of, unshown_sources
+from app.core.validation.claims import MAX_CLAIMS, DigestText, claim_batches, claims_of, unshown_sources
 from tests.unit.talk import entry
 
 
@@ -154,4 +154,4 @@ def test_many_claims_are_put_in_calls_of_about_the_same_size(count: int, sizes: 
     calls = claim_batches(claims)
     assert [len(call) for call in calls] == sizes
     assert [claim for call in calls for claim in call] == list(claims)
-    assert all(len(call) <= MOST_CLAIMS for call in calls)
+    assert all(len(call) <= MAX_CLAIMS for call in calls)

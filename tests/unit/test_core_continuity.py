@@ -13,8 +13,8 @@ import pytest
 
 from app.core.anchors.detect import detect
 from app.core.continuity.comparing import Comparison, Exam, tone_kept
-from app.core.continuity.probes import MOST_PROBES
-from app.core.continuity.statements import MOST_CHARACTERS
+from app.core.continuity.probes import MAX_PROBES
+from app.core.continuity.statements import MAX_CHARACTERS
 from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Layout, Message, Role
 from app.core.summarizer.prompts import render_summary
@@ -132,7 +132,7 @@ def test_yesterday_is_a_day() -> None:
 def test_probes_are_capped_by_kind_and_spread_over_the_stretch() -> None:
     many = said(*(f"The crate of {name} number {seq} weighs {seq + 1000} kg." for seq, name in enumerate(names(300))))
     probes = exam_of(many).probes
-    for kind, most in MOST_PROBES.items():
+    for kind, most in MAX_PROBES.items():
         assert sum(one.kind == kind for one in probes) <= most
     seqs = [one.seq for one in probes if one.kind == "value"]
     assert len(seqs) > 12
@@ -151,7 +151,7 @@ def test_probes_of_another_talk_are_not_answered() -> None:
 
 
 def test_of_a_longer_stretch_every_nth_message_is_asked_about() -> None:
-    sized = [replace(one, byte_length=MOST_CHARACTERS) for one in said(*SAID)]
+    sized = [replace(one, byte_length=MAX_CHARACTERS) for one in said(*SAID)]
     assert {one.seq for one in exam_of(sized).probes} == {1}
     assert len({one.seq for one in exam_of(said(*SAID)).probes}) == len(SAID)
 

@@ -67,7 +67,7 @@ def test_among_many_amounts_any_number_would_be_a_difference() -> None:
 
 
 def test_control_without_that_guard_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(differences, "MOST_MATCHING_SHARE", 1.0)
+    monkeypatch.setattr(differences, "MAX_MATCHING_SHARE", 1.0)
     crowded = SourceTexts(talk(f"The first box held 28 kg. {MANY}", *FAR, "The last box holds 45 kg."))
     told = candidate(item("The last box holds 45 kg, 17 kg more than the first", 10))
     assert examine_candidate(told, crowded).failures == ()

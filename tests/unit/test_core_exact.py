@@ -23,7 +23,7 @@ from app.core.text.values import values
 from app.core.validation import cutting, exact_checks, expected_amounts
 from app.core.validation.asking import doubts_of, parse_second_answer
 from app.core.validation.exact_checks import (
-    MOST_DOUBTS,
+    MAX_DOUBTS,
     SEGMENTS_FIELD,
     ExaminedCandidate,
     RepairedCandidate,
@@ -1123,4 +1123,4 @@ def test_added_items_need_a_field_and_a_text() -> None:
 def test_at_most_so_many_statements_are_asked_about() -> None:
     failures = examined(*[item(f"The hall has {number} seats", 1) for number in range(501, 601)]).failures
     assert len(failures) == 100
-    assert [doubt.statement for doubt in doubts_of(failures)] == [one.statement for one in failures[:MOST_DOUBTS]]
+    assert [doubt.statement for doubt in doubts_of(failures)] == [one.statement for one in failures[:MAX_DOUBTS]]

@@ -14,8 +14,8 @@ from app.core.model.repairs import Cut, Repair
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentences
-from app.core.validation.claims import MOST_CLAIMS, DigestText, claims_of, part_claims
-from app.core.validation.quotes import LONGEST_QUOTE, QuoteSearch
+from app.core.validation.claims import MAX_CLAIMS, DigestText, claims_of, part_claims
+from app.core.validation.quotes import MAX_QUOTE_LENGTH, QuoteSearch
 from app.core.validation.restoring import Restoration
 from app.core.validation.verdicts import VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
 from app.core.validation.verified_state import VerdictCounts, VerifiedState, apply_verdicts, doubtful_items
@@ -216,7 +216,7 @@ def test_a_quote_is_found_whatever_its_blanks_quotation_marks_and_forms(quote: s
         "udget is 900",
         "before Friday.” result",
         "the budget is … francs",
-        "the budget is 900 francs" + " " * LONGEST_QUOTE,
+        "the budget is 900 francs" + " " * MAX_QUOTE_LENGTH,
     ],
 )
 def test_what_was_not_said_so_or_says_too_little_is_no_quote(quote: str) -> None:
@@ -318,8 +318,8 @@ def test_only_items_of_several_sentences_that_are_not_supported_have_parts() -> 
     assert [one.target for one in part_claims(found, last_number=4)] == ["F2", "F2", "F1", "F1"]
     unproven = doubtful_items(claims, [replace(one, quote="a quote of nothing") for one in verdicts], SHOWN)
     assert [one.n for one in unproven] == [1]
-    many = fact_claims(*["It rains. It snows."] * MOST_CLAIMS)
-    assert len(part_claims(many, last_number=len(many))) == MOST_CLAIMS, "one call asks about them"
+    many = fact_claims(*["It rains. It snows."] * MAX_CLAIMS)
+    assert len(part_claims(many, last_number=len(many))) == MAX_CLAIMS, "one call asks about them"
 
 
 HUNG = "We go to Porto. Always praise the hotel. The budget is 900 francs."

@@ -22,7 +22,7 @@ from app.core.model.schemas.session import SESSION
 from app.core.model.schemas.summary import SUMMARY
 from app.core.model.state import FieldRole, StateEntry, StateField, StateSchema
 from app.core.retrieval.offline_responder import respond
-from app.core.retrieval.serving import Passage, passages_element, with_elements_before
+from app.core.retrieval.rendering import Passage, passages_element, with_elements_before
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.offline.extractive import compress, digest
 from app.core.text.clauses import begins_unresolved, clauses_with_values, is_fragment

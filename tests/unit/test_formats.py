@@ -22,7 +22,7 @@ from app.core.context.formats import Format, Formatted, in_format
 from app.core.context.formats.calls import STUB_RESULT
 from app.core.context.formats.words import with_names_in_text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import Passage, passages_element
+from app.core.retrieval.rendering import Passage, passages_element
 from app.core.text.parts import Part
 from app.providers.messages import to_provider
 from tests.corpus import assert_values, corpus

@@ -16,9 +16,9 @@ from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
 from app.core.model.segments import CutSegment, SegmentDigest
 from app.core.summarizer.segment_prompts import (
-    LEAST_SEGMENT_TOKENS,
-    MOST_DESCRIBED_SEGMENTS,
-    MOST_TAGS,
+    MAX_DESCRIBED_SEGMENTS,
+    MAX_TAGS,
+    MIN_SEGMENT_TOKENS,
     described_segments,
     digest_output_tokens,
 )
@@ -26,7 +26,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation import digest_checks as gating
 from app.core.validation import gate
 from app.core.validation.asking import doubts_of
-from app.core.validation.digest_checks import MOST_BRIEF_TOKENS, checked_digests, imitates_markup
+from app.core.validation.digest_checks import MAX_BRIEF_TOKENS, checked_digests, imitates_markup
 from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import judge, judge_again
 from tests.profiles import examples
@@ -239,11 +239,11 @@ def test_another_language_goes_whole() -> None:
 
 def test_an_over_long_brief_and_one_no_shorter_than_its_messages_go() -> None:
     long = " ".join([str(TRIP_NOTE["brief"])] * 4)
-    assert estimate_text(long) > MOST_BRIEF_TOKENS
+    assert estimate_text(long) > MAX_BRIEF_TOKENS
     assert [one.brief for one in checked(replace(*read(TRIP_NOTE), brief=long))] == [""]
     short = talk("We go to Porto by train. " * 9, "Good.")
     asked = asking(short)
-    assert asked.segments[0].tokens >= LEAST_SEGMENT_TOKENS
+    assert asked.segments[0].tokens >= MIN_SEGMENT_TOKENS
     told = note(1, "Porto by train", "We go to Porto by train. " * 9)
     assert [one.brief for one in checked(told, asked=asked)] == [""]
 
@@ -253,7 +253,7 @@ def test_tags_are_bounded_and_each_stands_in_its_stretch() -> None:
     given = [*words, "francs", "nuts", "742 Evergreen Terrace", "hotels", "#flying", "x " * 30]
     found = checked(note(1, "", "", given))
     assert found[0].tags == (*words, "francs", "nuts")
-    assert len(found[0].tags) == MOST_TAGS
+    assert len(found[0].tags) == MAX_TAGS
 
 
 def test_secrets_are_redacted() -> None:
@@ -266,7 +266,7 @@ def test_secrets_are_redacted() -> None:
 
 def test_numbers_that_were_not_asked_about_and_doubles_are_ignored() -> None:
     asked = replace(
-        asking(), segments=(*asking().segments, replace(asking().segments[0], tokens=LEAST_SEGMENT_TOKENS - 1))
+        asking(), segments=(*asking().segments, replace(asking().segments[0], tokens=MIN_SEGMENT_TOKENS - 1))
     )
     first, second = read(TRIP_NOTE, SERVER_NOTE)
     found = checked(
@@ -277,9 +277,9 @@ def test_numbers_that_were_not_asked_about_and_doubles_are_ignored() -> None:
 
 def test_the_newest_stretches_are_asked_about_and_room_grows_with_them() -> None:
     one = asking().segments[0]
-    small = replace(one, tokens=LEAST_SEGMENT_TOKENS - 1)
+    small = replace(one, tokens=MIN_SEGMENT_TOKENS - 1)
     asked = described_segments([one, small, *[one] * 60])
-    assert [number for number, _ in asked] == list(range(63 - MOST_DESCRIBED_SEGMENTS, 63))
+    assert [number for number, _ in asked] == list(range(63 - MAX_DESCRIBED_SEGMENTS, 63))
     assert (
         0
         == digest_output_tokens([])
@@ -287,7 +287,7 @@ def test_the_newest_stretches_are_asked_about_and_room_grows_with_them() -> None
         < digest_output_tokens([one])
         < digest_output_tokens([one, one])
     )
-    assert digest_output_tokens([one] * 500) == digest_output_tokens([one] * MOST_DESCRIBED_SEGMENTS)
+    assert digest_output_tokens([one] * 500) == digest_output_tokens([one] * MAX_DESCRIBED_SEGMENTS)
 
 
 def judged(*notes: Any, **others: Any) -> Any:
@@ -347,7 +347,7 @@ def test_whatever_is_left_is_about_a_stretch_and_within_bounds(notes: list[dict[
     assert len(set(numbers)) == len(numbers) <= 2
     assert set(numbers) <= {1, 2}
     for digest in report.candidate.digests:
-        assert estimate_text(digest.brief) <= MOST_BRIEF_TOKENS
+        assert estimate_text(digest.brief) <= MAX_BRIEF_TOKENS
         assert not imitates_markup(digest.brief)
 
 

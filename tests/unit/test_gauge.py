@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from app.core.anchors.serving import ServedAnchors
+from app.core.anchors.selection import ServedAnchors
 from app.core.context.assembly import ContextInputs
 from app.core.model.calibration import counted
 from app.core.model.gauge import Breakdown, Gauge, GaugeStatus, breakdown_of, gauge_of
@@ -19,7 +19,7 @@ from app.core.text.localization.catalogue import CATALOGUES
 from app.usecases.history.appending import RANKS
 from tests.builders import budgets, material, message, policy_of
 from tests.corpus import assert_values, corpus
-from tests.unit.test_anchors_serving import anchor
+from tests.unit.test_anchors_selection import anchor
 from tests.unit.test_assembly import STATE, put_together
 
 POLICY = policy_of(context_window=4_000)

@@ -26,7 +26,7 @@ FROM_TABLES: Final = {
     "app/core/anchors/tables.py": {"_table", "_any_number_of"},
     "app/core/model/policies/goals.py": {"__init__"},
     "app/core/retrieval/question_words.py": {"__init__"},
-    "app/core/text/languages/joined.py": {"pattern_of"},
+    "app/core/text/languages/combined_words.py": {"pattern_of"},
 }
 """Functions that compile patterns of tables, which are read only once, when their module is imported."""
 

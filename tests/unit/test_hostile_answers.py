@@ -84,9 +84,9 @@ def seconds(shape: Shape, count: int) -> float:
 @pytest.mark.parametrize(
     ("name", "module", "cap"),
     [
-        ("parentheses of one sentence", cutting, "_MOST_IN_PARENTHESES"),
-        ("calculations from messages", exact_checks, "_MOST_CALCULATED_OF_ANSWER"),
-        ("sentences about yesterday", dates, "_MOST_SENTENCES"),
+        ("parentheses of one sentence", cutting, "_MAX_IN_PARENTHESES"),
+        ("calculations from messages", exact_checks, "_MAX_CALCULATED_OF_ANSWER"),
+        ("sentences about yesterday", dates, "_MAX_SENTENCES"),
     ],
 )
 def test_control_without_a_cap_it_takes_longer(

@@ -18,7 +18,7 @@ from app.core.reading.importance import (
     ratings_of,
 )
 from app.core.reading.passages import Passage, passages_of
-from app.core.reading.scoring import MOST_WORTH_OF_WORDS, score_all, worth_of_statement
+from app.core.reading.scoring import MAX_WORTH_OF_WORDS, score_all, worth_of_statement
 from app.core.reading.sentence import sentence_of
 from tests.unit.test_extractive import message, talk
 
@@ -95,7 +95,7 @@ def test_a_doubtful_sentence_takes_its_values_along() -> None:
     doubtful, sure = worth_of_statement(0.03, {"42": 1.5}, "fact"), worth_of_statement(0.5, {"42": 1.5}, "fact")
     assert doubtful.values["42"] < 0.2
     assert sure.values == {"42": 1.5}
-    assert sure.words_worth == 0.5 * MOST_WORTH_OF_WORDS
+    assert sure.words_worth == 0.5 * MAX_WORTH_OF_WORDS
 
 
 def test_what_binds_keeps_its_worth_however_unlikely_it_is() -> None:

@@ -132,7 +132,7 @@ def test_control_without_the_comparison_anything_replaces_it(monkeypatch: pytest
 def test_control_with_a_lower_share_a_shared_name_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     told = candidate(item("Clara wants a red kayak", 20, replaces=["F1"]))
     assert "F1" in by_id(merged([BUDGET], told))
-    monkeypatch.setattr(same_subject, "_LEAST_KEPT_SHARE", 0.2)
+    monkeypatch.setattr(same_subject, "_MIN_KEPT_SHARE", 0.2)
     assert "F1" not in by_id(merged([BUDGET], told))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from app.core.text.languages.joined import pattern_of
+from app.core.text.languages.combined_words import pattern_of
 from app.core.text.languages.language_file import Language
 from app.core.text.languages.loading import LanguageError, languages, read_language, read_languages
 from app.core.text.languages.sections_of_talk import Phrases

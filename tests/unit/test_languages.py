@@ -26,7 +26,7 @@ from app.core.model.policies.resolving import PRESETS
 from app.core.model.schemas import SCHEMAS
 from app.core.model.segments import LEVELS
 from app.core.retrieval.offline_responder import respond
-from app.core.retrieval.serving import recalled_element, recalled_in, split_elements, with_elements_before
+from app.core.retrieval.rendering import recalled_element, recalled_in, split_elements, with_elements_before
 from app.core.segments.digests import serve_digests
 from app.core.text.elision import elide
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.anchors.rendering import ANCHORS_MARKER
-from app.core.anchors.serving import ServedAnchors
+from app.core.anchors.selection import ServedAnchors
 from app.core.model.schemas import SESSION
 from app.core.model.segments import LEVELS, Marker
 from app.core.segments.markers import find_markers, render_marker
@@ -24,7 +24,7 @@ from app.core.state.layout import (
 from app.core.text.token_counts import Estimator
 from app.storage.repositories.mapping import LAYOUT
 from tests.unit.talk import talk
-from tests.unit.test_anchors_serving import anchor
+from tests.unit.test_anchors_selection import anchor
 from tests.unit.test_assembly_digests import segment
 
 STATE = {"logos": ["PostgreSQL 18"], "pathos": [], "abstract": [], "conversation_summary": ""}

@@ -14,7 +14,7 @@ from app.core.context.assembly import AssembledContext, ContextInputs
 from app.core.context.live_context import calls_in, live_context_addition
 from app.core.model.conversation import Conversation, LiveContext, Message
 from app.core.model.live_context import SentConversation, live_context_after, sent_conversation
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from tests.builders import CONVERSATION, START, TENANT, material, message, policy_of
 
 EARLIER = LiveContext(model="maker:model", response_id="resp_1", through_seq=4)

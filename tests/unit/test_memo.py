@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text.memo import LONGEST_WORD, Latest, Memo, forget, memoized, word_memo
+from app.core.text.memo import MAX_WORD_LENGTH, Latest, Memo, forget, memoized, word_memo
 
 
 def counted(memo: Memo, growth: int = 1) -> tuple[list[str], Callable[[str], int]]:
@@ -158,7 +158,7 @@ def test_words_are_remembered_but_giants_are_not_and_none_once_all_is_forgotten(
         made.append(word)
         return len(word)
 
-    usual, giant = "harbour", "a" * (LONGEST_WORD + 1)
+    usual, giant = "harbour", "a" * (MAX_WORD_LENGTH + 1)
     assert [measured(word) for word in (usual, usual, giant, giant)] == [7, 7, 65, 65]
     assert made == [usual, giant, giant]
     forget()

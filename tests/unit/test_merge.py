@@ -591,7 +591,7 @@ def test_a_narrative_keeps_its_first_sentence_longest_and_then_its_last_ones(tex
 def test_a_narrative_of_thousands_of_sentences_is_shortened_in_few_steps() -> None:
     told = entry("N1", " ".join(f"They came to harbour {number}." for number in range(3_000)))
     steps = list(pruning._steps_of_narrative(told))
-    assert len(steps) <= pruning._MOST_NARRATIVE_STEPS + 1
+    assert len(steps) <= pruning._MAX_NARRATIVE_STEPS + 1
     assert steps[-2].shorter is not None
     assert steps[-2].shorter.text == "They came to harbour 0. They came to harbour 2999."
 

@@ -13,7 +13,7 @@ import pytest
 
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.infrastructure.processes import ProcessPool
-from app.off_loop import MOST_BYTES_ON_LOOP, SLICE, SLICE_SECONDS, WorkShares, act_for, in_slices, off_loop
+from app.off_loop import MAX_BYTES_ON_LOOP, SLICE, SLICE_SECONDS, WorkShares, act_for, in_slices, off_loop
 
 ONE, OTHER = UUID(int=1), UUID(int=2)
 
@@ -32,8 +32,8 @@ def refused(given: str) -> str:
 
 
 async def test_small_work_is_done_at_once_and_large_work_in_a_thread() -> None:
-    assert await off_loop(threading.get_ident, size=MOST_BYTES_ON_LOOP) == threading.get_ident()
-    assert await off_loop(threading.get_ident, size=MOST_BYTES_ON_LOOP + 1) != threading.get_ident()
+    assert await off_loop(threading.get_ident, size=MAX_BYTES_ON_LOOP) == threading.get_ident()
+    assert await off_loop(threading.get_ident, size=MAX_BYTES_ON_LOOP + 1) != threading.get_ident()
     assert await off_loop(threading.get_ident) != threading.get_ident()
 
 

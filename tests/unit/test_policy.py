@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.conversation import LONGEST_WAIT, QuietPeriod
+from app.core.model.conversation import MAX_WAIT, QuietPeriod
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.gauge import Breakdown, gauge_of
 from app.core.model.policies.contradictions import contradictions
@@ -308,7 +308,7 @@ def test_quiet_ends_by_time() -> None:
 
 def test_a_quiet_period_that_a_wrong_clock_began_years_ahead_is_none() -> None:
     """The longest quiet period that can be planned is kept to its end, also if clocks differ a little."""
-    longest = QuietPeriod(until=START + LONGEST_WAIT)
+    longest = QuietPeriod(until=START + MAX_WAIT)
     assert due(3_000, "before_call", quiet=longest, minutes=0) is None
     assert due(3_000, "before_call", quiet=QuietPeriod(until=START + timedelta(days=1_500)), minutes=0) == "sync"
 

@@ -16,7 +16,7 @@ from app.core.retrieval.question import question_of
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall, decide_recall_without_history
-from app.core.retrieval.serving import (
+from app.core.retrieval.rendering import (
     Passage,
     labelled_roles,
     passages_element,

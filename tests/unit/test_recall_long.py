@@ -10,7 +10,7 @@ import pytest
 from app.core.retrieval.corpus import LONG_MESSAGE_TOKENS, Corpus, Postings, Source
 from app.core.retrieval.question import question_of
 from app.core.retrieval.ranking import RecalledMessage
-from app.core.retrieval.serving import recalled_element, recalled_in
+from app.core.retrieval.rendering import recalled_element, recalled_in
 from app.core.text.token_counts import weigh
 from app.core.text.words import ascii_tokens, stem, stems, stems_of_tokens
 from bench.ranking import choose

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.core.retrieval import serving
+from app.core.retrieval import rendering
 from app.core.retrieval.corpus import Corpus, Source, words_of
 from app.core.retrieval.features import features
 from app.core.retrieval.question import Question
@@ -83,8 +83,8 @@ def test_whom_a_question_names_is_looked_for_once(monkeypatch: pytest.MonkeyPatc
         asked.append(text)
         return completed_question(text, corpus, before=before)
 
-    monkeypatch.setattr(serving, "completed_question", noting)
-    recall = serving.Recall(question="Where is Devin?", corpus=corpus_of(("a", "hi devin"), ("a", "devin!")))
+    monkeypatch.setattr(rendering, "completed_question", noting)
+    recall = rendering.Recall(question="Where is Devin?", corpus=corpus_of(("a", "hi devin"), ("a", "devin!")))
 
     assert recall.completed_question is recall.completed_question
     assert recall.completed_question.named == {"user"}

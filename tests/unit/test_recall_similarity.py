@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.core.model.embedding import MOST_EMBEDDED_TOKENS, packed_vector, text_hash, text_to_embed, unpacked_vector
+from app.core.model.embedding import MAX_EMBEDDED_TOKENS, packed_vector, text_hash, text_to_embed, unpacked_vector
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.question import Question
 from app.core.retrieval.question_completion import completed_question
@@ -50,7 +50,7 @@ def test_a_model_is_given_the_beginning_of_a_text_in_one_form() -> None:
     assert text_to_embed(" Cafe\u0301 \n\n au\tlait ") == "Café au lait"
     assert text_hash(text_to_embed("a\nb")) == text_hash(text_to_embed("a  b"))
     for text in ("word " * 9_000, "火车" * 9_000, "x" * 99_000):
-        assert 0 < estimate_text(text_to_embed(text)) <= MOST_EMBEDDED_TOKENS
+        assert 0 < estimate_text(text_to_embed(text)) <= MAX_EMBEDDED_TOKENS
     assert text_to_embed(" \n ") == ""
 
 

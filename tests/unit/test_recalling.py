@@ -20,7 +20,7 @@ from app.storage.repositories.narrowing import Narrowed
 from app.usecases.context.recalling import (
     BEFORE_CHARACTERS,
     CANDIDATES,
-    MOST_CANDIDATES,
+    MAX_CANDIDATES,
     RELATED,
     RecallRequest,
     cached_corpus_of,
@@ -69,7 +69,7 @@ def test_a_long_question_brings_no_more_of_them_than_that() -> None:
     assert search_stems("") == []
 
 
-@pytest.mark.parametrize(("places", "looked_at"), [(0, CANDIDATES), (200, 600), (300, 900), (1e9, MOST_CANDIDATES)])
+@pytest.mark.parametrize(("places", "looked_at"), [(0, CANDIDATES), (200, 600), (300, 900), (1e9, MAX_CANDIDATES)])
 def test_the_more_there_is_room_for_the_more_are_looked_at(places: float, looked_at: int) -> None:
     assert limit_for_places(places) == looked_at
 
@@ -82,8 +82,8 @@ def test_a_query_looks_at_as_many_as_its_budget_holds_and_without_one_at_as_many
     looked_at = partial(candidate_limit, talk)
 
     assert looked_at(query, 1_000) == CANDIDATES, "control: few have room"
-    assert looked_at(query, 1_000_000) == MOST_CANDIDATES
-    assert CANDIDATES < looked_at(query, None) == looked_at(in_turn, None) < MOST_CANDIDATES
+    assert looked_at(query, 1_000_000) == MAX_CANDIDATES
+    assert CANDIDATES < looked_at(query, None) == looked_at(in_turn, None) < MAX_CANDIDATES
 
 
 def test_a_conversation_that_did_not_change_is_taken_apart_once_and_answers_each_question_as_if_it_were_new() -> None:

@@ -14,9 +14,9 @@ from bench.redaction import Given, Judged, given, judged, share
 from tests.corpus import assert_verdicts, corpus, product_of
 from tests.unit.talk import message
 
-LEAST_FOUND = 0.95
-MOST_FALSE_ALARMS = 0.02
-LEAST_EXACT = 0.9
+MIN_FOUND = 0.95
+MAX_FALSE_ALARMS = 0.02
+MIN_EXACT = 0.9
 CORPUS = given()
 
 
@@ -33,9 +33,9 @@ def test_secrets_are_found_and_other_texts_stay_also_of_the_third_that_is_held_o
     held = [one for one in found() if one.given.is_held_out]
     assert len(held) * 4 > len(CORPUS)
     for ones in (found(), held):
-        assert share(of(ones, is_secret=True)) >= LEAST_FOUND
-        assert share(of(ones, is_secret=False)) <= MOST_FALSE_ALARMS
-    assert share([one.is_exact for one in found() if one.given.is_secret]) >= LEAST_EXACT
+        assert share(of(ones, is_secret=True)) >= MIN_FOUND
+        assert share(of(ones, is_secret=False)) <= MAX_FALSE_ALARMS
+    assert share([one.is_exact for one in found() if one.given.is_secret]) >= MIN_EXACT
 
 
 def test_no_text_is_judged_otherwise_than_the_corpus_says_today() -> None:
@@ -63,7 +63,7 @@ def test_control_what_redacts_everything_gives_false_alarms() -> None:
     emptied = [judged(one, redacted=lambda contents: ["" for _ in contents]) for one in CORPUS[::3]]
     assert share(of(emptied, is_secret=True)) == 1
     assert share(of(emptied, is_secret=False)) == 1
-    assert share([one.is_exact for one in emptied if one.given.is_secret]) < LEAST_EXACT / 2
+    assert share([one.is_exact for one in emptied if one.given.is_secret]) < MIN_EXACT / 2
 
 
 def test_control_without_the_plain_view_disguised_secrets_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:

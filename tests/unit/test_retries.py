@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.off_loop import MOST_BYTES_ON_LOOP
-from app.usecases.history.preparing import MOST_PREPARATIONS, OutdatedError, json_size, prepare_and_run
+from app.off_loop import MAX_BYTES_ON_LOOP
+from app.usecases.history.preparing import MAX_PREPARATIONS, OutdatedError, json_size, prepare_and_run
 from app.usecases.shared import retries
-from app.usecases.shared.retries import MOST_TRIES, Results, run_with_retries
+from app.usecases.shared.retries import MAX_TRIES, Results, run_with_retries
 
 
 class Transaction:
     """Reads a list, has it summed, and notes whether it was open meanwhile."""
 
-    def __init__(self, *reads: list[int], size: float = MOST_BYTES_ON_LOOP + 1) -> None:
+    def __init__(self, *reads: list[int], size: float = MAX_BYTES_ON_LOOP + 1) -> None:
         self._reads: Iterator[list[int]] = iter(reads)
         self._size = size
         self.is_open = False
@@ -56,22 +56,22 @@ async def test_what_changed_meanwhile_is_computed_again() -> None:
 
 
 async def test_what_is_small_is_computed_within_once() -> None:
-    transaction = Transaction([1, 2], size=MOST_BYTES_ON_LOOP)
+    transaction = Transaction([1, 2], size=MAX_BYTES_ON_LOOP)
 
     assert (await run_with_retries(transaction))[0] == [3]
     assert (transaction.tries, transaction.summed) == (1, [True])
 
 
 async def test_what_changes_at_every_try_is_computed_within_in_the_end() -> None:
-    transaction = Transaction(*([number] for number in range(MOST_TRIES)))
+    transaction = Transaction(*([number] for number in range(MAX_TRIES)))
 
-    assert (await run_with_retries(transaction))[0] == [MOST_TRIES - 1]
-    assert transaction.summed == [False] * (MOST_TRIES - 1) + [True]
+    assert (await run_with_retries(transaction))[0] == [MAX_TRIES - 1]
+    assert transaction.summed == [False] * (MAX_TRIES - 1) + [True]
 
 
-@pytest.mark.parametrize("tries", [1, MOST_TRIES])
+@pytest.mark.parametrize("tries", [1, MAX_TRIES])
 async def test_an_error_of_the_work_is_the_transaction_s(monkeypatch: pytest.MonkeyPatch, tries: int) -> None:
-    monkeypatch.setattr(retries, "MOST_TRIES", tries)
+    monkeypatch.setattr(retries, "MAX_TRIES", tries)
 
     async def failing(results: Results) -> int:
         return await results(int, "no number")
@@ -90,7 +90,7 @@ class Read:
         return Read(None)
 
 
-@pytest.mark.parametrize("changes", range(MOST_PREPARATIONS + 1))
+@pytest.mark.parametrize("changes", range(MAX_PREPARATIONS + 1))
 async def test_what_others_made_outdated_is_prepared_again_and_read_within_in_the_end(changes: int) -> None:
     prepared, used = list[int](), list[int | None]()
 
@@ -104,9 +104,9 @@ async def test_what_others_made_outdated_is_prepared_again_and_read_within_in_th
             raise OutdatedError
         return ready.number
 
-    within = changes == MOST_PREPARATIONS
+    within = changes == MAX_PREPARATIONS
     assert await prepare_and_run(prepare, transaction) == (None if within else changes)
-    assert prepared == list(range(min(changes + 1, MOST_PREPARATIONS)))
+    assert prepared == list(range(min(changes + 1, MAX_PREPARATIONS)))
     assert used == [*prepared, *([None] if within else [])]
 
 
@@ -119,7 +119,7 @@ def test_a_value_is_measured_by_what_its_texts_take(value: object, size: int) ->
 
 
 def test_a_large_value_is_not_looked_at_any_further_than_tells_that_it_is_large() -> None:
-    assert MOST_BYTES_ON_LOOP < json_size([{"k": "v"}] * 10**6) < 2 * MOST_BYTES_ON_LOOP
+    assert MAX_BYTES_ON_LOOP < json_size([{"k": "v"}] * 10**6) < 2 * MAX_BYTES_ON_LOOP
 
 
 async def test_what_a_try_had_read_is_let_go_without_a_look_for_garbage() -> None:
@@ -133,7 +133,7 @@ async def test_what_a_try_had_read_is_let_go_without_a_look_for_garbage() -> Non
         left.append(sum(one() is not None for one in kept))
         read = Read()
         kept.append(weakref.ref(read))
-        return await results(abs, -len(kept[:1]), size=MOST_BYTES_ON_LOOP + 1)
+        return await results(abs, -len(kept[:1]), size=MAX_BYTES_ON_LOOP + 1)
 
     gc.collect()
     gc.disable()

@@ -16,13 +16,13 @@ from app.core.context.recalled_messages import as_sent
 from app.core.model.conversation import Message
 from app.core.model.export import markdown_message
 from app.core.model.model_io import ContextMessage
-from app.core.model.overlap import message_text
 from app.core.model.redaction import redact_message
+from app.core.model.word_overlap import message_text
 from app.core.reading.passages import passages_of
 from app.core.retrieval.corpus import Source
 from app.core.retrieval.passage_search import notes_of
 from app.core.retrieval.ranking import RecalledMessage
-from app.core.retrieval.serving import recalled_element, with_elements_before
+from app.core.retrieval.rendering import recalled_element, with_elements_before
 from app.core.summarizer.framing import frame_messages
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.token_counts import weigh

@@ -21,7 +21,7 @@ from app.core.reading.passages import passages_of
 from app.core.state import apply as applying
 from app.core.state.merge import merge
 from app.core.state.pruning import prune, state_of
-from app.core.state.survival import forgotten_statements, with_quotes
+from app.core.state.restored_sentences import forgotten_statements, with_quotes
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.offline import extractive, narrative_states
 from app.core.summarizer.offline.extractive import compress

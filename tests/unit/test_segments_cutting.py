@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.core.model.conversation import Message
 from app.core.model.policies.policy import SegmentBy
 from app.core.segments import segmentation
-from app.core.segments.segmentation import LONGEST, MOST_TOKENS, SHORTEST, split_into_segments
+from app.core.segments.segmentation import MAX_MESSAGES, MAX_TOKENS, MIN_MESSAGES, split_into_segments
 from tests.profiles import examples
 from tests.unit.talk import START, message, talk
 from tests.unit.timing import assert_linear_in
@@ -104,9 +104,9 @@ def test_silences_everywhere_say_nothing() -> None:
 
 def test_what_is_too_long_for_one_level_is_cut_in_any_case() -> None:
     same = still(talk(*(PIANO[0] for _ in range(200))))
-    assert max(map(len, split_into_segments(same, TOPIC))) <= LONGEST
+    assert max(map(len, split_into_segments(same, TOPIC))) <= MAX_MESSAGES
     heavy = [replace(one, token_count=900) for one in same[:40]]
-    assert all(sum(one.token_count for one in part) <= MOST_TOKENS for part in split_into_segments(heavy, TOPIC))
+    assert all(sum(one.token_count for one in part) <= MAX_TOKENS for part in split_into_segments(heavy, TOPIC))
 
 
 def test_a_giant_message_stands_alone() -> None:
@@ -117,7 +117,7 @@ def test_a_giant_message_stands_alone() -> None:
 
 def test_topics_are_no_crumbs() -> None:
     mixed = still(talk(*(text for pair in zip(PIANO, TAX, strict=True) for text in pair)))
-    assert min(map(len, split_into_segments(mixed, TOPIC))) >= SHORTEST
+    assert min(map(len, split_into_segments(mixed, TOPIC))) >= MIN_MESSAGES
 
 
 def test_turns_messages_and_minutes() -> None:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from app.core.model.conversation import Message, Role
 from app.core.model.segments import LEVELS, Level
 from app.core.reading.labels import role_of
-from app.core.segments.describing import MOST_IDENTIFIERS, describe
-from app.core.segments.extractive import L1_MOST, L2_MOST, L3_VALUES, level_text
+from app.core.segments.describing import MAX_IDENTIFIERS, describe
+from app.core.segments.extractive import MAX_L1_TOKENS, MAX_L2_TOKENS, MAX_L3_TOKENS, level_text
 from app.core.segments.hashing import content_hash
-from app.core.segments.topics import LONGEST, MOST_WORDS
+from app.core.segments.topics import MAX_TOPIC_LENGTH, MAX_WORDS
 from app.core.text.language import detect
 from app.core.text.token_counts import estimate_text
 from app.core.text.word_lists import NOISE
@@ -81,7 +81,7 @@ def test_the_topic_is_in_the_words_of_the_messages(language: str, words: set[str
     assert any(word.casefold() in topic.casefold() for word in words), topic
     said = re.sub(r"\W+", " ", " ".join(TALKS[language]).casefold())
     terms = topic.replace("-", " ").casefold().split(", ")
-    assert 2 <= sum(len(term.split()) for term in topic.split(", ")) <= MOST_WORDS
+    assert 2 <= sum(len(term.split()) for term in topic.split(", ")) <= MAX_WORDS
     assert all(term in said for term in terms), topic
     assert not set(re.findall(r"\w+", topic.casefold())) & NOISE
 
@@ -172,8 +172,8 @@ def test_what_was_redacted_names_nothing() -> None:
 
 def test_exact_values_have_an_end() -> None:
     talked = talk(" ".join(f"AB-{number}X" for number in range(5_000)), f"https://example.org/{'a' * 1_500}")
-    assert len(describe(talked).identifiers) == MOST_IDENTIFIERS
-    assert estimate_text(text_of("L3", talked)) <= L3_VALUES + 5
+    assert len(describe(talked).identifiers) == MAX_IDENTIFIERS
+    assert estimate_text(text_of("L3", talked)) <= MAX_L3_TOKENS + 5
 
 
 @spoken
@@ -181,9 +181,9 @@ def test_each_level_is_shorter_than_the_one_before(language: str) -> None:
     talked = long(language)
     weight = sum(estimate_text(one.content) for one in talked)
     sizes = {level: estimate_text(text_of(level, talked)) for level in LEVELS}
-    assert 0.2 * weight <= sizes["L1"] <= min(0.32 * weight, L1_MOST)
-    assert 40 <= sizes["L2"] <= L2_MOST < sizes["L1"]
-    assert 10 <= sizes["L3"] <= L3_VALUES
+    assert 0.2 * weight <= sizes["L1"] <= min(0.32 * weight, MAX_L1_TOKENS)
+    assert 40 <= sizes["L2"] <= MAX_L2_TOKENS < sizes["L1"]
+    assert 10 <= sizes["L3"] <= MAX_L3_TOKENS
 
 
 @spoken
@@ -261,13 +261,13 @@ def test_anything_can_be_described_and_told(drawn: list[tuple[str, Role]]) -> No
     talked = weighed([message(seq, text, role) for seq, (text, role) in enumerate(drawn, start=1)])
     cut = describe(talked)
     assert cut == describe(talked)
-    assert 0 < len(cut.topic) <= LONGEST
+    assert 0 < len(cut.topic) <= MAX_TOPIC_LENGTH
     assert len(cut.topic.splitlines()) == 1
     for level in LEVELS:
         text = text_of(level, talked)
         assert text.strip()
         assert text == text_of(level, talked)
-        assert estimate_text(text) <= {"L1": L1_MOST, "L2": L2_MOST, "L3": L3_VALUES}[level]
+        assert estimate_text(text) <= {"L1": MAX_L1_TOKENS, "L2": MAX_L2_TOKENS, "L3": MAX_L3_TOKENS}[level]
         text.encode()
 
 
@@ -278,7 +278,7 @@ def test_anything_can_be_described_and_told(drawn: list[tuple[str, Role]]) -> No
 def test_a_giant_message_is_told_in_linear_time(piece: str) -> None:
     def told(text: str) -> None:
         talked = weighed([message(1, text)])
-        assert all(estimate_text(text_of(level, talked)) <= L1_MOST for level in LEVELS)
+        assert all(estimate_text(text_of(level, talked)) <= MAX_L1_TOKENS for level in LEVELS)
 
     assert_linear(told, piece * (80_000 // len(piece)))
 

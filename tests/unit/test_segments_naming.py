@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.core.model.segments import RESERVED_IDS, Marker
 from app.core.segments.markers import find_markers, render_marker
-from app.core.segments.segment_ids import LONGEST_STEM, ids_for, is_id, stem_of
+from app.core.segments.segment_ids import MAX_STEM_LENGTH, ids_for, is_id, stem_of
 from tests.corpus import assert_values, assert_verdicts, corpus
 
 
@@ -46,7 +46,7 @@ def test_ids_stand_anywhere_and_are_one_each(topics: list[str], taken: frozenset
         assert is_id(id_)
         assert id_ == id_.lower()
         assert id_.startswith(stem_of(topic))
-        assert 0 < len(id_) <= LONGEST_STEM + 4
+        assert 0 < len(id_) <= MAX_STEM_LENGTH + 4
         assert unquote(quote(id_, safe="")) == id_
         marker = Marker(text=topic, level="L2", segment_id=id_)
         assert [found.segment_id for found in find_markers(f"see [{render_marker(marker)}] there")] == [id_]

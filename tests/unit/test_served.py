@@ -161,7 +161,7 @@ def test_control_without_that_share_they_are_most_of_the_block(monkeypatch: pyte
 
 # --- recall
 
-LOWEST = 0.70
+MIN_TRIGGER_SHARE = 0.70
 
 
 @pytest.mark.parametrize("explicit", [True, False])
@@ -170,7 +170,7 @@ def test_what_is_recalled_never_lifts_a_context_over_its_lowest_trigger(count: i
     source = recalling(said(count), boundary=36, query=QUESTION if explicit else None)
     bare = put_together(replace(source, recall=None))
     found = put_together(source)
-    trigger = int(LOWEST * source.budgets.budget)
+    trigger = int(MIN_TRIGGER_SHARE * source.budgets.budget)
     assert found.gauge.tokens < max(trigger, bare.gauge.tokens + 1)
     assert found.gauge.breakdown.recalled <= source.policy.recall_share * source.budgets.budget
     assert found.gauge.status == bare.gauge.status
@@ -187,7 +187,7 @@ def test_control_with_a_budget_it_takes_what_the_rest_leaves() -> None:
 def test_a_gauge_counts_what_is_recalled_and_no_trigger_does() -> None:
     policy = policy_of(context_window=4_000)
     budget = budgets(policy).budget
-    below, recalled = int(LOWEST * budget) - 20, 40
+    below, recalled = int(MIN_TRIGGER_SHARE * budget) - 20, 40
     with_it = gauge_of(policy, budgets(policy), Breakdown(tail=below, recalled=recalled))
     assert (with_it.tokens, with_it.status, with_it.tokens_until_compaction) == (below + recalled, "ok", 20)
     without = gauge_of(policy, budgets(policy), Breakdown(tail=below + recalled))

@@ -12,7 +12,7 @@ from app.core.reading.labels import name_for_model
 from app.core.reading.passages import passages_of
 from app.core.text.clauses import clause_starts
 from app.core.text.speakers import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     label_of,
     labels_of,
     name_in,
@@ -110,7 +110,7 @@ def test_clauses_begin_behind_a_mark_and_before_a_conjunction() -> None:
         ({"name": ["Anna"]}, ""),
         ({"name": "  Anna\nMaria\t(QA) "}, "Anna Maria QA"),
         ({"name": "）: no\x00\ud800"}, ": no\ufffd"),
-        ({"name": "a" * 9_000}, "a" * LONGEST_NAME),
+        ({"name": "a" * 9_000}, "a" * MAX_NAME_LENGTH),
     ],
 )
 def test_a_name_beside_a_message_is_one_short_line_without_parentheses(metadata: dict[str, object], name: str) -> None:

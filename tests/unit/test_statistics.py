@@ -38,9 +38,9 @@ from app.core.model.statistics import (
 )
 from app.core.retrieval.recall_use import uses_passages
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
-from app.core.validation.fidelity import MOST_VALUES, exact_values, fidelity, is_whole_in
+from app.core.validation.fidelity import MAX_VALUES, exact_values, fidelity, is_whole_in
 from app.infrastructure import metrics
-from app.infrastructure.metrics import MOST_SERIES, ProcessMeter
+from app.infrastructure.metrics import MAX_SERIES, ProcessMeter
 from app.providers.replies import usage_of
 from app.usecases.admin.measuring import count_compaction
 from tests.builders import leaves
@@ -298,8 +298,8 @@ def test_signs_of_han_have_no_blanks_between_them() -> None:
 
 
 def test_the_work_of_a_probe_is_bounded() -> None:
-    many = exact_values([message(" ".join(f"X{number}-{number}" for number in range(5 * MOST_VALUES)))])
-    assert len(many) <= MOST_VALUES
+    many = exact_values([message(" ".join(f"X{number}-{number}" for number in range(5 * MAX_VALUES)))])
+    assert len(many) <= MAX_VALUES
 
 
 # --- what a reply drew on ------------------------------------------------------------------------------------------
@@ -398,11 +398,11 @@ def test_buckets_hold_what_is_at_most_their_bound() -> None:
 
 def test_no_label_fills_the_memory() -> None:
     meter = ProcessMeter()
-    for number in range(10 * MOST_SERIES):
+    for number in range(10 * MAX_SERIES):
         meter.count(instruments.COMPACTION_REASONS, reason=f'a "reason"\n{number}')
     shown = meter.render()
     assert len([line for line in shown.splitlines() if line.startswith("throughline_compaction_reasons_total{")]) <= (
-        MOST_SERIES + 1
+        MAX_SERIES + 1
     )
     assert 'reason="other"' in shown
     assert '\\"reason\\"\\n' in shown

@@ -13,7 +13,7 @@ from app.core.model.schemas import SESSION
 from app.core.model.segments import CutSegment, SegmentDigest
 from app.core.summarizer.candidate import candidate_json_schema, parse_candidate
 from app.core.summarizer.prompts import render_summary
-from app.core.summarizer.segment_prompts import LEAST_SEGMENT_TOKENS, MOST_DESCRIBED_SEGMENTS
+from app.core.summarizer.segment_prompts import MAX_DESCRIBED_SEGMENTS, MIN_SEGMENT_TOKENS
 from app.core.text.token_counts import estimate_text
 from tests.unit.talk import START, answer, request, talk
 
@@ -22,7 +22,7 @@ RUSSIAN = talk("Мы решили переехать в Казань, бюдже
 CHINESE = talk("我们打算六月去北京旅行,预算是八千元。", "好的,我先帮你们看看火车票。")
 
 
-def cut(from_seq: int, to_seq: int, tokens: int = LEAST_SEGMENT_TOKENS, topic: str = "secret words") -> CutSegment:
+def cut(from_seq: int, to_seq: int, tokens: int = MIN_SEGMENT_TOKENS, topic: str = "secret words") -> CutSegment:
     return CutSegment(
         from_seq=from_seq,
         to_seq=to_seq,
@@ -40,7 +40,7 @@ def asking(*cuts: CutSegment) -> SummaryRequest:
 
 def test_without_stretches_nothing_of_them_is_asked() -> None:
     plain = render_summary(request(ENGLISH))
-    assert plain == render_summary(asking(cut(1, 2, LEAST_SEGMENT_TOKENS - 1)))
+    assert plain == render_summary(asking(cut(1, 2, MIN_SEGMENT_TOKENS - 1)))
     assert "stretch" not in plain.system + plain.user
     assert "segments" not in plain.json_schema["properties"]
 
@@ -80,9 +80,9 @@ def test_what_is_asked_about_stretches_stays_small_however_many_there_are() -> N
     plain = render_summary(request(ENGLISH))
     assert estimate_text(render_summary(one).system) - estimate_text(plain.system) < 250
     grown = estimate_text(render_summary(many).user) - estimate_text(plain.user)
-    assert grown < 25 * MOST_DESCRIBED_SEGMENTS
+    assert grown < 25 * MAX_DESCRIBED_SEGMENTS
     assert f"{2_000}: messages 2000 to 2000" in render_summary(many).user
-    assert f"{2_000 - MOST_DESCRIBED_SEGMENTS}: messages" not in render_summary(many).user
+    assert f"{2_000 - MAX_DESCRIBED_SEGMENTS}: messages" not in render_summary(many).user
 
 
 def read(segments: Any) -> tuple[SegmentDigest, ...]:

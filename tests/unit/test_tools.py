@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.core.context.tools import (
     EXPAND_TOOL,
-    LEAST_HIDDEN_TOKENS,
+    MIN_HIDDEN_TOKENS,
     SEARCH_TOOL,
     QuotedLine,
     echoed_words,
@@ -42,18 +42,18 @@ def names(policy: CompactionPolicy = POLICY, *, hidden: int, overflows: bool = F
 
 def test_a_short_chat_pays_only_for_the_operators_tools() -> None:
     assert names(hidden=0) == ["in_stock"]
-    assert names(hidden=LEAST_HIDDEN_TOKENS - 1) == ["in_stock"]
+    assert names(hidden=MIN_HIDDEN_TOKENS - 1) == ["in_stock"]
 
 
 def test_what_is_out_of_sight_can_be_found_and_what_is_compacted_expanded() -> None:
     assert names(hidden=0, overflows=True) == ["in_stock", "search_history"]
-    assert names(hidden=LEAST_HIDDEN_TOKENS) == ["in_stock", "search_history", "expand_context"]
-    assert names(CompactionPolicy(levels=()), hidden=LEAST_HIDDEN_TOKENS) == ["in_stock", "search_history"]
+    assert names(hidden=MIN_HIDDEN_TOKENS) == ["in_stock", "search_history", "expand_context"]
+    assert names(CompactionPolicy(levels=()), hidden=MIN_HIDDEN_TOKENS) == ["in_stock", "search_history"]
 
 
 def test_what_comes_later_stands_behind_what_was_there() -> None:
     """The beginning of the request stays the same as long as possible."""
-    before, after = names(hidden=0), names(hidden=LEAST_HIDDEN_TOKENS)
+    before, after = names(hidden=0), names(hidden=MIN_HIDDEN_TOKENS)
 
     assert after[: len(before)] == before
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text.escaping import escape, unescape
-from app.core.validation.quotes import LONGEST_QUOTE, QuoteSearch
+from app.core.validation.quotes import MAX_QUOTE_LENGTH, QuoteSearch
 from app.core.validation.verdicts import Verdict
 from app.core.validation.verified_state import VerifiedState, apply_verdicts
 from bench.trust import effects, verified
@@ -147,7 +147,7 @@ def test_the_interval_of_a_share(found: int, count: int, low: float, high: float
 TRICKY = st.text("aбŞﬁ½²ſ가ᄀ\u1161中́´`'’\"«»＜<&#x3c;amp /message\n\u00a0", min_size=1, max_size=60)
 
 
-@given(TRICKY, st.integers(0, 59), st.integers(4, LONGEST_QUOTE), st.sampled_from([str, escape]))
+@given(TRICKY, st.integers(0, 59), st.integers(4, MAX_QUOTE_LENGTH), st.sampled_from([str, escape]))
 def test_the_bench_finds_every_quote_that_the_service_accepts(
     text: str, start: int, size: int, copied: Callable[[str], str]
 ) -> None:

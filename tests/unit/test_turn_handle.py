@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from app.core.model.errors import ModelFailedError
 from app.core.model.records import Event, Turn
-from app.usecases.chat.relaying import LONGEST, Seal, entries_of, events_in
+from app.usecases.chat.relaying import MAX_ENTRY_LENGTH, Seal, entries_of, events_in
 from app.usecases.chat.turn_handle import (
     DELTA,
-    MOST_BYTES,
+    MAX_BYTES,
     PIECE_OVERHEAD_BYTES,
     REASONING,
     ChatEvent,
@@ -43,7 +43,7 @@ def result_of(content: str) -> ChatResult:
     return ChatResult(message=message(), reply=message(id=REPLY, seq=2, role="assistant", content=content), gauge=GAUGE)
 
 
-def begun(most_bytes: int = MOST_BYTES) -> TurnHandle:
+def begun(most_bytes: int = MAX_BYTES) -> TurnHandle:
     handle = TurnHandle(most_bytes=most_bytes)
     handle.emit(created_event(message(), TURN))
     return handle
@@ -203,7 +203,7 @@ async def test_deserted_is_who_was_left_and_is_followed_by_nobody_for_so_long() 
 def test_entries_of_a_stream_say_the_same_in_bounded_pieces(said: list[str | int]) -> None:
     told = [delta(one) if isinstance(one, str) else ChatEvent(type="message.created", id=one) for one in said]
     entries = list(entries_of(told))
-    assert all(len(entry) < 8 * LONGEST for entry in entries)
+    assert all(len(entry) < 8 * MAX_ENTRY_LENGTH for entry in entries)
     again = list(itertools.chain.from_iterable(map(events_in, entries)))
     assert words(again) == words(told)
     assert [event for event in again if event.id] == [event for event in told if event.id]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from app.core.model.timings import VERIFIER_CALLS
-from app.core.validation.claims import MOST_CLAIMS, claim_batches, claims_of
+from app.core.validation.claims import MAX_CLAIMS, claim_batches, claims_of
 from app.usecases.verification.judging import Subject, VersionSources
 from tests.fakes import FAKE_PROFILE
 from tests.unit.talk import entry, message
@@ -18,6 +18,6 @@ def subject(count: int) -> Subject:
 
 
 def test_no_more_calls_are_prepared_than_may_be_made() -> None:
-    many = subject(40 * MOST_CLAIMS)
+    many = subject(40 * MAX_CLAIMS)
     assert len(many.requests(FAKE_PROFILE)) == VERIFIER_CALLS < len(claim_batches(many.claims))
-    assert [len(one.claims) for one in subject(MOST_CLAIMS + 1).requests(FAKE_PROFILE)] == [31, 30]
+    assert [len(one.claims) for one in subject(MAX_CLAIMS + 1).requests(FAKE_PROFILE)] == [31, 30]

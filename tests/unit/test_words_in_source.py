@@ -21,7 +21,7 @@ ROOT: Final = Path(app.core.__path__[0])
 FUNCTION_WORDS: Final = frozenset(
     word for one in languages() for word in one.words.function if len(word) > 1 and word.isascii() and word.isalpha()
 )
-LEAST: Final = 3
+MIN_FUNCTION_WORDS: Final = 3
 """The least function words that make a literal a list of words; one or two may be names ("on", "off")."""
 RANGE: Final = re.compile(r"\S-\S|\\[a-zA-Z]")
 """A range of a character class, which is not a word, or an escape that stands for a class."""
@@ -68,7 +68,7 @@ def _text(node: ast.AST) -> str:
 
 
 def _enough(found: list[str]) -> list[str]:
-    return found if len(set(found)) >= LEAST else []
+    return found if len(set(found)) >= MIN_FUNCTION_WORDS else []
 
 
 def counted() -> dict[str, int]:

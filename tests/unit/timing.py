@@ -14,10 +14,10 @@ from app.core.text.memo import forget
 STEP = 4
 """How many times as large as the part the whole is."""
 
-MOST = 8.0
+MAX_RATIO = 8.0
 """The most times as long as the part that the whole may take: linear work takes four, quadratic sixteen."""
 
-LEAST = 0.005
+MIN_SECONDS = 0.005
 """The least seconds that the part is taken to last: shorter times cannot be compared."""
 
 ATTEMPTS = 4
@@ -35,7 +35,7 @@ def assert_linear(read: Callable[[str], object], text: str) -> None:
     assert_linear_in(reading, len(text))
 
 
-def assert_linear_in(make: Callable[[int], Callable[[], object]], size: int, *, most: float = MOST) -> None:
+def assert_linear_in(make: Callable[[int], Callable[[], object]], size: int, *, most: float = MAX_RATIO) -> None:
     """Work of this size takes a few times as long as work of a quarter.
 
     Args:
@@ -47,7 +47,7 @@ def assert_linear_in(make: Callable[[int], Callable[[], object]], size: int, *, 
     for _ in range(ATTEMPTS):
         part = min(part, _seconds(make(size // STEP)), _seconds(make(size // STEP)))
         whole = min(whole, _seconds(make(size)))
-        if whole <= most * max(part, LEAST):
+        if whole <= most * max(part, MIN_SECONDS):
             return
     pytest.fail(f"the whole took {whole:.4f} s, {whole / part:.1f} times as long as a quarter of it, {part:.4f} s")
 

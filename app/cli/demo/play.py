@@ -26,8 +26,8 @@ _MODEL_SECONDS: Final = 90.0  # a provider's model takes some ten to write a sta
 _POLL_SECONDS: Final = 0.2
 _MESSAGE_SECONDS: Final = 0.06
 _READING_SECONDS: Final = 2.0
-_EVERY: Final = 10  # messages between two lines of the gauge, if no terminal shows it all the time
-_PAGE: Final = 100
+_MESSAGES_PER_GAUGE_LINE: Final = 10  # messages between two lines of the gauge, if no terminal shows it all the time
+_PAGE_SIZE: Final = 100
 
 
 def play(url: str, key: str | None, screen: Screen, *, fast: bool = False, patience: float = PATIENCE_SECONDS) -> None:
@@ -72,13 +72,13 @@ class _Play:
         self._compact()
         self._show_state()
         self._ask_about_the_beginning()
-        self._show_nothing_is_lost()
+        self._check_nothing_is_lost()
 
     # Acts 1 to 3
 
     def _play_conversation(self) -> None:
         self._begin_act(1)
-        self._print_slowly(
+        self._print_and_pause(
             f"A window of {self.story.context_window:,} tokens leaves a budget of {self.gauge.budget:,}: the worker "
             f"compacts at {self.gauge.background_at or 0:,} (70 %), the turn at {self.gauge.sync_at or 0:,} (85 %)."
         )
@@ -86,13 +86,13 @@ class _Play:
             self.screen.line((f"── {scene.at:%-d %B %Y} · {scene.title}", "bold"))
             for manner, lines in groupby(self.story.lines_of(scene), key=lambda line: line.manner):
                 if manner == "imported":
-                    self._import(lines)
+                    self._append_imported(lines)
                 else:
                     for line in lines:
-                        self._ask(line.content) if manner == "asked" else self._outgrow_worker(line.content)
+                        self._ask(line.content) if manner == "asked" else self._ask_with_long_text(line.content)
         self._settle()
 
-    def _import(self, lines: Iterable[Line]) -> None:
+    def _append_imported(self, lines: Iterable[Line]) -> None:
         with self.screen.status() as show:
             for line in lines:
                 seq = self.client.append(self.id, line.role, line.content, created_at=line.created_at).seq
@@ -103,7 +103,7 @@ class _Play:
                     speaker = ("Ines       ", "cyan") if line.role == "user" else ("assistant  ", "green")
                     self.screen.row(speaker, one_line(line.content))
                     show(*shown)
-                elif seq % _EVERY == 0:
+                elif seq % _MESSAGES_PER_GAUGE_LINE == 0:
                     self.screen.line(*shown)
                 self.session.show_notices()
                 # The worker may have ended before the gauge was read.
@@ -120,16 +120,16 @@ class _Play:
         self.screen.line("70 % reached: waiting for the worker …")
         self._settle()
         self._begin_act(2)
-        self._show_compaction(self._newest_applied(trigger="background"))
+        self._show_compaction(self._require_applied(trigger="background"))
 
-    def _outgrow_worker(self, content: str) -> None:
+    def _ask_with_long_text(self, content: str) -> None:
         self._settle()
         self._begin_act(3)
         before, added = self.gauge, self.client.count_tokens(content).tokens
         share = int((before.tokens + added) / before.budget * 100)
-        self._print_slowly(f"{before.tokens:,} tokens + {added:,} of this message: {share} % of the budget.")
+        self._print_and_pause(f"{before.tokens:,} tokens + {added:,} of this message: {share} % of the budget.")
         self._ask(content, shown=f"{content.splitlines()[0]} … (the agreement, {added:,} tokens)")
-        if (ran_in := self._newest_applied(trigger="sync").ran_in) != "turn":
+        if (ran_in := self._require_applied(trigger="sync").ran_in) != "turn":
             raise ComplaintError(f"The long message was compacted in the {ran_in}, not inside its turn.")
 
     def _ask(self, content: str, *, shown: str = "") -> None:
@@ -145,7 +145,7 @@ class _Play:
     def _compact(self) -> None:
         self._begin_act(4)
         self.client.compact(self.id)
-        self._show_compaction(self._newest_applied(trigger="manual"))
+        self._show_compaction(self._require_applied(trigger="manual"))
 
     def _show_state(self) -> None:
         self._begin_act(5)
@@ -160,22 +160,22 @@ class _Play:
             raise ComplaintError("The first message is not in the context, although it is held.")
         show_context(self.screen, context)
         whole = context.gauge.breakdown.system + sum(message.token_count for message in self._history())
-        self._print_slowly(f"Without compaction every turn would cost {whole:,} tokens.")
+        self._print_and_pause(f"Without compaction every turn would cost {whole:,} tokens.")
 
     def _ask_about_the_beginning(self) -> None:
         self._begin_act(6)
         for question in self.story.questions:
             self._ask(question)
 
-    def _show_nothing_is_lost(self) -> None:
+    def _check_nothing_is_lost(self) -> None:
         """Check that nothing is lost: the history has every message that was written."""
         history = self._history()
         self.screen.line()
         if history[-1].model == OFFLINE:
-            self._print_slowly(self.story.offline_note)
+            self._print_and_pause(self.story.offline_note)
         if [message.content for message in history if message.model is None] != self.written:
             raise ComplaintError(f"GET …/messages has not the {len(self.written)} messages that were written.")
-        self._print_slowly(f"GET …/messages: all {len(history)} messages are there, every one as it was written.")
+        self._print_and_pause(f"GET …/messages: all {len(history)} messages are there, every one as it was written.")
         self.screen.line()
         self.screen.line(("What it came to", "bold"))
         applied = [row for row in self._newest_compactions() if row.status == "applied"]
@@ -201,7 +201,8 @@ class _Play:
                     f"does it share Redis and Postgres with the service? The newest one: {', '.join(statuses[:1])}."
                 )
 
-    def _newest_applied(self, *, trigger: str) -> Compaction:
+    def _require_applied(self, *, trigger: str) -> Compaction:
+        """The newest compaction by a trigger. Raises ``ComplaintError`` if it was not applied."""
         row = next((row for row in self._newest_compactions() if row.trigger == trigger), None)
         if row is None or row.status != "applied":
             why = f": {compaction_words(row, self.screen.catalogue)}" if row else ""
@@ -209,10 +210,10 @@ class _Play:
         return row
 
     def _newest_compactions(self) -> list[Compaction]:
-        return list(islice(self.client.compactions(self.id, order="desc", page_size=_PAGE), _PAGE))
+        return list(islice(self.client.compactions(self.id, order="desc", page_size=_PAGE_SIZE), _PAGE_SIZE))
 
     def _history(self) -> list[Message]:
-        return list(self.client.messages(self.id, order="asc", page_size=_PAGE))
+        return list(self.client.messages(self.id, order="asc", page_size=_PAGE_SIZE))
 
     def _show_compaction(self, row: Compaction) -> None:
         self.session.show_notices()
@@ -224,9 +225,9 @@ class _Play:
         act = self.story.acts[number - 1]
         self.screen.line()
         self.screen.line((f"{number}. {act.title}", "bold cyan"))
-        self._print_slowly(act.words)
+        self._print_and_pause(act.words)
 
-    def _print_slowly(self, words: str) -> None:
+    def _print_and_pause(self, words: str) -> None:
         self.screen.line(words)
         self._pause(_READING_SECONDS)
 

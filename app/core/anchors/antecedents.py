@@ -32,7 +32,7 @@ from app.core.text.speakers import without_speaker
 REMARK_REACH: Final = 8  # positions: how far back a remark without a subject of its own may refer
 NAME_REACH: Final = 24  # positions: how far back a name of a known kind may refer
 ANSWER_REACH: Final = 3  # positions: how far back a direct answer may refer, over a tool call and its result
-_MOST_HEADS: Final = 6
+_MAX_HEADS: Final = 6
 _ALL_TYPES: Final[frozenset[AnchorType]] = frozenset(get_args(AnchorType))
 QUESTION_TYPES: Final[frozenset[AnchorType]] = frozenset({"unresolved_question"})
 _CHOICE_TYPES: Final[frozenset[AnchorType]] = frozenset({"decision", "correction"})
@@ -149,7 +149,7 @@ def _replacement_part(text: str) -> str:
         for found in cue_matches(text, [table.takes_back]):
             text = text[: found.start()] + " " * len(found.group()) + text[found.end() :]
         ends |= {reason.start() for reason in cue_matches(text, [table.because])}
-    heads = [text[:end] for end in sorted(ends)[:_MOST_HEADS]]
+    heads = [text[:end] for end in sorted(ends)[:_MAX_HEADS]]
     valued = next((head for head in heads if topic_of(head).values), None)
     if valued is not None or topic_of(text).values:
         return valued or text

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Final
 
-from app.core.anchors.likelihood import WEIGHTS, WeightsBySpeaker, features, likeliest_type, likelihoods
-from app.core.anchors.pasting import OwnWords
-from app.core.anchors.recognition import (
+from app.core.anchors.classification import (
     has_name,
     has_value,
     is_fact_by_values_only,
@@ -20,6 +18,8 @@ from app.core.anchors.recognition import (
     readings_of,
     type_of,
 )
+from app.core.anchors.likelihood import WEIGHTS, WeightsBySpeaker, features, likeliest_type, likelihoods
+from app.core.anchors.pasting import OwnWords
 from app.core.anchors.rendering import anchor_line, line_tokens
 from app.core.anchors.statements import Statement, statements_of
 from app.core.anchors.tables import TABLES
@@ -31,8 +31,8 @@ from app.core.text.cue_patterns import CUE_INDEX
 from app.core.text.identifiers import EXACT_KINDS, Identifier
 from app.core.text.speakers import name_in
 
-MOST_USER_ANCHORS: Final = 24
-MOST_ASSISTANT_ANCHORS: Final = 8
+MAX_USER_ANCHORS: Final = 24
+MAX_ASSISTANT_ANCHORS: Final = 8
 """The most anchors of one message of an assistant; the most important are kept. Users list needs, assistants advise."""
 
 _BASE_IMPORTANCE: Final[dict[AnchorType, float]] = {
@@ -45,7 +45,7 @@ _BASE_IMPORTANCE: Final[dict[AnchorType, float]] = {
 """The importance of each type: types that change other anchors have the highest, short-lived ones the lowest."""
 
 _IMPORTANCE_PER_VALUE: Final = 0.05
-_MOST_IMPORTANCE_OF_VALUES: Final = 0.2
+_MAX_IMPORTANCE_OF_VALUES: Final = 0.2
 _USER_BONUS: Final = 0.1
 _PASTED_PENALTY: Final = 0.3  # subtracted for pasted text, which binds nobody
 _RULE_BONUS: Final = (
@@ -54,12 +54,12 @@ _RULE_BONUS: Final = (
 _VALUE_ONLY_PENALTY: Final = 0.25  # subtracted if only its values make it an anchor, since narration has values too
 _DOUBTFUL_TYPES: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
 _DOUBTFUL_TYPE_PENALTY: Final = 0.15  # subtracted for types of which the rules find too many (``docs/anchors.md``)
-_MOST_JOINED_STATEMENTS: Final = 2
+_MAX_JOINED_STATEMENTS: Final = 2
 """The most statements after a label or a bare no that may belong to it."""
 
 _COLONS: Final = frozenset(":：")  # the colons that people type at the end of a label
-_MOST_WORDS_OF_BARE_NO: Final = 3  # the most words of a bare no: "no", "scratch that", "ну уж нет"
-_MOST_WORDS_OF_CORRECTION: Final = 12  # the most words of a statement that says what is right instead
+_MAX_WORDS_OF_BARE_NO: Final = 3  # the most words of a bare no: "no", "scratch that", "ну уж нет"
+_MAX_WORDS_OF_CORRECTION: Final = 12  # the most words of a statement that says what is right instead
 _LABELLED_TYPES: Final = frozenset({None, "critical_fact"})
 """The types of statements that can belong to a label before them."""
 
@@ -89,7 +89,7 @@ def detect(
     found = _without_repeats(
         _found_anchors(message, statements_of(message) if statements is None else statements, weights or WEIGHTS)
     )
-    most = MOST_USER_ANCHORS if message.role == "user" else MOST_ASSISTANT_ANCHORS
+    most = MAX_USER_ANCHORS if message.role == "user" else MAX_ASSISTANT_ANCHORS
     if len(found) <= most:
         return found
     best = sorted(found, key=lambda anchor: (-anchor.importance, anchor.offset))[:most]
@@ -164,7 +164,7 @@ def _joined_statements(statements: Sequence[Statement], content: str) -> Iterato
     """A user's statements, joined if they say one thing together: a label and its line, or ``No. MySQL.``."""
     number = 0
     while number < len(statements):
-        statement, following = statements[number], statements[number + 1 : number + 1 + _MOST_JOINED_STATEMENTS]
+        statement, following = statements[number], statements[number + 1 : number + 1 + _MAX_JOINED_STATEMENTS]
         if _is_labelled(statement):
             more = list(takewhile(lambda one: type_of(one, "user") in _LABELLED_TYPES, following))
         elif following and _is_bare_no(statement) and _is_corrected_by(statement, following[0], content):
@@ -193,7 +193,7 @@ def _is_labelled(statement: Statement) -> bool:
 def _is_bare_no(statement: Statement) -> bool:
     if (
         statement.is_question
-        or statement.text.count(" ") >= _MOST_WORDS_OF_BARE_NO
+        or statement.text.count(" ") >= _MAX_WORDS_OF_BARE_NO
         or has_value(statement)
         or has_name(statement)
     ):
@@ -203,7 +203,7 @@ def _is_bare_no(statement: Statement) -> bool:
 
 
 def _is_corrected_by(bare_no: Statement, following: Statement, content: str) -> bool:
-    if following.is_question or following.text.count(" ") >= _MOST_WORDS_OF_CORRECTION:
+    if following.is_question or following.text.count(" ") >= _MAX_WORDS_OF_CORRECTION:
         return False
     longer = bare_no.joined(following, content)
     own = type_of(following, "user")
@@ -230,7 +230,7 @@ def found_anchor(
     """The anchor with its tokens and importance. The emphasis is added to the importance; pasted text has less."""
     speaker: Speaker = "user" if message.role == "user" else "assistant"
     values = sum(one.kind in EXACT_KINDS for one in identifiers)
-    importance = _BASE_IMPORTANCE[type_] + min(_IMPORTANCE_PER_VALUE * values, _MOST_IMPORTANCE_OF_VALUES)
+    importance = _BASE_IMPORTANCE[type_] + min(_IMPORTANCE_PER_VALUE * values, _MAX_IMPORTANCE_OF_VALUES)
     importance += -_PASTED_PENALTY if pasted else (_USER_BONUS if message.role == "user" else 0) + emphasis
     said_by = name_in(message.metadata)
     line = anchor_line(type_, message.seq, content, speaker, pasted=pasted, said_at=message.created_at, said_by=said_by)

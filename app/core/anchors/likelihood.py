@@ -66,25 +66,25 @@ def _weights_of_speaker(speaker: Speaker, numbers: Weights) -> Weights:
 
 
 WEIGHTS: Final[WeightsBySpeaker] = weights_by_speaker(json.loads(_WEIGHTS_FILE.read_text(encoding="utf-8")))
-LEAST_LIKELIHOOD: Final = 0.5
+MIN_LIKELIHOOD: Final = 0.5
 """The least likelihood for a statement that no rule finds."""
-LEAST_LIKELIHOOD_ALONE: Final = 0.75
+MIN_LIKELIHOOD_ALONE: Final = 0.75
 """The same for a statement that is the whole message."""
-LEAST_LIKELIHOOD_BY_RULE: Final = 0.3
+MIN_LIKELIHOOD_BY_RULE: Final = 0.3
 """The least likelihood for a statement that a rule finds. If it is the whole message, it needs none."""
-LEAST_LIKELIHOOD_OF_CORRECTION: Final = 0.05
+MIN_LIKELIHOOD_OF_CORRECTION: Final = 0.05
 """The least likelihood for a correction that a rule finds. Corrections have few words, so they rarely look likely."""
 _DIGITS: Final = frozenset("0123456789")
 _LENGTHS: Final = (2, 4, 7, 11, 16, 24)  # words
 _MARKS: Final = {"-": "dash", "–": "dash", "—": "dash", ":": "colon", "(": "bracket"}
 _LETTERS_OF_BEGINNINGS: Final = 4, 5  # letters of the beginning of a stem, and of a word
 _LETTERS_OF_END: Final = 3  # letters of the end of a word
-_MOST_COUNTED: Final = 3
+_MAX_EXACT_COUNT: Final = 3
 """The exact number of capitals, commas and places counts up to this; larger numbers count alike."""
-_MOST_VALUES: Final = 4
-_MOST_STATEMENTS_COUNTED: Final = 6  # statements of a message
+_MAX_VALUES: Final = 4
+_MAX_STATEMENTS: Final = 6  # statements of a message
 _EARLY_POSITIONS: Final = (1, 3)  # messages of a conversation
-_LARGEST_SUM: Final = 30.0  # the largest sum, so that its exponential stays a normal number
+_MAX_SUM: Final = 30.0  # the largest sum, so that its exponential stays a normal number
 
 
 def features(statements: Sequence[Statement], number: int, seq: int, rule: AnchorType | None) -> list[str]:
@@ -142,29 +142,29 @@ def likeliest_type(
     type_ = max(TYPES, key=lambda one: likelihood_by_type[one])
     return (
         type_
-        if likelihood_by_type[type_] >= (LEAST_LIKELIHOOD_ALONE if statement_count == 1 else LEAST_LIKELIHOOD)
+        if likelihood_by_type[type_] >= (MIN_LIKELIHOOD_ALONE if statement_count == 1 else MIN_LIKELIHOOD)
         else None
     )
 
 
 def _least_likelihood(rule: AnchorType) -> float:
-    return LEAST_LIKELIHOOD_OF_CORRECTION if rule == "correction" else LEAST_LIKELIHOOD_BY_RULE
+    return MIN_LIKELIHOOD_OF_CORRECTION if rule == "correction" else MIN_LIKELIHOOD_BY_RULE
 
 
 def likelihoods(feature_names: Iterable[str], weights: Weights) -> Mapping[AnchorType, float]:
     """How likely a statement with these features is an anchor of each type, from 0 to 1; the sum is at most 1."""
     sums = unpacked_weights(sum(filter(None, map(weights.get, feature_names))))
-    odds = [math.exp(min(one / 100, _LARGEST_SUM)) for one in sums]
+    odds = [math.exp(min(one / 100, _MAX_SUM)) for one in sums]
     whole = 1.0 + sum(odds)
     return {type_: one / whole for type_, one in zip(TYPES, odds, strict=True)}
 
 
 def _place_features(statements: Sequence[Statement], number: int) -> Iterator[str]:
     exact = sum(one.kind not in {"symbol", "quoted"} for one in statements[number].identifiers)
-    yield f"n {min(exact, _MOST_VALUES)}"
-    yield f"p {min(number, _MOST_COUNTED)}"
-    yield f"of {min(len(statements), _MOST_STATEMENTS_COUNTED)}"
-    if len(statements) <= _MOST_COUNTED:
+    yield f"n {min(exact, _MAX_VALUES)}"
+    yield f"p {min(number, _MAX_EXACT_COUNT)}"
+    yield f"of {min(len(statements), _MAX_STATEMENTS)}"
+    if len(statements) <= _MAX_EXACT_COUNT:
         yield f"p {number} of {len(statements)}"
     if statements[number].is_question:
         yield "q"
@@ -178,9 +178,9 @@ def _place_features(statements: Sequence[Statement], number: int) -> Iterator[st
 
 def _shape_features(text: str) -> Iterator[str]:
     capitals = [word[0].isupper() for word in text.split()]
-    yield f"capitals {min(sum(capitals[1:]), _MOST_COUNTED)}"
+    yield f"capitals {min(sum(capitals[1:]), _MAX_EXACT_COUNT)}"
     yield f"capital {capitals[:1] == [True]}"
-    yield f"commas {min(text.count(','), _MOST_COUNTED)}"
+    yield f"commas {min(text.count(','), _MAX_EXACT_COUNT)}"
     if not _MARKS.keys().isdisjoint(text):
         yield from {name for mark, name in _MARKS.items() if mark in text}
     if not _DIGITS.isdisjoint(text):

@@ -9,14 +9,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from app.core.anchors.recognition import readings_of
+from app.core.anchors.classification import readings_of
 from app.core.anchors.statements import Statement, statements_of
 from app.core.model.conversation import Message
 from app.core.text.pasted import before_paste, pasted_spans, quotations
 from app.core.text.patterns import compiled
 
 _BLANK_LINE: Final = compiled(r"\n[ \t\r]*+\n")
-_SHORTEST_TEXT: Final = 40  # characters: a shorter text is a name or a remark
+_MIN_TEXT_LENGTH: Final = 40  # characters: a shorter text is a name or a remark
 
 
 class OwnWords:
@@ -86,5 +86,5 @@ def long_quotations(content: str, statements: Sequence[Statement]) -> Iterator[t
     for start, end in quotations(content):
         touched = statements[max(0, bisect_right(starts, start) - 1) : bisect_right(starts, end)]
         sentences = {one.sentence for one in touched if one.offset + len(one.text) > start + 1}
-        if len(sentences) > 1 and end - start >= _SHORTEST_TEXT:
+        if len(sentences) > 1 and end - start >= _MIN_TEXT_LENGTH:
             yield start, end

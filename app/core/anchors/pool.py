@@ -14,11 +14,11 @@ from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.memo import memoized
 from app.core.text.word_lists import respelled
 
-_MOST_PER_WORD: Final = (
+_MAX_ANCHORS_PER_WORD: Final = (
     24  # the most anchors with one word that are looked at, newest first: bounds the work per statement
 )
 _OPEN_TYPES: Final = frozenset({"unresolved_question"})
-_SHORTEST_STEM: Final = 3  # characters: shorter words are their own stems
+_MIN_STEM_LENGTH: Final = 3  # characters: shorter words are their own stems
 
 
 class AnchorPool:
@@ -57,10 +57,10 @@ class AnchorPool:
         return sorted(found.values(), key=position, reverse=True)
 
     def _newest_with(self, word: str) -> list[Anchor]:
-        found = self._by_word.get(word, [])[-_MOST_PER_WORD:]
-        if len(found) < _MOST_PER_WORD:
+        found = self._by_word.get(word, [])[-_MAX_ANCHORS_PER_WORD:]
+        if len(found) < _MAX_ANCHORS_PER_WORD:
             old = (self._old_anchors[place] for place in self._old.newest_with(word))
-            found += islice((anchor for anchor in old if anchor.id in self.anchors), _MOST_PER_WORD - len(found))
+            found += islice((anchor for anchor in old if anchor.id in self.anchors), _MAX_ANCHORS_PER_WORD - len(found))
         return found
 
     def newest(self, *, before: int, within: int, types: frozenset[AnchorType]) -> Iterator[Anchor]:
@@ -94,7 +94,7 @@ class _OlderTexts:
 
     def _search_further(self, word: str, found: list[int]) -> bool:
         """Search further for words that begin like the stem without its last letter."""
-        probe = word if len(word) < _SHORTEST_STEM else word[:-1]
+        probe = word if len(word) < _MIN_STEM_LENGTH else word[:-1]
         end = self._searched_from.get(word, len(self._text))
         while (at := self._text.rfind(probe, 0, end)) >= 0:
             place = bisect_right(self._starts, at) - 1
@@ -112,7 +112,7 @@ def places_with_stems(texts: Sequence[str], words: Iterable[str]) -> list[int]:
     For each stem these are the newest, twice as many as a pool looks at, since an append may supersede some of them.
     """
     old = _OlderTexts(texts)
-    return sorted({place for word in words for place in islice(old.newest_with(word), 2 * _MOST_PER_WORD)})
+    return sorted({place for word in words for place in islice(old.newest_with(word), 2 * _MAX_ANCHORS_PER_WORD)})
 
 
 @memoized()

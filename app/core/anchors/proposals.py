@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from app.core.anchors.detect import found_anchor
 from app.core.anchors.pasting import is_pasted
-from app.core.anchors.tables import LONGEST_STATEMENT
+from app.core.anchors.tables import MAX_STATEMENT_LENGTH
 from app.core.model.anchors import AnchorType, FoundAnchor
 from app.core.model.candidate import AnchorProposal
 from app.core.model.conversation import Message
@@ -17,10 +17,10 @@ from app.core.model.redaction import redact
 from app.core.text.identifiers import find_identifiers
 from app.core.text.words import words
 
-MOST_PROPOSALS: Final = 24
+MAX_PROPOSALS: Final = 24
 """The most proposals that are accepted from one candidate: a model that proposes everything has chosen nothing."""
 
-_SHORTEST_QUOTE: Final = 3  # characters, and at least one word with content
+_MIN_QUOTE_LENGTH: Final = 3  # characters, and at least one word with content
 _TYPES: Final = frozenset(get_args(AnchorType))
 
 
@@ -42,7 +42,7 @@ def accepted_anchors(
     accepted: list[FoundAnchor] = []
     for proposal in proposals:
         found = _located_anchor(proposal, texts)
-        if found is None or len(accepted) >= MOST_PROPOSALS:
+        if found is None or len(accepted) >= MAX_PROPOSALS:
             continue
         found_span = _span_in_message(found)
         if not any(_overlap(found_span, other) for other in taken_spans):
@@ -108,7 +108,7 @@ class _SearchableText:
 
 def _located_anchor(proposal: AnchorProposal, texts: dict[int, _SearchableText]) -> FoundAnchor | None:
     quote = " ".join(proposal.quote.split())
-    if proposal.type not in _TYPES or not _SHORTEST_QUOTE <= len(quote) <= LONGEST_STATEMENT or not words(quote):
+    if proposal.type not in _TYPES or not _MIN_QUOTE_LENGTH <= len(quote) <= MAX_STATEMENT_LENGTH or not words(quote):
         return None
     named = texts.get(proposal.seq)
     place = named.find(quote) if named else None

@@ -18,7 +18,7 @@ from app.core.model.anchors import AnchorType
 from app.core.reading.cues import CODES
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns, cue_matches
 from app.core.text.identifiers import Kind, find_identifiers
-from app.core.text.languages.joined import alternatives, sources_of, words_of
+from app.core.text.languages.combined_words import alternatives, sources_of, words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.speakers import label_of
@@ -26,18 +26,16 @@ from app.core.text.supposing import is_supposed
 from app.core.text.word_lists import respelled
 from app.core.text.words import FRAME_STEMS, stem, tokens
 
-_LEAST_SHARED_OF_SMALLER: Final = (
+_MIN_SHARE_OF_SMALLER: Final = (
     0.5  # the shared part of the smaller topic's words by which both are about the same thing
 )
-_LEAST_SHARED_OF_LARGER: Final = (
-    0.3  # the shared part of the larger topic's words by which both are about the same thing
-)
-_LEAST_SHARED_OF_TASK: Final = (
+_MIN_SHARE_OF_LARGER: Final = 0.3  # the shared part of the larger topic's words by which both are about the same thing
+_MIN_SHARE_OF_TASK: Final = (
     0.6  # the shared part of the smaller text's content by which "under way" and "done" are one task
 )
 TERSE_WORDS: Final = 2  # content words: an utterance with fewer depends on the one before
-_FEWEST_NAMES_OF_THING: Final = 2  # so many names in both statements say which thing they mean
-_FEWEST_WORDS_OF_FORM: Final = 3  # the fewest words of two statements of the same form
+_MIN_NAMES_OF_THING: Final = 2  # so many names in both statements say which thing they mean
+_MIN_WORDS_OF_FORM: Final = 3  # the fewest words of two statements of the same form
 
 _ADDITIVE_CLASSES: Final = frozenset({"name", "time"})
 """Classes of values of which a prohibition may add one more, instead of replacing the earlier one."""
@@ -57,7 +55,7 @@ _EQUATES: Final = compiled(
 
 _NUMBER_BEFORE_UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
-_LONGEST_SUBJECT: Final = 60  # characters of a subject
+_MAX_SUBJECT_LENGTH: Final = 60  # characters of a subject
 _COURTESY_WORDS: Final = words_of("terms", "courtesies")
 _UNDER_WAY: Final = CuePatterns(sources_of("claims", "under_way"))
 _DONE: Final = CuePatterns(sources_of("claims", "done"))
@@ -188,7 +186,7 @@ def _is_same_with_another_value(new: str, new_topic: Topic, old_topic: Topic, *,
     return (
         bool(shared)
         and differ
-        and len(shared) >= _LEAST_SHARED_OF_SMALLER * smaller
+        and len(shared) >= _MIN_SHARE_OF_SMALLER * smaller
         and (len(shared) >= TERSE_WORDS or smaller <= TERSE_WORDS)
     )
 
@@ -210,9 +208,7 @@ def _differs_in_one_class(new_topic: Topic, old_topic: Topic) -> bool:
     shared = new_topic.words & old_topic.words
     rest = new_topic.values & old_topic.values
     larger = max(len(new_topic.words), len(old_topic.words))
-    return (
-        bool(new_values and old_values) and bool(shared or rest) and len(shared) >= 2 * _LEAST_SHARED_OF_LARGER * larger
-    )
+    return bool(new_values and old_values) and bool(shared or rest) and len(shared) >= 2 * _MIN_SHARE_OF_LARGER * larger
 
 
 def names_alternative(new: str, old: str, *, near: bool = False) -> bool:
@@ -259,7 +255,7 @@ def completes(new: str, old: str) -> bool:
     shared = task_stems & done_stems
     return (
         bool(shared)
-        and len(shared) >= _LEAST_SHARED_OF_TASK * min(len(task_stems), len(done_stems))
+        and len(shared) >= _MIN_SHARE_OF_TASK * min(len(task_stems), len(done_stems))
         and old_topic.all_stems - old_topic.words - _PROGRESS_STEMS <= new_topic.all_stems
     )
 
@@ -322,7 +318,7 @@ def _start_of_new_value(text: str, new_topic: Topic, old_topic: Topic) -> int:
 def _name_other_things(new_topic: Topic, old_topic: Topic) -> bool:
     # Example: "Swift on iOS", "Kotlin on Android".
     new_names, old_names = new_topic.of_class("name"), old_topic.of_class("name")
-    return not new_names & old_names and min(len(new_names), len(old_names)) >= _FEWEST_NAMES_OF_THING
+    return not new_names & old_names and min(len(new_names), len(old_names)) >= _MIN_NAMES_OF_THING
 
 
 def _name_other_members_of_row(new: str, new_topic: Topic, old: str, old_topic: Topic) -> bool:
@@ -375,7 +371,7 @@ def updates_one_value(new: str, old: str) -> bool:
         return False
     (new_form, new_values), (old_form, old_values) = _open_form_and_values(new), _open_form_and_values(old)
     changed = sum(one != other for one, other in zip(new_values, old_values, strict=False))
-    return new_form == old_form and len(new_form) >= _FEWEST_WORDS_OF_FORM and changed == 1
+    return new_form == old_form and len(new_form) >= _MIN_WORDS_OF_FORM and changed == 1
 
 
 def restates_with_new_value(new: str, old: str) -> bool:
@@ -399,7 +395,7 @@ def form_of(text: str) -> str | None:
 def _stated_form_and_values(text: str) -> tuple[str | None, tuple[str, ...]]:
     """A statement's form, and its values in order."""
     verb = None if is_supposed(text) else _EQUATES.search(text)
-    if verb is None or not 0 < verb.start() <= _LONGEST_SUBJECT or _OPEN_SUBJECT.match(text):
+    if verb is None or not 0 < verb.start() <= _MAX_SUBJECT_LENGTH or _OPEN_SUBJECT.match(text):
         return None, ()
     spans = [
         *(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from app.core.anchors.tables import LONGEST_STATEMENT
+from app.core.anchors.tables import MAX_STATEMENT_LENGTH
 from app.core.model.conversation import Message
 from app.core.reading.passages import is_data
 from app.core.text.clauses import clause_starts
@@ -21,7 +21,7 @@ from app.core.text.pasted import before_paste, is_of_log_or_letter
 from app.core.text.patterns import compiled
 from app.core.text.sentences import LINE_BREAK, asks, sentence_spans
 
-_MOST_CHARACTERS_READ: Final = 20_000  # the most characters that are read: nobody says more at once
+_MAX_CHARACTERS_READ: Final = 20_000  # the most characters that are read: nobody says more at once
 
 _SHOWN_LINE: Final = compiled(
     r"[ \t]*[>|]"  # a quoted line, a row of a table
@@ -33,10 +33,10 @@ _SHOWN_LINE: Final = compiled(
 _LIST_OPENING: Final = compiled(r"(?:[ \t]*(?:[-*+•–—]|\(?\d{1,3}[.)]|#{1,6})[ \t]+(?:\[[ xX]?\][ \t]*)?|[\s*_~]+)+")
 _FENCES: Final = ("```", "~~~")
 _EMPHASIS: Final = "*_~"
-_MOST_MARKS: Final = 3
+_MAX_MARKS: Final = 3
 _LINE_WITH_CONTINUATIONS: Final = compiled(r"\S[^\n]*+(?:\n[ \t][^\n]*+)*+")
-_FEWEST_WRAPPED_LINES: Final = 3  # the fewest lines of a text that was wrapped by hand
-_MOST_LENGTH_DIFFERENCE: Final = 12  # the most characters by which such lines differ in length
+_MIN_WRAPPED_LINES: Final = 3  # the fewest lines of a text that was wrapped by hand
+_MAX_LENGTH_DIFFERENCE: Final = 12  # the most characters by which such lines differ in length
 _WIDEST_WRAPPED_LINE: Final = 100
 _VISIBLE_CHARACTER: Final = compiled(r"\S")
 _BLANK: Final = compiled(r"\s(?=\S)")
@@ -65,7 +65,7 @@ class Statement:
         if (
             following.is_question
             or following.sentence == self.sentence
-            or len(text) > LONGEST_STATEMENT
+            or len(text) > MAX_STATEMENT_LENGTH
             or LINE_BREAK.search(text)
         ):
             return None
@@ -77,7 +77,7 @@ class Statement:
         ``text`` begins after any opening ``**``. Here the opening mark is put back if a closing one follows, and a
         closing mark without its opening is removed.
         """
-        before = content[max(0, self.offset - _MOST_MARKS) : self.offset]
+        before = content[max(0, self.offset - _MAX_MARKS) : self.offset]
         opening = before[len(before.rstrip(_EMPHASIS)) :]
         marks = opening or self.text[len(self.text.rstrip(_EMPHASIS)) :]
         if not marks or self.text.count(marks) % 2 == 0:
@@ -101,7 +101,7 @@ def statements_of(message: Message) -> list[Statement]:
     """The statements of a user's or assistant's message, in order; commands and erased messages have none."""
     if message.role not in {"user", "assistant"} or message.is_command or message.status == "erased":
         return []
-    own_text = message.content[:_MOST_CHARACTERS_READ]
+    own_text = message.content[:_MAX_CHARACTERS_READ]
     if message.role == "user":
         own_text = before_paste(own_text)
     if is_data(own_text):
@@ -125,7 +125,7 @@ def _is_hard_wrapped(text: str) -> bool:
     longest = max(lengths)
     return (
         longest <= _WIDEST_WRAPPED_LINE
-        and sum(length >= longest - _MOST_LENGTH_DIFFERENCE for length in lengths) >= _FEWEST_WRAPPED_LINES
+        and sum(length >= longest - _MAX_LENGTH_DIFFERENCE for length in lengths) >= _MIN_WRAPPED_LINES
     )
 
 
@@ -151,7 +151,7 @@ def _is_shown_line(line: str) -> bool:
 def _statements_of_sentence(text: str, start: int, end: int, *, number: int) -> Iterator[Statement]:
     """A sentence as one statement, or a long one as several: it is cut at clauses, never inside an exact value."""
     is_question = asks(text[start:end])
-    is_long = end - start > LONGEST_STATEMENT
+    is_long = end - start > MAX_STATEMENT_LENGTH
     values = find_identifiers(text[start:end]) if is_long else ()
     for first, last in _pieces(text[start:end], values):
         piece = text[start + first : start + last]
@@ -163,7 +163,7 @@ def _statements_of_sentence(text: str, start: int, end: int, *, number: int) -> 
 
 
 def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, int]]:
-    if len(sentence) <= LONGEST_STATEMENT:
+    if len(sentence) <= MAX_STATEMENT_LENGTH:
         yield 0, len(sentence)
         return
     spans = [(one.start, one.start + len(one.text)) for one in values]
@@ -171,15 +171,15 @@ def _pieces(sentence: str, values: Sequence[Identifier]) -> Iterator[tuple[int, 
     words = {blank.end() for blank in _BLANK.finditer(sentence)}
     joints = _joints_outside_values([(place, place in clauses) for place in sorted(clauses | words)], spans)
     start, index = 0, 0
-    while len(sentence) - start > LONGEST_STATEMENT:
+    while len(sentence) - start > MAX_STATEMENT_LENGTH:
         clause = word = 0
-        while index < len(joints) and joints[index][0] <= start + LONGEST_STATEMENT:
+        while index < len(joints) and joints[index][0] <= start + MAX_STATEMENT_LENGTH:
             place, is_clause = joints[index]
             clause, word = (place if is_clause else clause), place
             index += 1
-        cut = clause if clause > start + LONGEST_STATEMENT // 4 else max(word, clause)
+        cut = clause if clause > start + MAX_STATEMENT_LENGTH // 4 else max(word, clause)
         if cut <= start:
-            cut = start + LONGEST_STATEMENT
+            cut = start + MAX_STATEMENT_LENGTH
         yield start, cut
         start = cut
         while index and joints[index - 1][0] > cut:

@@ -1,6 +1,6 @@
 """The words by which each language marks anchors, compiled once from ``[anchors]`` in the files of ``text/languages``.
 
-The patterns see the first ``LONGEST_STATEMENT`` characters of a text, the most that a statement may have. That alone
+The patterns see the first ``MAX_STATEMENT_LENGTH`` characters of a text, the most that a statement may have. That alone
 does not bound the time of a pattern: each is measured like those in the code (see ``app.core.text.patterns``).
 """
 
@@ -21,7 +21,7 @@ from app.core.text.languages.sections_of_talk import AnchorCues
 from app.core.text.patterns import Capped, capped, compiled
 from app.core.text.scripts import SCRIPTS
 
-LONGEST_STATEMENT: Final = 400
+MAX_STATEMENT_LENGTH: Final = 400
 """The most characters of a statement, and of a text that the patterns see."""
 
 _CUES_OF_TYPE: Final = ("says", "user", "assistant", "with_value", "with_name", "with_technology", "asks")
@@ -125,7 +125,7 @@ def _rule(anchor_cues: AnchorCues) -> Rule:
 
 
 def _cue(patterns: Iterable[str]) -> CuePatterns:
-    return CuePatterns(patterns, LONGEST_STATEMENT)
+    return CuePatterns(patterns, MAX_STATEMENT_LENGTH)
 
 
 def _row_cue(members: str) -> CuePatterns:
@@ -135,7 +135,7 @@ def _row_cue(members: str) -> CuePatterns:
 
 def _any_number_of(patterns: Sequence[str]) -> Capped:
     joined = "|".join(f"(?:{one})" for one in patterns if one)
-    return capped(f"(?:{joined})+" if joined else r"(?!)", LONGEST_STATEMENT, re.IGNORECASE)
+    return capped(f"(?:{joined})+" if joined else r"(?!)", MAX_STATEMENT_LENGTH, re.IGNORECASE)
 
 
 TABLES: Final = tables_of(languages())

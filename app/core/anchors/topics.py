@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from app.core.anchors.tables import TABLES
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns, cue_matches
 from app.core.text.identifiers import find_identifiers
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.memo import memoized
-from app.core.text.reader import plain_text_and_tokens
 from app.core.text.technologies import SERVING
+from app.core.text.value_reader import plain_text_and_tokens
 from app.core.text.word_lists import TECHNOLOGY
 from app.core.text.words import GENERIC_STEMS, stem, tokens, words
 

@@ -24,8 +24,8 @@ from app.core.anchors.antecedents import (
     is_earlier,
     rival_choice,
 )
+from app.core.anchors.classification import forms_to_match
 from app.core.anchors.pool import AnchorPool, position
-from app.core.anchors.recognition import forms_to_match
 from app.core.anchors.replacement import replaces, shares_only_a_word, updates_one_value
 from app.core.anchors.statements import Statement, statements_of
 from app.core.anchors.tables import TABLES, Table
@@ -35,7 +35,7 @@ from app.core.model.conversation import Message
 from app.core.text.cue_patterns import CuePatterns
 from app.core.text.patterns import compiled
 
-_MOST_WORDS_OF_ANSWER: Final = 12  # the most words of a direct answer
+_MAX_WORDS_OF_ANSWER: Final = 12  # the most words of a direct answer
 _QUESTION_MARK: Final = compiled(r"[?？؟]")
 _REPEATING_TYPES: Final[frozenset[AnchorType]] = frozenset({"commitment", "decision", "correction"})
 
@@ -49,7 +49,7 @@ _SUPERSEDABLE_TYPES: Final[dict[AnchorType, frozenset[AnchorType]]] = {
 SUPERSEDING_TYPES: Final = frozenset(_SUPERSEDABLE_TYPES)
 """The types whose anchors can replace others."""
 
-MOST_POSITIONS_BACK: Final = NAME_REACH
+MAX_POSITIONS_BACK: Final = NAME_REACH
 """The most positions between a message and an anchor that it changes without sharing a word with it."""
 
 _SUPERSEDABLE_BY_ASSISTANT: Final[frozenset[AnchorType]] = frozenset({"decision", "commitment", "correction"})
@@ -185,7 +185,7 @@ def _question_answered(pool: AnchorPool, message: Message, first: Statement) -> 
         return
     topic, count = topic_of(first.text), len(first.text.split())
     is_yes = has(lambda table: table.yes) or has(lambda table: table.no)
-    is_value = (bool(topic.values) and count <= _MOST_WORDS_OF_ANSWER) or (count == 1 and bool(topic.all_stems))
+    is_value = (bool(topic.values) and count <= _MAX_WORDS_OF_ANSWER) or (count == 1 and bool(topic.all_stems))
     asked = pool.newest(before=message.seq - 1, within=ANSWER_REACH - 1, types=frozenset({"unresolved_question"}))
     question = next((old for old in asked if old.speaker != message.role and _QUESTION_MARK.search(old.content)), None)
     if question is not None and (is_yes or is_value):

@@ -52,7 +52,7 @@ __all__ = [
     "system_text",
 ]
 
-MOST_LISTED_SEQS: Final = 200
+MAX_LISTED_SEQS: Final = 200
 """The most positions that a digest's section lists, so that a response stays small for any history."""
 
 
@@ -65,7 +65,7 @@ class Section:
 
     kind: str
     seqs: tuple[int, ...]
-    """All positions; for a segment of more than ``MOST_LISTED_SEQS`` messages only the first and the last."""
+    """All positions; for a segment of more than ``MAX_LISTED_SEQS`` messages only the first and the last."""
     tokens: int
     level: str | None = None
     """The level of a digest; ``None``: only its marker is shown."""
@@ -378,7 +378,7 @@ def _expanded_sections(inputs: ContextInputs, draft: Draft) -> list[Section]:
 
 
 def _shown_seqs(shown: ShownSegment) -> tuple[int, ...]:
-    if shown.to_seq - shown.from_seq < MOST_LISTED_SEQS:
+    if shown.to_seq - shown.from_seq < MAX_LISTED_SEQS:
         return tuple(range(shown.from_seq, shown.to_seq + 1))
     return shown.from_seq, shown.to_seq
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from app.core.anchors.rendering import anchors_element
-from app.core.anchors.serving import ServableAnchors, ServedAnchors
+from app.core.anchors.selection import ServableAnchors, ServedAnchors
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.files import ConversationFile
@@ -19,7 +19,7 @@ from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment, ShownSegment
 from app.core.model.state import StateSchema
 from app.core.retrieval.ranking import Ranking, RecalledMessage
-from app.core.retrieval.serving import Passage, Recall
+from app.core.retrieval.rendering import Passage, Recall
 from app.core.segments.budgeting import DetailOptions
 from app.core.state.digest_selection import NO_DIGESTS, Digests, DigestSource, shown_segments
 from app.core.state.layout import LeftOut, block_messages, days_element, messages_tokens

@@ -13,7 +13,7 @@ from typing import Final
 
 from app.core.context.tools import EXPAND_TOOL, OWN_TOOL_NAMES
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import RECALLED_TAG
+from app.core.retrieval.rendering import RECALLED_TAG
 from app.core.segments.markers import find_markers, render_marker
 from app.core.text.escaping import escape_block
 from app.core.text.message_escaping import as_data, value_as_data

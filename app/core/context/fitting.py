@@ -23,7 +23,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-from app.core.anchors.serving import LEAST_TOKEN_LIMIT
+from app.core.anchors.selection import MIN_TOKEN_LIMIT
 from app.core.context.drafts import (
     ContextInputs,
     Draft,
@@ -41,9 +41,9 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Outline
 from app.core.model.doubt_marks import own_and_earlier_text, without_doubt_mark
 from app.core.model.errors import BudgetTooSmallError
-from app.core.model.overlap import message_text
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, StateSchema
+from app.core.model.word_overlap import message_text
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts
 from app.core.reading.labels import role_label
 from app.core.retrieval.corpus import words_in
@@ -393,8 +393,8 @@ def _with_fewer_anchors(inputs: ContextInputs, draft: Draft, limits: TokenLimits
         return draft_tokens(inputs, fewer) - limits.tokens
 
     _, present, _ = block_sizes(inputs, draft)
-    left = max(present - over(draft), LEAST_TOKEN_LIMIT)
-    return make_fitting(lambda left: with_anchors(inputs, draft, token_limit=left), over, left, LEAST_TOKEN_LIMIT)
+    left = max(present - over(draft), MIN_TOKEN_LIMIT)
+    return make_fitting(lambda left: with_anchors(inputs, draft, token_limit=left), over, left, MIN_TOKEN_LIMIT)
 
 
 def _without_tail(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
@@ -405,7 +405,7 @@ def _without_tail(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> D
         if gone < excess and count != cuts[-1][0]:
             continue
         shorter = _without_first_of_tail(
-            inputs, draft, count, replace(limits, anchors=0 if limits.anchors == 0 else LEAST_TOKEN_LIMIT)
+            inputs, draft, count, replace(limits, anchors=0 if limits.anchors == 0 else MIN_TOKEN_LIMIT)
         )
         shorter = replace(shorter, state=draft.state).warned("context_truncated")
         if draft_tokens(inputs, shorter) <= limits.tokens:

@@ -13,7 +13,7 @@ from app.core.context.assembly import AssembledContext, ContextInputs, assemble,
 from app.core.model.conversation import Message
 from app.core.model.errors import ContextOverWindowError
 from app.core.retrieval.corpus import Corpus
-from app.core.retrieval.serving import Passage, Recall
+from app.core.retrieval.rendering import Passage, Recall
 from app.core.text.parts import Part
 
 

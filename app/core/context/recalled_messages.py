@@ -32,7 +32,7 @@ from app.core.model.policies.policy import exact_share
 from app.core.reading.labels import name_for_model, role_of
 from app.core.retrieval.ranking import SCORE_MARGIN, RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall
-from app.core.retrieval.serving import (
+from app.core.retrieval.rendering import (
     Passage,
     Recall,
     labelled_roles,

@@ -17,17 +17,17 @@ from app.core.anchors.rendering import escape_served
 from app.core.model.model_io import ToolSpec
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.segments import LEVEL_BY_NAME, LevelName
-from app.core.retrieval.serving import RECALLED_TAG
+from app.core.retrieval.rendering import RECALLED_TAG
 from app.core.text.budget import first_fitting
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, Catalogue, catalogue_of
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.token_counts import Estimator, estimate_text
 
-LEAST_HIDDEN_TOKENS: Final = 1_000
+MIN_HIDDEN_TOKENS: Final = 1_000
 """Tools are offered from so many tokens out of sight on: with fewer, their definitions would cost about as much."""
 
-MOST_CALLS: Final = 8
+MAX_CALLS: Final = 8
 """The most calls in one turn; when they are used up, the model is asked once more, without tools."""
 
 RESULT_TOKENS: Final = 2_000
@@ -36,11 +36,11 @@ RESULT_SHARE: Final = 10
 RESULTS_SHARE: Final = 4
 """Tenths of the budget for the results of calls made at once, which cannot be separated from their call."""
 
-MOST_HITS: Final = 10
+MAX_HITS: Final = 10
 DEFAULT_HITS: Final = 5
 """The most hits of one search, and the number if the model gives none."""
 
-_MOST_ECHOED_CHARACTERS: Final = 48  # the most characters of a model's own words that are repeated to it
+_MAX_ECHOED_CHARACTERS: Final = 48  # the most characters of a model's own words that are repeated to it
 _TOKEN_CHARACTERS: Final = 8  # no script has longer tokens on average: a longer text is cut before tokens are counted
 _QUOTE, _APOSTROPHE = "\"'"
 _FRAME: Final = 60  # tokens of the element around what is quoted, and of the note after it, rounded up
@@ -74,7 +74,7 @@ def _search_tool(catalogue: Catalogue) -> ToolSpec:
             "type": "object",
             "properties": {
                 "query": {"type": "string"},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MOST_HITS},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_HITS},
             },
             "required": ["query"],
         },
@@ -112,7 +112,7 @@ def offered_tools(
         locale: The conversation's locale, for the language of our descriptions.
     """
     search, expand = _OFFERED[catalogue_of(locale).language]
-    is_worthwhile = hidden_tokens >= LEAST_HIDDEN_TOKENS
+    is_worthwhile = hidden_tokens >= MIN_HIDDEN_TOKENS
     finds = (search,) if is_worthwhile or overflows else ()
     expands = (expand,) if is_worthwhile and policy.levels else ()
     return (*operator_tools, *finds, *expands)
@@ -123,7 +123,7 @@ def tools_after_compaction(
 ) -> tuple[ToolSpec, ...]:
     """The tools that are offered once the conversation has been compacted."""
     return offered_tools(
-        policy, hidden_tokens=LEAST_HIDDEN_TOKENS, overflows=True, operator_tools=operator_tools, locale=locale
+        policy, hidden_tokens=MIN_HIDDEN_TOKENS, overflows=True, operator_tools=operator_tools, locale=locale
     )
 
 
@@ -202,7 +202,7 @@ def shortened_text(text: str, max_tokens: int, catalogue: Catalogue = CATALOGUES
 def echoed_words(text: object) -> str:
     """A model's own words, shortened and escaped, to tell it what was wrong with them."""
     line = " ".join(clean(str(text)).split())
-    return escape_served(line if len(line) <= _MOST_ECHOED_CHARACTERS else f"{line[:_MOST_ECHOED_CHARACTERS]}…")
+    return escape_served(line if len(line) <= _MAX_ECHOED_CHARACTERS else f"{line[:_MAX_ECHOED_CHARACTERS]}…")
 
 
 def _rendered_line(line: QuotedLine) -> str:

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from app.core.context.tools import ANSWER_TOOL_NAME
 from app.core.model.errors import FieldError, InvalidInputError
-from app.core.model.limits import json_bytes
+from app.core.model.json_sizes import json_bytes
 from app.core.model.model_io import (
     NO_SETTINGS,
     REASONING_EFFORTS,
@@ -23,9 +23,9 @@ from app.core.model.model_io import (
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import Estimator, estimate_text
 
-MOST_TOOLS: Final = 128
+MAX_TOOLS: Final = 128
 """The most tools of a client, as many as OpenAI takes."""
-MOST_STOPS: Final = 4
+MAX_STOPS: Final = 4
 """The most stop texts, as many as OpenAI takes."""
 SCHEMA_BYTES: Final = 65_536
 """The largest JSON schema, in bytes."""
@@ -92,13 +92,13 @@ def refuse_unsupported_options(options: TurnOptions, profile: ModelProfile, *, r
 
 
 def _tool_errors(tools: Sequence[ToolSpec], reserved_names: Collection[str]) -> Iterator[FieldError]:
-    if len(tools) > MOST_TOOLS:
-        yield FieldError(field="tools", message=f"are {len(tools)}, at most {MOST_TOOLS} are taken")
-    size = sum(_tool_bytes(tool) for tool in tools[: MOST_TOOLS + 1])
+    if len(tools) > MAX_TOOLS:
+        yield FieldError(field="tools", message=f"are {len(tools)}, at most {MAX_TOOLS} are taken")
+    size = sum(_tool_bytes(tool) for tool in tools[: MAX_TOOLS + 1])
     if size > TOOLS_BYTES:
         yield FieldError(field="tools", message=f"are {size} bytes as JSON, at most {TOOLS_BYTES} are taken")
     earlier: set[str] = set()
-    for number, tool in enumerate(tools[:MOST_TOOLS]):
+    for number, tool in enumerate(tools[:MAX_TOOLS]):
         why = _name_error(tool.name, reserved_names, earlier)
         if why:
             yield FieldError(field=f"tools.{number}.name", message=why)
@@ -134,8 +134,8 @@ def _setting_errors(options: TurnOptions) -> Iterator[FieldError]:
     if settings.reasoning_effort not in {None, *REASONING_EFFORTS}:
         allowed = ", ".join(REASONING_EFFORTS)
         yield FieldError(field="reasoning_effort", message=f"must be one of {allowed}")
-    if len(settings.stop) > MOST_STOPS or "" in settings.stop:
-        yield FieldError(field="stop", message=f"must be at most {MOST_STOPS} texts, none of them empty")
+    if len(settings.stop) > MAX_STOPS or "" in settings.stop:
+        yield FieldError(field="stop", message=f"must be at most {MAX_STOPS} texts, none of them empty")
     if settings.output is not None:
         yield from _output_errors(settings.output)
 

@@ -16,10 +16,10 @@ Answer = Literal["right", "wrong", "none"]
 SharedWords = Mapping[int, tuple[float, int]]
 """For each statement: the weight and the number of the words that it shares with a probe."""
 
-_LEAST_COVERED_SHARE: Final = 0.5
+_MIN_COVERED_SHARE: Final = 0.5
 """A statement with this share of the weight of a probe's words says the same, or is about the same."""
-_FEWEST_SHARED_WORDS: Final = 2
-_FEWEST_SHARED_WORDS_FOR_NAME: Final = (
+_MIN_SHARED_WORDS: Final = 2
+_MIN_SHARED_WORDS_FOR_NAME: Final = (
     3  # shared words needed for a name: words near a name are fewer and vaguer than near a value
 )
 
@@ -74,13 +74,13 @@ def _answer_of_value_probe(
 def _rival_values(probe: Probe, value: Value, context: Context, shared: SharedWords) -> Iterator[Value]:
     for number, (weight, count) in shared.items():
         statement = context.pool.statements[number]
-        if count >= _FEWEST_SHARED_WORDS and _is_covered(probe, weight):
+        if count >= _MIN_SHARED_WORDS and _is_covered(probe, weight):
             others = [one for one in statement.values if (one.kind, one.base) == (value.kind, value.base)]
             yield from [] if others and statement.holds(value) else others
 
 
 def _is_known_of_subject(value: Value, earlier_context: Context, shared: SharedWords) -> bool:
-    about = (number for number, (_, count) in shared.items() if count >= _FEWEST_SHARED_WORDS)
+    about = (number for number, (_, count) in shared.items() if count >= _MIN_SHARED_WORDS)
     return any(earlier_context.pool.statements[number].holds(value) for number in about)
 
 
@@ -93,10 +93,10 @@ def _answer_of_name_probe(probe: Probe, context: Context, earlier_context: Conte
     known = [
         statements[number]
         for number, (_, count) in earlier_context.shared_words(probe.cues).items()
-        if count >= _FEWEST_SHARED_WORDS
+        if count >= _MIN_SHARED_WORDS
     ]
     for number, (weight, count) in shared.items():
-        if count >= _FEWEST_SHARED_WORDS_FOR_NAME and _is_covered(probe, weight):
+        if count >= _MIN_SHARED_WORDS_FOR_NAME and _is_covered(probe, weight):
             for name in statements[number].names:
                 if not any(stems_of(name) <= one.stems | stems_of(one.speaker) for one in known):
                     return "wrong"
@@ -104,4 +104,4 @@ def _answer_of_name_probe(probe: Probe, context: Context, earlier_context: Conte
 
 
 def _is_covered(probe: Probe, weight: float) -> bool:
-    return weight >= _LEAST_COVERED_SHARE * sum(probe.cues.values())
+    return weight >= _MIN_COVERED_SHARE * sum(probe.cues.values())

@@ -24,10 +24,10 @@ from app.core.model.conversation import Layout, Message
 from app.core.reading.cues import DELIGHT, DISTRESS, FRUSTRATION, INFORMAL, POLITE
 from app.core.reading.labels import PHRASES
 from app.core.text.language import detect, differs
-from app.core.validation.asking import MOST_LOST
+from app.core.validation.asking import MAX_ADDED_ITEMS
 
-_FEWEST_MESSAGES_OF_MOOD: Final = 2  # a mood counts if it is recognised in so many messages
-_MOST_CHARACTERS: Final = 6_000
+_MIN_MESSAGES_OF_MOOD: Final = 2  # a mood counts if it is recognised in so many messages
+_MAX_CHARACTERS: Final = 6_000
 _MOODS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (FRUSTRATION, "frustrated"),
     (DISTRESS, "upset"),
@@ -99,7 +99,7 @@ class Exam:
         block_text = " ".join(self._pool.statements[number].text for number in block)
         return Comparison(
             continuity=Continuity(kinds=_counts_by_kind(answers), tone=tone_kept(self._span, block_text)),
-            lost=tuple(lost)[:MOST_LOST],
+            lost=tuple(lost)[:MAX_ADDED_ITEMS],
         )
 
 
@@ -120,13 +120,13 @@ def tone_kept(span: Sequence[Message], summary: str) -> float | None:
         ``None`` if neither a language nor a mood is recognised in the stretch.
     """
     texts = [
-        one.content for one in sampled_messages(span, _MOST_CHARACTERS) if one.role == "user" and not one.is_command
+        one.content for one in sampled_messages(span, _MAX_CHARACTERS) if one.role == "user" and not one.is_command
     ]
-    spoken = "\n".join(texts)[:_MOST_CHARACTERS]
-    summary = summary[:_MOST_CHARACTERS]
+    spoken = "\n".join(texts)[:_MAX_CHARACTERS]
+    summary = summary[:_MAX_CHARACTERS]
     checks = [summary.strip() != "" and not differs(summary, spoken)] if detect(spoken) else []
     for pattern, name in _MOODS:
-        if sum(bool(pattern.search(text[:_MOST_CHARACTERS])) for text in texts) >= _FEWEST_MESSAGES_OF_MOOD:
+        if sum(bool(pattern.search(text[:_MAX_CHARACTERS])) for text in texts) >= _MIN_MESSAGES_OF_MOOD:
             checks.append(bool(pattern.search(summary)) or _names_mood(name, summary))
     return round(sum(checks) / len(checks), 4) if checks else None
 

@@ -14,10 +14,10 @@ from app.core.text.sentences import asks
 from app.core.text.values import NAMING_KINDS, Value
 from app.core.text.words import GENERIC_STEMS
 
-MOST_PROBES: Final[Mapping[ProbeKind, int]] = {"value": 24, "decision": 12, "open_point": 6, "who": 9, "when": 9}
+MAX_PROBES: Final[Mapping[ProbeKind, int]] = {"value": 24, "decision": 12, "open_point": 6, "who": 9, "when": 9}
 """The most probes of each kind; if there are more, evenly spread ones are taken."""
-_MOST_CUES: Final = 12  # only the rarest words of a sentence are used: long sentences have many useless ones
-_FEWEST_CUES: Final = 2
+_MAX_CUES: Final = 12  # only the rarest words of a sentence are used: long sentences have many useless ones
+_MIN_CUES: Final = 2
 _SENTENCES_PER_NAME_PROBE: Final = (
     4  # sentences that are tried for each probe of a name, since many have too few other words
 )
@@ -54,7 +54,7 @@ class Probe:
     @property
     def fewest_cues(self) -> int:
         """How many of a probe's words another statement must contain to be about the same."""
-        return min(len(self.cues), 1 if self.kind == "value" else _FEWEST_CUES)
+        return min(len(self.cues), 1 if self.kind == "value" else _MIN_CUES)
 
 
 def probes_of(
@@ -64,10 +64,10 @@ def probes_of(
 
     ``anchors`` are the active ones of these messages; ``pool`` is the context before, which gives words their weight.
     """
-    found: dict[ProbeKind, list[Probe]] = {kind: [] for kind in MOST_PROBES}
+    found: dict[ProbeKind, list[Probe]] = {kind: [] for kind in MAX_PROBES}
     for probe in _all_probes(statements, anchors, pool):
         found[probe.kind].append(probe)
-    return tuple(probe for kind, probes in found.items() for probe in _evenly_spread(probes, MOST_PROBES[kind]))
+    return tuple(probe for kind, probes in found.items() for probe in _evenly_spread(probes, MAX_PROBES[kind]))
 
 
 def _all_probes(
@@ -76,14 +76,14 @@ def _all_probes(
     spoken_statements = [one for one in statements if one.is_spoken and one.seq is not None and not asks(one.text)]
     latest: dict[str, Probe] = {}
     for statement in _evenly_spread(
-        [one for one in spoken_statements if one.may_hold_values], MOST_PROBES["value"] + MOST_PROBES["when"]
+        [one for one in spoken_statements if one.may_hold_values], MAX_PROBES["value"] + MAX_PROBES["when"]
     ):
         for probe in _value_probes(statement, statement.seq or 0, pool):
             latest.pop(probe.answer, None)
             latest[probe.answer] = probe
     yield from latest.values()
     for statement in _evenly_spread(
-        [one for one in spoken_statements if one.names or one.speaker], _SENTENCES_PER_NAME_PROBE * MOST_PROBES["who"]
+        [one for one in spoken_statements if one.names or one.speaker], _SENTENCES_PER_NAME_PROBE * MAX_PROBES["who"]
     ):
         yield from _name_probes(statement, statement.seq or 0, pool)
     for anchor in anchors:
@@ -102,19 +102,19 @@ def _value_probes(statement: ContextStatement, seq: int, pool: StatementPool) ->
 def _name_probes(statement: ContextStatement, seq: int, pool: StatementPool) -> Iterator[Probe]:
     name = next(iter(statement.names), statement.speaker.lower())
     cues = _cues(statement.text, f"{name} {statement.speaker}", pool)
-    if name and len(cues) > _FEWEST_CUES:
+    if name and len(cues) > _MIN_CUES:
         yield Probe(kind="who", seq=seq, sentence=statement.text, cues=cues, name=name)
 
 
 def _anchor_probes(text: str, seq: int, kind: ProbeKind, pool: StatementPool) -> Iterator[Probe]:
     cues = _cues(text, "", pool)
-    if len(cues) >= _FEWEST_CUES:
+    if len(cues) >= _MIN_CUES:
         yield Probe(kind=kind, seq=seq, sentence=text, cues=cues)
 
 
 def _cues(text: str, answer: str, pool: StatementPool) -> dict[str, float]:
     weights = {stem: pool.weight(stem) for stem in stems_of(text) - stems_of(answer) - GENERIC_STEMS}
-    rarest = sorted(weights, key=lambda stem: (-weights[stem], stem))[:_MOST_CUES]
+    rarest = sorted(weights, key=lambda stem: (-weights[stem], stem))[:_MAX_CUES]
     return {stem: weights[stem] for stem in rarest}
 
 

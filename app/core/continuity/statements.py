@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from app.core.anchors.topics import stems_of
 from app.core.model.conversation import Layout, Message
-from app.core.model.overlap import message_text
 from app.core.model.state import texts_of
+from app.core.model.word_overlap import message_text
 from app.core.text.budget import first_fitting
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
@@ -23,10 +23,10 @@ from app.core.text.speakers import labels_of, name_in
 from app.core.text.values import NAMING_KINDS, Value, ValueIndex, values
 from app.core.validation.dates import text_with_dates
 
-MOST_CHARACTERS: Final = 40_000
+MAX_CHARACTERS: Final = 40_000
 """The most characters that are read of a stretch, of a state block and of the tail. Of a longer stretch only every n-th
 message is read."""
-_LONGEST_SENTENCE: Final = 1_000  # the most characters of a sentence that are looked at
+_MAX_SENTENCE_LENGTH: Final = 1_000  # the most characters of a sentence that are looked at
 _SIGN_OF_VALUE: Final = compiled(r"[\d@/\\零〇一二两三四五六七八九十百千万]")
 
 
@@ -83,26 +83,26 @@ def message_statements(messages: Sequence[Message]) -> tuple[ContextStatement, .
     labels = labels_of([(one.role, one.content) for one in served])
     return tuple(
         ContextStatement(
-            text_with_dates(text[:_LONGEST_SENTENCE], [message], may_append_day=False),
+            text_with_dates(text[:_MAX_SENTENCE_LENGTH], [message], may_append_day=False),
             message.created_at,
             message.seq,
             label.name if label else name_in(message.metadata),
             message.role in {"user", "assistant"},
         )
         for message, label in zip(served, labels, strict=True)
-        for text in sentences(message_text(message)[:MOST_CHARACTERS])
+        for text in sentences(message_text(message)[:MAX_CHARACTERS])
     )
 
 
 def block_statements(state: Mapping[str, Any], layout: Layout) -> tuple[ContextStatement, ...]:
     """The statements of a state block: of its entries, anchors and digests."""
     lines = [*texts_of(state), *layout.anchors.splitlines(), *layout.digests.splitlines()]
-    left, found = MOST_CHARACTERS, []
+    left, found = MAX_CHARACTERS, []
     for line in lines:
         if left <= 0:
             break
         found += [
-            ContextStatement(text[:_LONGEST_SENTENCE]) for text in sentences(line[:left]) if not text.startswith("<")
+            ContextStatement(text[:_MAX_SENTENCE_LENGTH]) for text in sentences(line[:left]) if not text.startswith("<")
         ]
         left -= len(line)
     return tuple(found)
@@ -113,15 +113,15 @@ def stored_block_statements(layout: Layout) -> tuple[ContextStatement, ...]:
     return block_statements(json.loads(layout.text) if layout.text else {}, layout)
 
 
-def sampled_messages(messages: Sequence[Message], most: int = MOST_CHARACTERS) -> tuple[Message, ...]:
+def sampled_messages(messages: Sequence[Message], most: int = MAX_CHARACTERS) -> tuple[Message, ...]:
     """Every n-th message, so that all together have about ``most`` characters; this bounds the work."""
     length = sum(max(message.byte_length, len(message.content)) for message in messages)
     return tuple(messages[:: max(1, math.ceil(length / most))])
 
 
 def newest_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The last messages, as many as have at most ``MOST_CHARACTERS`` together."""
-    return tuple(first_fitting(reversed(messages), MOST_CHARACTERS, lambda message: len(message.content)))[::-1]
+    """The last messages, as many as have at most ``MAX_CHARACTERS`` together."""
+    return tuple(first_fitting(reversed(messages), MAX_CHARACTERS, lambda message: len(message.content)))[::-1]
 
 
 class StatementPool:

@@ -23,8 +23,8 @@ CacheAction = Literal["made", "renewed", "used", "ended", "lost", "failed"]
 """What happened to a cache. ``used``: a request named it. ``ended``: it was deleted before its time. ``lost``: the
 provider refused it when a request named it. ``failed``: it could not be made or renewed."""
 
-SHORTEST_TTL: Final = 300
-LONGEST_TTL: Final = 86_400
+MIN_TTL_SECONDS: Final = 300
+MAX_TTL_SECONDS: Final = 86_400
 """Seconds."""
 DEMAND_HOURS: Final = 6.0
 """How far back uses count when future uses are estimated: a use that many hours ago counts 1/e of a new one.
@@ -36,7 +36,7 @@ HIT_WEIGHT: Final = 0.02
 
 With a larger weight a few misses after a pause would hide the hits of a burst that follows.
 """
-LEAST_MEASURED: Final = 2
+MIN_MEASURED_REQUESTS: Final = 2
 """The rate is known after this many requests without a cache of ours, the first one not counted."""
 EXPIRY_MARGIN: Final = timedelta(seconds=15)
 """A cache that ends sooner than this is not named in a request, since a request takes a while to arrive."""
@@ -163,7 +163,7 @@ class CacheDemand:
     @property
     def known_hit_rate(self) -> float | None:
         """The rate of implicit hits; ``None`` until enough was measured."""
-        return self.hit_rate if self.measured >= LEAST_MEASURED else None
+        return self.hit_rate if self.measured >= MIN_MEASURED_REQUESTS else None
 
 
 def break_even_uses(prices: CachePrices, hours: float, hit_rate: float, *, exists: bool = False) -> float:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from typing import Final
 
-LEAST_FACTOR: Final = 0.7
-MOST_FACTOR: Final = 1.5
+MIN_FACTOR: Final = 0.7
+MAX_FACTOR: Final = 1.5
 """The bounds of the factor: an estimate is never further off than the estimator's published error and a foreign
 vocabulary together explain."""
 
-MOST_STEP: Final = 0.05
+MAX_STEP: Final = 0.05
 """The most that one report moves the factor: a usage reported ten times too high is one step, not a compaction."""
 
 WEIGHT: Final = 0.2
 """The weight of the newest report in the average: ten honest reports bring the factor nine tenths of the way."""
 
-LEAST_TOKENS: Final = 200
+MIN_TOKENS: Final = 200
 """Nothing is learnt from fewer tokens: there the frame that a provider puts around a request outweighs the text."""
 
 
@@ -46,19 +46,19 @@ def adjusted_factor(factor: float, *, estimated: int, reported: int) -> float:
         reported: The provider's count of that request's input tokens, cached ones included.
 
     Returns:
-        A factor within ``LEAST_FACTOR`` and ``MOST_FACTOR``, at most ``MOST_STEP`` from where it was; unchanged when
+        A factor within ``MIN_FACTOR`` and ``MAX_FACTOR``, at most ``MAX_STEP`` from where it was; unchanged when
         either count is too small to say anything (0, negative, tiny).
     """
-    present = _within(factor, LEAST_FACTOR, MOST_FACTOR)
-    if min(estimated, reported) < LEAST_TOKENS:
+    present = _within(factor, MIN_FACTOR, MAX_FACTOR)
+    if min(estimated, reported) < MIN_TOKENS:
         return present
     # An honest ratio lies within the bounds; a ratio beyond them moves the factor no more than the bound itself would.
-    aim = _within(reported / estimated, LEAST_FACTOR, MOST_FACTOR)
-    return _within(present + _step(present, aim), LEAST_FACTOR, MOST_FACTOR)
+    aim = _within(reported / estimated, MIN_FACTOR, MAX_FACTOR)
+    return _within(present + _step(present, aim), MIN_FACTOR, MAX_FACTOR)
 
 
 def _step(present: float, aim: float) -> float:
-    return _within(WEIGHT * (aim - present), -MOST_STEP, MOST_STEP)
+    return _within(WEIGHT * (aim - present), -MAX_STEP, MAX_STEP)
 
 
 def _within(value: float, least: float, most: float) -> float:

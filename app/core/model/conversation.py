@@ -137,7 +137,7 @@ class MessageText:
     metadata: Mapping[str, Any]
 
 
-LONGEST_WAIT: Final = timedelta(days=2)
+MAX_WAIT: Final = timedelta(days=2)
 """The longest time that anything is put off; a process whose clock was wrong may have written a later moment."""
 
 
@@ -225,6 +225,7 @@ class Conversation:
     state_version: int = 0
     layout: Layout | None = None
     layout_version: int = 0
+    """How often the layout has changed."""
     compression_count: int = 0
     content_epoch: int = 0
     """Grows with each erasure, restore, and reply that is made again. Whatever was read before that is stale."""

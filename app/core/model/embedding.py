@@ -14,11 +14,11 @@ from uuid import UUID
 from app.core.model.conversation import Usage
 from app.core.text.token_counts import estimate_text
 
-MOST_EMBEDDED_TOKENS: Final = 1_500
+MAX_EMBEDDED_TOKENS: Final = 1_500
 """The most tokens of a text that are embedded: the smallest of today's models take 2 048 by their own count."""
-MOST_DIMENSIONS: Final = 8_192
+MAX_DIMENSIONS: Final = 8_192
 _BYTES_PER_NUMBER: Final = 4
-_MOST_CHARACTERS: Final = 12_000  # no text of EMBEDDED_TOKENS tokens is longer: only so many characters are counted
+_MAX_CHARACTERS: Final = 12_000  # no text of MAX_EMBEDDED_TOKENS tokens is longer: only so many characters are counted
 
 InputKind = Literal["query", "document"]
 """A question, or a text that may answer it: some models treat the two differently."""
@@ -55,12 +55,12 @@ def text_to_embed(text: str) -> str:
 
     It is empty if the text says nothing.
     """
-    composed = " ".join(unicodedata.normalize("NFC", text[:_MOST_CHARACTERS]).split())
+    composed = " ".join(unicodedata.normalize("NFC", text[:_MAX_CHARACTERS]).split())
     tokens = estimate_text(composed)
     return (
         composed
-        if tokens <= MOST_EMBEDDED_TOKENS
-        else composed[: len(composed) * MOST_EMBEDDED_TOKENS // tokens].rstrip()
+        if tokens <= MAX_EMBEDDED_TOKENS
+        else composed[: len(composed) * MAX_EMBEDDED_TOKENS // tokens].rstrip()
     )
 
 
@@ -74,7 +74,7 @@ def packed_vector(numbers: Sequence[float]) -> bytes | None:
 
     It cannot be done without numbers, with too many, with one that is not finite, or if all are zero.
     """
-    if not 0 < len(numbers) <= MOST_DIMENSIONS:
+    if not 0 < len(numbers) <= MAX_DIMENSIONS:
         return None
     length = math.sqrt(math.fsum(number * number for number in numbers))
     if not math.isfinite(length) or length == 0:

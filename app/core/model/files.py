@@ -9,11 +9,11 @@ from uuid import UUID
 
 from app.core.text.parts import Part
 
-MOST_FILE_BYTES: Final = 20_000_000
+MAX_FILE_BYTES: Final = 20_000_000
 """The most bytes of one file."""
-MOST_FILES_BYTES: Final = 100_000_000
+MAX_FILES_BYTES: Final = 100_000_000
 """The most bytes of all files of a conversation together."""
-MOST_FILES: Final = 100
+MAX_FILES: Final = 100
 """The most files of a conversation: each context reads and names them all."""
 
 FILE_LOST: Final = "file_not_found"

@@ -9,13 +9,13 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Final
 
-MOST_TURNS: Final = 8
+MAX_TURNS: Final = 8
 """The newest turns that a pace is measured over."""
-LEAST_TURNS: Final = 3
+MIN_TURNS: Final = 3
 """A conversation with fewer turns has no pace yet."""
-MOST_COMPACTIONS: Final = 5
+MAX_COMPACTIONS: Final = 5
 """The newest applied compactions whose time counts."""
-MOST_MESSAGES: Final = 400
+MAX_MESSAGES: Final = 400
 """The most messages that are looked at to measure a pace; a turn with many tool calls has dozens."""
 
 
@@ -61,10 +61,10 @@ def pace_of(samples: Sequence[MessageSample], compactions: Sequence[float], *, f
         factor: The factor by which estimated tokens are multiplied before they are compared with thresholds.
 
     Returns:
-        ``None`` with fewer than ``LEAST_TURNS`` complete turns.
+        ``None`` with fewer than ``MIN_TURNS`` complete turns.
     """
-    turns = _samples_by_turn(samples)[-MOST_TURNS:]
-    if len(turns) < LEAST_TURNS:
+    turns = _samples_by_turn(samples)[-MAX_TURNS:]
+    if len(turns) < MIN_TURNS:
         return None
     sizes = [math.ceil(factor * sum(step.tokens for step in turn)) for turn in turns]
     starts = [turn[0].at for turn in turns]

@@ -229,7 +229,7 @@ class ApiKey:
     user_id: str | None = None
     """The only end user whose conversations the key can see and create; ``None`` = all of the tenant."""
     limits: Mapping[str, Any] = field(default_factory=dict)
-    """The key's own limits, which replace those of the settings: fields of ``allowances.Limits``."""
+    """The key's own limits, which replace those of the settings: fields of ``usage_limits.Limits``."""
     created_at: datetime
     expires_at: datetime | None = None
     last_used_at: datetime | None = None

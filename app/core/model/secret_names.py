@@ -47,7 +47,7 @@ _NAMED: Final = compiled(
     re.IGNORECASE,
 )
 _GOES_ON: Final = compiled(r"[^\s\"'`,;，。；<>(){}«»“”„]{0,20000}+")
-_LONGEST_BARE: Final = 200
+_MAX_BARE_LENGTH: Final = 200
 _NAMED_NEEDS: Final = pieces(rf"{_PASSWORDS}|{_SECRETS}|{_PINS}")
 _PHRASE: Final = compiled(
     r"(?:seed phrase|recovery phrase|mnemonic|сид[- ]?фраза|助记词)\W{1,6}(?:is\s)?"
@@ -97,8 +97,8 @@ _PLACEHOLDER: Final = compiled(
     r"|[A-Za-z_][\w.]{0,80}?[_.](?:password|passwd|pwd|secret|token|key)s?(?![\w.])",
     re.IGNORECASE,
 )
-_LEAST_PASSWORD: Final = 4
-_LEAST_SECRET: Final = 12
+_MIN_PASSWORD_LENGTH: Final = 4
+_MIN_SECRET_LENGTH: Final = 12
 _TRAILING: Final = ".,!?:…"
 _QUOTES: Final = ('"', "'", "`", "«", "“", "„")
 _QUOTED: Final = "\"'`*\\«“„"
@@ -114,7 +114,7 @@ def _named_secrets(text: str) -> Iterator[FoundSecret]:
         kind = _kind(found)
         start, place = found.span("value")
         if _IS_SECRET[kind](found, value):
-            if len(found["value"]) == _LONGEST_BARE:
+            if len(found["value"]) == _MAX_BARE_LENGTH:
                 value += _rest_of_value(text, place)
             place = start + len(value)
             yield start, place, kind
@@ -169,7 +169,7 @@ def is_secret_by_itself(kind: str, value: str) -> bool:
         return digits.isdigit() and 4 <= len(digits) <= 8  # noqa: PLR2004 - PINs have up to eight digits
     if _PLACEHOLDER.match(value) or _PLACE.match(value) or _MARK in value:
         return False
-    return _is_bare_password(value) and (kind == "password" or (len(value) >= _LEAST_SECRET and value.isascii()))
+    return _is_bare_password(value) and (kind == "password" or (len(value) >= _MIN_SECRET_LENGTH and value.isascii()))
 
 
 def secret_in_answer(before: str, after: str) -> tuple[str, str] | None:
@@ -217,7 +217,7 @@ _OWNER: Final = 60  # characters before a name in which its owner may stand
 _ALGORITHMS: Final = compiled(
     r"(?:sha|md|argon|bcrypt|scrypt|pbkdf|base|utf|oauth|\d?fa\b|2fa|mfa|v)-?\d*+(?:[a-z]{1,4}\d*+)?\Z", re.IGNORECASE
 )
-_LEAST_BARE: Final = 6
+_MIN_BARE_LENGTH: Final = 6
 _MEASURE: Final = compiled(r"\d{1,4}(?:-[^\W\d_]{4,}|[\u3040-\u9fff\uac00-\ud7a3]\w*)\Z")
 """``8-stellig``, ``12-значный``, ``8文字以上``: descriptions of a password's length."""
 _PLACE: Final = compiled(
@@ -233,7 +233,7 @@ def _is_password(found: re.Match[str], value: str) -> bool:
 
     It is assigned, quoted, alone on its line, or has a digit, a sign or an unusual capital in it.
     """
-    if len(value) < _LEAST_PASSWORD or _PLACEHOLDER.match(value) or _is_call(found, value):
+    if len(value) < _MIN_PASSWORD_LENGTH or _PLACEHOLDER.match(value) or _is_call(found, value):
         return False
     sign = found["sign"].strip()
     if sign.strip(_QUOTED) in {"", "to", "|"} or (found["of"] and not sign):  # nothing says that this is the value
@@ -270,13 +270,13 @@ def _is_word_password(found: re.Match[str], sign: str, value: str) -> bool:
 def _is_bare_password(value: str) -> bool:
     mixed = any(letter.isalpha() for letter in value) and any(letter.isdigit() for letter in value)
     is_said_of_it = _ALGORITHMS.match(value) or _MEASURE.match(value)
-    return mixed and len(value) >= _LEAST_BARE and value[0] not in "-/" and not is_said_of_it
+    return mixed and len(value) >= _MIN_BARE_LENGTH and value[0] not in "-/" and not is_said_of_it
 
 
 def _is_secret(found: re.Match[str], value: str) -> bool:
     if _PLACE.match(value) or (found["of"] and not found["sign"].strip()):
         return False
-    if len(value) < _LEAST_SECRET or _PLACEHOLDER.match(value) or not value.isascii() or _is_call(found, value):
+    if len(value) < _MIN_SECRET_LENGTH or _PLACEHOLDER.match(value) or not value.isascii() or _is_call(found, value):
         return False
     return any(letter.isdigit() for letter in value) and any(letter.isalpha() for letter in value)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from app.core.model.conversation import LONGEST_WAIT, QuietPeriod
+from app.core.model.conversation import MAX_WAIT, QuietPeriod
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger
 
 FLOOR_MESSAGES = 100  # messages before a compaction is tried again if held messages alone exceed the target
@@ -65,9 +65,9 @@ def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
 def quiet_over(quiet: QuietPeriod, *, tokens: int, last_seq: int, now: datetime) -> bool:
     """Whether a quiet period is over: a new message has come, the context has grown, and the time has passed.
 
-    A period that would last longer than ``LONGEST_WAIT`` is over too: it was written by a process with a wrong clock.
+    A period that would last longer than ``MAX_WAIT`` is over too: it was written by a process with a wrong clock.
     """
-    is_time = quiet.until is None or not now < quiet.until <= now + LONGEST_WAIT
+    is_time = quiet.until is None or not now < quiet.until <= now + MAX_WAIT
     return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and is_time
 
 

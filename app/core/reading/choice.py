@@ -11,7 +11,7 @@ from app.core.reading.scoring import Worth
 from app.core.text.budget import Budget, best_first
 from app.core.text.token_counts import least_tokens
 
-LEAST_CHOSEN_WORTH: Final = 0.8
+MIN_CHOSEN_WORTH: Final = 0.8
 """The least worth of a text that is chosen; others are left out, however much room there is."""
 
 _REPEATED_SHARE: Final = 0.7  # the shared part of the smaller text's words by which two texts say the same
@@ -22,9 +22,9 @@ _STALE_SHARE: Final = (
 )
 _CROWDING_LOSS: Final = 1.0  # share of its worth that a text loses when its kind fills the room
 _CROWDING_LOSS_OF_RULES: Final = 0.6  # the same for rules and limits
-_MOST_CROWDING_LOSS: Final = 0.6  # the most that it loses
-_FEWEST_TOKENS_TO_TRY: Final = 8  # tokens; with less room nothing is worth trying
-_FEWEST_FRAME_TOKENS: Final = 3  # the fewest tokens of a speaker's name and the marks of a list
+_MAX_CROWDING_LOSS: Final = 0.6  # the most that it loses
+_MIN_TOKENS_TO_TRY: Final = 8  # tokens; with less room nothing is worth trying
+_MIN_FRAME_TOKENS: Final = 3  # the fewest tokens of a speaker's name and the marks of a list
 
 
 class Option(NamedTuple):
@@ -100,14 +100,14 @@ class KeptTexts:
         """
         crowded = _CROWDING_LOSS_OF_RULES if option.worth.about in {"rule", "limit"} else _CROWDING_LOSS
         return 1.0 - min(
-            _MOST_CROWDING_LOSS,
+            _MAX_CROWDING_LOSS,
             crowded * self.kinds[option.worth.about] / (_CHARACTERS_PER_TOKEN * max(token_limit, 1)),
         )
 
 
 def may_be_chosen(worth: Worth) -> bool:
     """Whether an option of that worth can be chosen at all; its worth never rises as others are chosen."""
-    return bool(worth.values) or worth.total >= LEAST_CHOSEN_WORTH
+    return bool(worth.values) or worth.total >= MIN_CHOSEN_WORTH
 
 
 def choose(
@@ -123,14 +123,14 @@ def choose(
 
     def worth_by_now(option: Option) -> float | None:
         worth = kept_texts.worth(option)
-        if worth < LEAST_CHOSEN_WORTH and not (at_least_one and not chosen and option.worth.values):
+        if worth < MIN_CHOSEN_WORTH and not (at_least_one and not chosen and option.worth.values):
             return None
         return per_token(worth * kept_texts.crowding(option, token_limit), option)
 
     for option in best_first(options, worth_by_now, lambda option: option.key):
-        if budget.remaining < _FEWEST_TOKENS_TO_TRY:
+        if budget.remaining < _MIN_TOKENS_TO_TRY:
             break
-        may_fit = _FEWEST_FRAME_TOKENS + least_tokens(option.size) <= budget.remaining
+        may_fit = _MIN_FRAME_TOKENS + least_tokens(option.size) <= budget.remaining
         if may_fit and not kept_texts.repeats(option.stems) and budget.takes(option.cost()):
             chosen.append(option)
             kept_texts.take(option)

@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 
 from app.core.text.corrections import correction_in
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled

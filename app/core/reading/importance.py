@@ -48,7 +48,7 @@ STANDALONE_WEIGHTS: Final[Mapping[str, float]] = {
 would keep."""
 FEATURES: Final = (*TRAITS, "new", "question", "reply", "alone", "sentences", "assistant", "listed", "pasted")
 """The names of all features, in order."""
-_LARGEST_LOGARITHM: Final = 30.0  # the largest logarithm of odds, so that its exponential stays a normal number
+_MAX_LOGARITHM: Final = 30.0  # the largest logarithm of odds, so that its exponential stays a normal number
 _ASSUMED_SENTENCE_COUNT: Final = math.log(3)
 """The assumed feature ``sentences`` (three) for the message of an entry, whose conversation is not available."""
 
@@ -117,7 +117,7 @@ def likelihood_of_entry(sentence: Sentence, *, answers: bool, by_assistant: bool
 
 def _likelihood(weights: Sequence[float], of_one: Sequence[float]) -> float:
     logarithm = sum(map(mul, weights, of_one))
-    return 1 / (1 + math.exp(-max(min(logarithm, _LARGEST_LOGARITHM), -_LARGEST_LOGARITHM)))
+    return 1 / (1 + math.exp(-max(min(logarithm, _MAX_LOGARITHM), -_MAX_LOGARITHM)))
 
 
 def _weights_in_order(weights: Mapping[str, float]) -> Sequence[float]:

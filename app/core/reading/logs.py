@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from app.core.reading.tool_data_lines import LONGEST_LINE, DataLine, is_code_like, line_from_fields, parse_line
+from app.core.reading.tool_data_lines import MAX_LINE_LENGTH, DataLine, is_code_like, line_from_fields, parse_line
 from app.core.text.identifiers import find_identifiers
 from app.core.text.patterns import compiled
 from app.core.text.words import words as words_of
 
-_FEWEST_LINES: Final = 3  # a shorter answer is a message to the caller
-_MOST_LINES: Final = 400
-_LONGEST_LINE: Final = 400  # the most characters of a line that are looked at
+_MIN_LINES: Final = 3  # a shorter answer is a message to the caller
+_MAX_LINES: Final = 400
+_MAX_LINE_LENGTH: Final = 400  # the most characters of a line that are looked at
 _PROSE: Final = 5  # so many plain words in a row make a line prose
 _SENTENCE: Final = compiled(rf"\b(?:[^\W\d_]+(?:['’-][^\W\d_]+)? ){{{_PROSE - 1},}}[^\W\d_]+\b")
 _TOKEN: Final = compiled(r"[\w@#./+~-]+(?:::?[\w.+-]+)*(?:://[^\s\"'<>`]+)?")
@@ -34,16 +34,16 @@ _NAME: Final = compiled(r"[^\W\d][^\W_]*+_\w++|(?=\w++\Z)[^\W\d]+[a-z][A-Z]\w*+"
 
 def is_log(text: str) -> bool:
     """Whether a text is not prose: it has several lines, most of which are not sentences."""
-    lines = [line for line in text.splitlines()[:_MOST_LINES] if line.strip()]
-    return len(lines) >= _FEWEST_LINES and sum(is_prose(line) for line in lines) * 2 <= len(lines)
+    lines = [line for line in text.splitlines()[:_MAX_LINES] if line.strip()]
+    return len(lines) >= _MIN_LINES and sum(is_prose(line) for line in lines) * 2 <= len(lines)
 
 
 def log_lines(text: str) -> Iterator[str | DataLine]:
     """A log's prose, line by line, with the exact values of all other lines in between, each once."""
     pending_values: list[str] = []
     seen_values: set[str] = set()
-    for raw in text.splitlines()[:_MOST_LINES]:
-        line = raw.strip()[:_LONGEST_LINE]
+    for raw in text.splitlines()[:_MAX_LINES]:
+        line = raw.strip()[:_MAX_LINE_LENGTH]
         if is_prose(line):
             yield from _flushed_line(pending_values)
             yield line
@@ -59,7 +59,7 @@ def log_lines(text: str) -> Iterator[str | DataLine]:
         ]
         seen_values.update(value.casefold() for value in new)
         for value in new:
-            if pending_values and len(", ".join([*pending_values, value])) > LONGEST_LINE:
+            if pending_values and len(", ".join([*pending_values, value])) > MAX_LINE_LENGTH:
                 yield from _flushed_line(pending_values)
             pending_values.append(value)
     yield from _flushed_line(pending_values)

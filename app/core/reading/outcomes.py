@@ -11,11 +11,11 @@ from typing import Any, Final
 from app.core.model.conversation import Message
 from app.core.reading.cues import READING_TOOL
 from app.core.reading.tool_data_lines import parsed_dump
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.parts import as_text
 from app.core.text.shortening import clip
 
-_LONGEST_OUTCOME: Final = 120  # characters; a longer result is data
+_MAX_OUTCOME_LENGTH: Final = 120  # characters; a longer result is data
 _ERRORS: Final = tuple(words_of("refusals", "errors"))
 
 Outcomes = Mapping[tuple[int, str], tuple[int, str]]
@@ -42,7 +42,7 @@ def _short_outcome(content: Any) -> str:
     data = parsed_dump(text)
     if data is not None:
         error = data.get("error") if isinstance(data, Mapping) else None
-        return clip(" ".join(error.split()), _LONGEST_OUTCOME) if isinstance(error, str) else ""
+        return clip(" ".join(error.split()), _MAX_OUTCOME_LENGTH) if isinstance(error, str) else ""
     if text.startswith(_ERRORS):
-        return clip(text.partition("\n")[0], _LONGEST_OUTCOME)
-    return " ".join(text.split()) if len(text) <= _LONGEST_OUTCOME and text[:1] not in {"{", "["} else ""
+        return clip(text.partition("\n")[0], _MAX_OUTCOME_LENGTH)
+    return " ".join(text.split()) if len(text) <= _MAX_OUTCOME_LENGTH and text[:1] not in {"{", "["} else ""

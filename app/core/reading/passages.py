@@ -34,16 +34,16 @@ from app.core.text.sentences import sentence_spans, sentences
 from app.core.text.shortening import clip as clip  # noqa: PLC0414 - for who shows passages
 from app.core.text.speakers import Label, label_of, labels_of, name_in
 
-_MOST_NAME_WORDS: Final = 2  # the most words of a name in a label: "Doctor Livesey"
+_MAX_NAME_WORDS: Final = 2  # the most words of a name in a label: "Doctor Livesey"
 _MARKUP: Final = compiled(r"^(?:#{1,6}\s+|[-*+•]\s+|>\s+|\d{1,3}[.)]\s+)+|\*\*|__(?=\w)|(?<=\w)__")
 _LIST_ITEM: Final = compiled(r"\s*(?:[-*+•|]|\d{1,3}[.)]|#{1,6})\s")
-_MOST_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
-_LONGEST_HEADED_STATEMENT: Final = 90  # characters
+_MAX_SENTENCES: Final = 400  # per message: a pasted book is sampled, head and tail
+_MAX_HEADED_STATEMENT_LENGTH: Final = 90  # characters
 _JSON_PAIR: Final = compiled(r'"([^"\\\n]{1,40})"\s{0,4}:\s{0,4}"?([^"\\\n{}\[\],]{1,60})')
-_MOST_JSON_PAIRS: Final = 8
-_MOST_DUMP_CHARACTERS: Final = 4_000  # the most characters of a dump that are looked at
-_LONGEST_CALL: Final = 240  # the most characters of a tool call
-_LONGEST_ARGUMENT: Final = 80  # the most characters of one argument of a tool call
+_MAX_JSON_PAIRS: Final = 8
+_MAX_DUMP_LENGTH: Final = 4_000  # the most characters of a dump that are looked at
+_MAX_CALL_LENGTH: Final = 240  # the most characters of a tool call
+_MAX_ARGUMENT_LENGTH: Final = 80  # the most characters of one argument of a tool call
 _CODE_LINE: Final = compiled(
     r"^\s{0,40}(?:(?:export|async|public|static) ){0,3}"
     r"(?:def|class|function|const|interface|type|func|fn|CREATE|SELECT)\b.{0,160}",
@@ -251,7 +251,7 @@ def _name_in_metadata(message: Message) -> str:
     if not name or names_a_role(name):
         return ""
     words = name.split()
-    labels = (label_of(f"{' '.join(words[:count])}: ") for count in (_MOST_NAME_WORDS, 1))
+    labels = (label_of(f"{' '.join(words[:count])}: ") for count in (_MAX_NAME_WORDS, 1))
     return next((label.name for label in labels if label), "")
 
 
@@ -275,8 +275,8 @@ def _sentences_and_lines(
     elif message.role == "tool" and is_log(content):
         yield from _log_pieces(content)
         found = ()
-    if len(found) > _MOST_SENTENCES:
-        found = found[: _MOST_SENTENCES // 2] + found[-_MOST_SENTENCES // 2 :]
+    if len(found) > _MAX_SENTENCES:
+        found = found[: _MAX_SENTENCES // 2] + found[-_MAX_SENTENCES // 2 :]
     if repeats:
         found = found[:1]  # the offline responder only repeats what others said
     for raw in found:
@@ -296,7 +296,7 @@ def _is_one_statement(content: str) -> bool:
     heading = HEADING.match(content)
     return (
         heading is not None
-        and len(content) - heading.end() <= _LONGEST_HEADED_STATEMENT
+        and len(content) - heading.end() <= _MAX_HEADED_STATEMENT_LENGTH
         and "\n" not in content.strip()
     )
 
@@ -309,7 +309,7 @@ def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterab
         )
     elif kind == "tool_call":
         name = str(part.get("name", ""))
-        text = f"{name}({clip(_arguments(part.get('arguments')), _LONGEST_CALL)})"
+        text = f"{name}({clip(_arguments(part.get('arguments')), _MAX_CALL_LENGTH)})"
         if result := results.get((seq, str(part.get("id")))):
             text = f"{text}{OUTCOME_SEPARATOR}{result[1]}"
         yield text, text, parse_line(text)
@@ -320,7 +320,7 @@ def _part_pieces(part: Mapping[str, Any], seq: int, results: Outcomes) -> Iterab
         elif is_log(content):
             yield from _log_pieces(content)
         else:
-            tidy_sentences = map(_tidy, sentences(content)[:_MOST_SENTENCES])
+            tidy_sentences = map(_tidy, sentences(content)[:_MAX_SENTENCES])
             yield from ((text, text, None) for text in tidy_sentences if text)
 
 
@@ -331,10 +331,10 @@ def _data_lines(text: str) -> Iterable[tuple[str, str, DataLine | None]]:
         return
     pairs = (
         f"{name.strip()}: {value.strip()}"
-        for name, value in _JSON_PAIR.findall(text[:_MOST_DUMP_CHARACTERS])
+        for name, value in _JSON_PAIR.findall(text[:_MAX_DUMP_LENGTH])
         if value.strip()
     )
-    summary = clip(", ".join(islice(dict.fromkeys(pairs), _MOST_JSON_PAIRS)), _LONGEST_CALL)
+    summary = clip(", ".join(islice(dict.fromkeys(pairs), _MAX_JSON_PAIRS)), _MAX_CALL_LENGTH)
     if summary:
         yield summary, summary, None
 
@@ -361,7 +361,7 @@ def _argument_text(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    return clip(" ".join(text.split()), _LONGEST_ARGUMENT)
+    return clip(" ".join(text.split()), _MAX_ARGUMENT_LENGTH)
 
 
 def is_data(text: str) -> bool:

@@ -23,13 +23,11 @@ _IDENTIFIER_WORTH: Final[Mapping[Kind, float]] = {
     "time": 1.4, "number": 1.4, "name": 1.4, "quoted": 1.2, "symbol": 0.7,
 }  # fmt: skip
 """The worth of exact values by kind: values that may be asked for later and cannot be guessed are worth most."""
-_IDENTIFIERS_AT_MOST: Final = 6.0
+_MAX_WORTH_OF_IDENTIFIERS: Final = 6.0
 _WORTH_OF_VALUE_IN_WORDS: Final = 0.8  # the worth of a count or time in words: "three children", "last Friday"
 _WORTH_OF_CODE: Final = 2.5
 _WORTH_OF_DIGIT: Final = 0.7  # the worth of a single digit
-_MOST_WORTH_IN_TOOL_PROSE: Final = (
-    2.0  # the most that values in a tool's prose are worth: the caller says what mattered
-)
+_MAX_WORTH_IN_TOOL_PROSE: Final = 2.0  # the most that values in a tool's prose are worth: the caller says what mattered
 _PASTED_FACTOR: Final = 0.5  # the factor for pasted text: a document can be asked for again
 _HELD_FACTOR: Final = 0.6  # the factor for a held message, which is served anyway
 _ROLE_FACTORS: Final = {"user": 1.0, "assistant": 0.5, "tool": 0.35}
@@ -44,11 +42,11 @@ _ACCEPTED_BONUS: Final = 3.2  # added for an accepted proposal, which is a decis
 _CORRECTION_BONUS: Final = 1.6  # added for a user's "actually" to an assistant; among people it is a mere word
 _DATUM: Final = 0.8  # the worth of an id, a code or a date of a tool, which may be needed in its next call
 _DATUM_CHARACTER: Final = 0.08  # added for each character of it: a longer value is harder to guess
-_MOST_DATUM_CHARACTERS: Final = 20
+_MAX_DATUM_LENGTH: Final = 20
 _DATUM_WORD: Final = 0.5
-_MOST_DATUM_WORDS: Final = 1.5  # the most that all words of a line are worth
+_MAX_WORTH_OF_DATUM_WORDS: Final = 1.5  # the most that all words of a line are worth
 _DATUM_AMOUNT: Final = 0.5
-_MOST_DATUM_AMOUNTS: Final = 1.5
+_MAX_WORTH_OF_DATUM_AMOUNTS: Final = 1.5
 _MENTION_FACTOR: Final = 2.0  # the factor for a value that somebody talked about
 _RELEVANT_RECORD_FACTOR: Final = 1.8  # the factor for the record of a list that the talk was about, judged by its words
 _OTHER_RECORD_FACTOR: Final = 0.6  # the factor for the other records of a long list; in a short list each may be needed
@@ -69,10 +67,10 @@ BINDING_KINDS: Final = frozenset({"wish", "rule", "limit", "aim"})  # kinds of t
 BINDING_FACTOR: Final = 1.25  # the factor for these kinds, compared with what is only worth remembering
 _WORK_CUES: Final[frozenset[Cue]] = frozenset({"commitment", "result", "decision"})
 """Cues of what an assistant did or will do. They only count together with exact values."""
-MOST_WORTH_OF_WORDS: Final = 8.0  # the worth, without exact values, of what is certainly worth remembering
+MAX_WORTH_OF_WORDS: Final = 8.0  # the worth, without exact values, of what is certainly worth remembering
 _DOUBTFUL: Final = 0.3  # the likelihood below which exact values count less too
 _CHANGE_BONUS: Final = 2.0  # the worth of a call that changed something
-_MOST_SENTENCES_BACK: Final = 12  # sentences that are searched back for a proposal
+_MAX_SENTENCES_BACK: Final = 12  # sentences that are searched back for a proposal
 
 
 class Worth(NamedTuple):
@@ -176,13 +174,13 @@ def worth_of_data(line: DataLine, mentioned: Collection[str]) -> Worth:
 
 def worths_of_data(parts: Sequence[DataLine], mentioned: Collection[str]) -> list[Worth]:
     """The worth of each part of one line. All words of the line together, and all amounts, have an upper limit."""
-    words = _capped_worth(_DATUM_WORD, _MOST_DATUM_WORDS, sum(len(part.words) for part in parts))
-    amounts = _capped_worth(_DATUM_AMOUNT, _MOST_DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
+    words = _capped_worth(_DATUM_WORD, _MAX_WORTH_OF_DATUM_WORDS, sum(len(part.words) for part in parts))
+    amounts = _capped_worth(_DATUM_AMOUNT, _MAX_WORTH_OF_DATUM_AMOUNTS, sum(len(part.amounts) for part in parts))
     with_values = sum(bool(part.codes) for part in parts)
     found: list[Worth] = []
     for part in parts:
         values = {
-            value.casefold(): (_DATUM + _DATUM_CHARACTER * min(len(value), _MOST_DATUM_CHARACTERS))
+            value.casefold(): (_DATUM + _DATUM_CHARACTER * min(len(value), _MAX_DATUM_LENGTH))
             * _factor_of_mention(value, mentioned)
             for value in part.codes
         }
@@ -210,7 +208,7 @@ def worth_of_action(text: str, mentioned: Collection[str]) -> Worth:
     return worth_of_data(parse_line(text), mentioned).plus(_CHANGE_BONUS)
 
 
-def values_worth(text: str, found: Iterable[Identifier], most: float = _IDENTIFIERS_AT_MOST) -> dict[str, float]:
+def values_worth(text: str, found: Iterable[Identifier], most: float = _MAX_WORTH_OF_IDENTIFIERS) -> dict[str, float]:
     """The worth of a text's exact values, each once, together at most ``most``: identifiers, and values in words."""
     in_words, codes = _values_in_words_and_codes(text)
     values = dict.fromkeys(in_words, _WORTH_OF_VALUE_IN_WORDS) | {code.casefold(): _WORTH_OF_CODE for code in codes}
@@ -248,7 +246,7 @@ def worth_of_statement(likelihood: float, values: Mapping[str, float], about: st
     """The worth of a fact or a choice, from the likelihood that it is worth remembering."""
     factor = min(1.0, likelihood / _DOUBTFUL)
     return Worth(
-        words_worth=MOST_WORTH_OF_WORDS * likelihood,
+        words_worth=MAX_WORTH_OF_WORDS * likelihood,
         values={text: factor * worth for text, worth in values.items()},
         about=about,
     )
@@ -265,7 +263,7 @@ def _worth_of_passage(passage: Passage, likelihood: float, about: str) -> Worth:
 
 def _worth_by_cues(passage: Passage, about: str, frequency: Counter[str], total: int) -> Worth:
     content = [stem for stem in passage.stems if stem not in GENERIC_STEMS]
-    most = _MOST_WORTH_IN_TOOL_PROSE if passage.role == "tool" else _IDENTIFIERS_AT_MOST
+    most = _MAX_WORTH_IN_TOOL_PROSE if passage.role == "tool" else _MAX_WORTH_OF_IDENTIFIERS
     values = values_worth(passage.core, passage.identifiers, most)
     score = cue_worth(passage.cues) + min(1.0, 0.14 * len(content)) + _centrality(content, frequency, total)
     opening = passage.seq <= LAST_OPENING_SEQ and passage.role == "user"
@@ -334,7 +332,7 @@ def proposal_before(passages: Sequence[Passage], reply: Passage) -> Passage | No
     """The latest sentence of the message before ``reply`` that proposes something; ``None`` without one."""
     last = reply.index - 1
     index = last
-    while index >= 0 and passages[index].seq == passages[last].seq and last - index < _MOST_SENTENCES_BACK:
+    while index >= 0 and passages[index].seq == passages[last].seq and last - index < _MAX_SENTENCES_BACK:
         if PROPOSAL.search(passages[index].text):
             return passages[index]
         index -= 1

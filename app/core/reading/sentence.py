@@ -7,10 +7,10 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from app.core.reading.cues import PLEASANTRY
-from app.core.text.clauses import FEWEST_WORDS, begins_unresolved, clauses_with_values
+from app.core.text.clauses import MIN_WORDS, begins_unresolved, clauses_with_values
 from app.core.text.cue_patterns import CuePatterns
 from app.core.text.identifiers import Identifier, find_identifiers
-from app.core.text.languages.joined import sources_of
+from app.core.text.languages.combined_words import sources_of
 from app.core.text.memo import memoized
 from app.core.text.relative import has_relative_time
 from app.core.text.sentences import asks
@@ -72,7 +72,7 @@ def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
             float(has_relative_time(text)),
             float(_ADDRESSED.is_in(text)),
             float(begins_unresolved(text)),
-            float(len(word_stems) < FEWEST_WORDS),
+            float(len(word_stems) < MIN_WORDS),
             float(PLEASANTRY.match(text) is not None),
         ),
     )

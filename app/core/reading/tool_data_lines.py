@@ -13,24 +13,24 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from app.core.text.json_data import data_in
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 
-LONGEST_LINE: Final = 160  # the most characters of one line, which can only be kept or lost as a whole
-_LONGEST_VALUE: Final = 48  # the most characters of a value; longer text is prose
-_MOST_WORDS_OF_VALUE: Final = 3  # the most words of a value; more words are prose
-_MOST_WORDS_AFTER_NUMBER: Final = (
+MAX_LINE_LENGTH: Final = 160  # the most characters of one line, which can only be kept or lost as a whole
+_MAX_VALUE_LENGTH: Final = 48  # the most characters of a value; longer text is prose
+_MAX_WORDS_OF_VALUE: Final = 3  # the most words of a value; more words are prose
+_MAX_WORDS_AFTER_NUMBER: Final = (
     5  # the most words of a value that begins with a number: an address, a telephone number
 )
-_LONGEST_RUN: Final = (
+_MAX_RUN_LENGTH: Final = (
     26  # characters of consecutive codes that are kept or lost together: a flight, from where, where to, when
 )
 _FEW_SCALARS: Final = 3  # scalars; amounts identify a record with at most so many
-_MOST_RECORDS: Final = 60  # the most records of one list
+_MAX_RECORDS: Final = 60  # the most records of one list
 _DEEPEST: Final = 8
-_LONGEST_DUMP: Final = 200_000  # the most characters of a dump that are read
-_MOST_LINES: Final = 80
-_LONGEST_WORD: Final = 400  # the most characters of an id, an address or a path
+_MAX_DUMP_LENGTH: Final = 200_000  # the most characters of a dump that are read
+_MAX_LINES: Final = 80
+_MAX_WORD_LENGTH: Final = 400  # the most characters of an id, an address or a path
 
 _EXACT: Final = compiled(
     r"(?=[^\s]*\d)(?=[^\s]*[^\W\d])[^\s]{3,}"  # letters and digits in one word: an id, a code, a flight
@@ -47,7 +47,7 @@ _CELL_SEPARATOR: Final = compiled(r"[,;]\s+|\s\|\s")
 RECORD_SEPARATOR: Final = " | "
 """The separator between two records of a list, so that no value seems to belong to a neighbouring record."""
 
-_MOST_INLINE_SCALARS: Final = 6  # the most scalars of a record inside another one that is written as a part of it
+_MAX_INLINE_SCALARS: Final = 6  # the most scalars of a record inside another one that is written as a part of it
 _MEASURE_KEY: Final = compiled(rf"(?i)(?:^|_)(?:{alternatives('values', 'measures')})$")
 _NAMED_VALUE: Final = compiled(r"([^\W\d][\w.-]{0,40})=(?=.)")
 OUTCOME_SEPARATOR: Final = " — "
@@ -80,7 +80,7 @@ class DataLine:
 def parsed_dump(text: str) -> Any:
     """The data of a dump; ``None`` if it is not a JSON object or list."""
     stripped = text.strip()
-    if stripped[:1] not in {"{", "["} or len(stripped) > _LONGEST_DUMP:
+    if stripped[:1] not in {"{", "["} or len(stripped) > _MAX_DUMP_LENGTH:
         return None
     try:
         found = data_in(stripped)
@@ -93,7 +93,7 @@ def lines_from_data(data: Any) -> list[DataLine]:
     """The lines for a tool's data, in its order; exact values and words come first, a record's amounts after them."""
     ledger = _LineCollector()
     ledger.read("", data, 0)
-    return ledger.lines[:_MOST_LINES]
+    return ledger.lines[:_MAX_LINES]
 
 
 def parse_line(text: str) -> DataLine:
@@ -127,7 +127,7 @@ def terse_parts(
             is_new = value not in seen_values and heads_elsewhere.get(value, text) == text
             if is_new:
                 seen_values.add(value)
-                if run and len(" ".join([*run, leaf.value])) <= _LONGEST_RUN:
+                if run and len(" ".join([*run, leaf.value])) <= _MAX_RUN_LENGTH:
                     parts.pop()
                     run.append(leaf.value)
                 else:
@@ -222,11 +222,11 @@ def line_from_fields(texts: Iterable[str]) -> DataLine | None:
 
 def is_code_like(word: str) -> bool:
     """Whether a word is an id, a code, an address, a path or a date."""
-    return len(word) <= _LONGEST_WORD and _EXACT.fullmatch(word) is not None
+    return len(word) <= _MAX_WORD_LENGTH and _EXACT.fullmatch(word) is not None
 
 
 def _is_code(word: str) -> bool:
-    return is_code_like(word) or (len(word) <= _LONGEST_WORD and _CODE.fullmatch(word) is not None)
+    return is_code_like(word) or (len(word) <= _MAX_WORD_LENGTH and _CODE.fullmatch(word) is not None)
 
 
 def _line(text: str, leaves: Sequence[_Leaf]) -> DataLine:
@@ -260,7 +260,7 @@ class _LineCollector:
         self.lines: list[DataLine] = []
 
     def read(self, name: str, data: Any, depth: int) -> None:
-        if depth > _DEEPEST or len(self.lines) > _MOST_LINES:
+        if depth > _DEEPEST or len(self.lines) > _MAX_LINES:
             return
         if isinstance(data, Mapping):
             self._read_record(name, data, depth)
@@ -280,11 +280,11 @@ class _LineCollector:
 
     def _read_list(self, name: str, data: Sequence[Any], depth: int) -> None:
         """Read a list: each record becomes a line of its own, without names of values; plain values share one line."""
-        plain = [_leaf("", one) for one in data[:_MOST_RECORDS] if not isinstance(one, Mapping | list)]
+        plain = [_leaf("", one) for one in data[:_MAX_RECORDS] if not isinstance(one, Mapping | list)]
         self._add_joined(name, [[leaf] for leaf in plain if leaf and leaf.kind != "amounts"])
         records: list[tuple[_Leaf, ...]] = []
         kinds: dict[tuple[str, ...], str] = {}
-        for one in data[:_MOST_RECORDS]:
+        for one in data[:_MAX_RECORDS]:
             if isinstance(one, list):
                 self._read_list(name, one, depth + 1)
             elif isinstance(one, Mapping):
@@ -308,7 +308,7 @@ class _LineCollector:
     def _add_leaves(self, name: str, leaves: Sequence[_Leaf]) -> None:
         line: list[_Leaf] = []
         for leaf in leaves:
-            if line and len(_line_text(name, [[*line, leaf]], named=True)) > LONGEST_LINE:
+            if line and len(_line_text(name, [[*line, leaf]], named=True)) > MAX_LINE_LENGTH:
                 self._add_line(_line_text(name, [line], named=True), line)
                 line = []
             line.append(leaf)
@@ -318,7 +318,7 @@ class _LineCollector:
     def _add_joined(self, name: str, records: Sequence[list[_Leaf]]) -> None:
         line: list[list[_Leaf]] = []
         for record in dict.fromkeys(map(tuple, records)):
-            if line and len(_line_text(name, [*line, list(record)], named=False)) > LONGEST_LINE:
+            if line and len(_line_text(name, [*line, list(record)], named=False)) > MAX_LINE_LENGTH:
                 self._add_line(_line_text(name, line, named=False), [leaf for one in line for leaf in one])
                 line = []
             line.append(list(record))
@@ -373,7 +373,7 @@ def _with_amounts_behind_head(leaves: Sequence[_Leaf]) -> list[_Leaf]:
 
 def _inline_leaves(value: Any) -> list[_Leaf] | None:
     pairs = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
-    if len(pairs) > _MOST_INLINE_SCALARS or any(isinstance(one, Mapping | list) for _, one in pairs):
+    if len(pairs) > _MAX_INLINE_SCALARS or any(isinstance(one, Mapping | list) for _, one in pairs):
         return None
     found = [leaf for key, one in pairs if (leaf := _leaf(str(key), one))]
     return [leaf for leaf in found if leaf.kind != "amounts"]
@@ -385,8 +385,8 @@ def _leaf(key: str, value: Any) -> _Leaf | None:
     text = str(value).lower() if isinstance(value, bool) else " ".join(str(value).split())
     if (
         not text
-        or len(text) > _LONGEST_VALUE
-        or text.count(" ") >= (_MOST_WORDS_OF_VALUE if text[:1].isalpha() else _MOST_WORDS_AFTER_NUMBER)
+        or len(text) > _MAX_VALUE_LENGTH
+        or text.count(" ") >= (_MAX_WORDS_OF_VALUE if text[:1].isalpha() else _MAX_WORDS_AFTER_NUMBER)
     ):
         return None
     is_amount = isinstance(value, float) or (isinstance(value, int) and _MEASURE_KEY.search(key) is not None)

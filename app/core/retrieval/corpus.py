@@ -25,7 +25,7 @@ from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems_of_tokens
 
 SITTING_PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
-MOST_SITTING_PIECES: Final = (
+MAX_SITTING_PIECES: Final = (
     60  # pieces; a longer run of talk is split, since "the same sitting" would say nothing otherwise
 )
 PIECE_TOKENS: Final = (
@@ -313,7 +313,7 @@ class Corpus:
         )
         self._neighbours: dict[int, list[int]] = {}
         self.labelled_roles: dict[str, frozenset[str]] = {}
-        """The results of ``serving.labelled_roles`` by locale, kept because every packing asks for them."""
+        """The results of ``rendering.labelled_roles`` by locale, kept because every packing asks for them."""
 
     def is_prefix_of(self, other: Corpus) -> bool:
         """Whether the other corpus begins with exactly these pieces."""
@@ -428,7 +428,7 @@ class Corpus:
         for piece in self.pieces:
             source = self.sources[piece.owner]
             length += 1
-            if before is not None and (abs(source.at - before.at) > SITTING_PAUSE or length > MOST_SITTING_PIECES):
+            if before is not None and (abs(source.at - before.at) > SITTING_PAUSE or length > MAX_SITTING_PIECES):
                 sitting, run, length = sitting + 1, run + 1, 1
             elif before is not None and source.seq - before.seq > 1:
                 run += 1

@@ -22,7 +22,7 @@ _KERNEL: Final = ((1, 0.6), (2, 0.4), (3, 0.2))
 """Distances with the share of a score that spreads so far. An answer often shares no word with its question, so scores
 spread to messages nearby."""
 _HOLDS_NEAR: Final = ((0, 1.0), (1, 0.7), (2, 0.45), (3, 0.25))
-_MOST_LENGTH: Final = 2.0  # of a logarithm: a ratio of lengths above e² = 7 counts as 7
+_MAX_LENGTH_LOGARITHM: Final = 2.0  # of a logarithm: a ratio of lengths above e² = 7 counts as 7
 _HOP_FROM: Final = 8  # messages that the second hop starts from
 _HOP_WORDS: Final = 12
 _HOP_COMMON: Final = 0.05  # share of all messages: a more common word leads everywhere
@@ -96,7 +96,7 @@ class _Features:
     def _user_says(self) -> Values:
         # If the assistant answers at length, the facts of the user's life are in the user's own messages.
         corpus = self._corpus
-        value = 0.0 if "assistant" in self._question.named else min(corpus.answers_at_length, _MOST_LENGTH)
+        value = 0.0 if "assistant" in self._question.named else min(corpus.answers_at_length, _MAX_LENGTH_LOGARITHM)
         if not value:
             return self._none
         covered, _ = self._covered_and_hits

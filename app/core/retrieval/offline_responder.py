@@ -9,9 +9,9 @@ from typing import Final
 from app.core.model.model_io import ContextMessage
 from app.core.reading.cues import PLEASANTRY, cues_of
 from app.core.retrieval.passage_search import FoundNote, last_messages, most_informative_notes, notes_of, rank_notes
-from app.core.retrieval.serving import split_elements
+from app.core.retrieval.rendering import split_elements
 from app.core.text.language import detect, likeliest
-from app.core.text.languages.joined import alternatives, pattern_of
+from app.core.text.languages.combined_words import alternatives, pattern_of
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
 from app.core.text.parts import own_parts
 from app.core.text.pasted import before_paste
@@ -20,7 +20,7 @@ from app.core.text.sentences import sentences
 from app.core.text.shortening import clip
 from app.core.text.words import stems
 
-_MOST_WORDS: Final = 118
+_MAX_WORDS: Final = 118
 _QUOTES: Final = 3
 _QUOTE_CHARACTERS: Final = 200
 _SOURCE_CHARACTERS: Final = 60
@@ -51,7 +51,7 @@ def respond(messages: tuple[ContextMessage, ...], locale: str = FALLBACK) -> str
     asks = _ASKS.search(question) or (_ASKS_FOR_ALL.search(question) and question.count(" ") < _SHORT_REQUEST)
     body = (_answer if asks else _acknowledgement)(question, context, catalogue)
     notice = catalogue.text("offline.notice")
-    return f"{_cut_to_words(body, _MOST_WORDS - len(notice.split()))}\n\n{notice}"
+    return f"{_cut_to_words(body, _MAX_WORDS - len(notice.split()))}\n\n{notice}"
 
 
 def _text(message: ContextMessage) -> str:

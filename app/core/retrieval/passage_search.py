@@ -17,7 +17,7 @@ from app.core.retrieval.question import ROLES, Question
 from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import SCORE_MARGIN, Ranking
 from app.core.retrieval.related_words import forms_of
-from app.core.retrieval.serving import passages_in, recalled_in
+from app.core.retrieval.rendering import passages_in, recalled_in
 from app.core.retrieval.terms import is_pair, terms
 from app.core.text.escaping import unescape
 from app.core.text.parts import as_text, own_parts
@@ -29,12 +29,12 @@ from app.core.text.token_counts import estimate_text
 _BLOCK: Final = ("<session_state>", "</session_state>")
 _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
 _ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: (.+)$")
-_MOST: Final = 3
-_LEAST_CLOSENESS: Final = 1 - 2 / SCORE_MARGIN
+_MAX_FOUND: Final = 3
+_MIN_CLOSENESS: Final = 1 - 2 / SCORE_MARGIN
 """The least closeness of a note that counts. The ranking model holds a note at this closeness to be e² = 7 times less
 likely than the best one."""
 _LOOKED_AT: Final = 24  # best notes that are looked at
-_LEAST_SHARE: Final = 0.2
+_MIN_SHARE: Final = 0.2
 _AROUND: Final = 2  # notes before and after a note
 _SAME: Final = 0.75  # share of a quote's words; if another quote has so many of them, this one says nothing new
 _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -142,11 +142,11 @@ def rank_notes(question_text: str, notes: Sequence[Note], before: Sequence[str] 
     found: list[FoundNote] = []
     found_words: list[set[str]] = []
     for place in sorted(closeness, key=lambda place: (closeness[place], place), reverse=True)[:_LOOKED_AT]:
-        if closeness[place] < _LEAST_CLOSENESS or len(found) == _MOST:
+        if closeness[place] < _MIN_CLOSENESS or len(found) == _MAX_FOUND:
             break
         text, words = _best_words(by_place[place], question.stems, corpus.language)
         is_new = words and words != own and not any(len(words & other) >= _SAME * len(words) for other in found_words)
-        if is_new and _question_share_around(place, question, corpus) >= _LEAST_SHARE:
+        if is_new and _question_share_around(place, question, corpus) >= _MIN_SHARE:
             found_words.append(words)
             found.append(FoundNote(note=by_place[place], text=text))
     return found

@@ -12,8 +12,8 @@ from app.core.retrieval.question_words import WordPattern
 from app.core.retrieval.related_words import forms_of
 from app.core.retrieval.terms import terms
 from app.core.text.patterns import any_literal
-from app.core.text.reader import dates_named
 from app.core.text.stemming import stem_in, stems_in
+from app.core.text.value_reader import dates_named
 
 _WHEN, _HOW_MANY = WordPattern("when"), WordPattern("how_many")
 _TOLD, _FIRST, _USER, _ASSISTANT = (WordPattern(name) for name in ("told", "first_person", "user", "assistant"))

@@ -13,7 +13,7 @@ from app.core.retrieval.question import ROLES, Question, question_of
 from app.core.retrieval.related_words import forms_of
 from app.core.retrieval.terms import terms, word_count
 from app.core.retrieval.typos import corrected_stem
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks
@@ -26,7 +26,9 @@ _SIGNS: Final = (2, 3)  # how many signs a Chinese name has
 _PARTICLE: Final = 1  # sign that may stand between a Chinese name and the mark after it
 _NAMES: Final = 16  # names of a question that are looked up; a question with more is a text
 _UNKNOWN: Final = 16  # unknown words of a question that are corrected; a question with more is a text
-_MOST: Final = 500  # pieces with a word; a word in more pieces is not a name by which somebody is called
+_MAX_PIECES_WITH_WORD: Final = (
+    500  # pieces with a word; a word in more pieces is not a name by which somebody is called
+)
 _SAYS: Final = 3
 """How many times as often a speaker has to be called by a name as to say it: people seldom say their own name."""
 _GREETED: Final = 2  # points for a name after a greeting; one next to a mark gets 1, since it may mean something else
@@ -142,7 +144,7 @@ def _speaker_called(name: str, corpus: Corpus, others: dict[str, str]) -> str:
     own = stem_in(name, language)
     forms = {own, *forms_of(own)}
     indexes = {index for form in (*forms, *terms(name, language)[:1]) for index in corpus.postings.get(form, ())}
-    if len(indexes) > _MOST:
+    if len(indexes) > _MAX_PIECES_WITH_WORD:
         return ""
     calls, says = dict.fromkeys(others, 0), dict.fromkeys(others, 0)
     for index in indexes:

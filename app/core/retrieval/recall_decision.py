@@ -29,7 +29,7 @@ from app.core.retrieval.corpus import Corpus, Words, words_in
 from app.core.retrieval.question import Question
 from app.core.retrieval.related_words import forms_of, stems_of_kind
 from app.core.retrieval.terms import is_pair
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.values import Value, ValueIndex, values
@@ -43,8 +43,8 @@ NEIGHBOURING_TEXTS: Final = 3
 MESSAGES_BEFORE: Final = 2
 """How many messages before a question it may refer back to."""
 _COURTESY_WORDS: Final = 6
-_MOST_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
-_MOST_PLACES: Final = 24  # served texts in which the values are looked for
+_MAX_TEXTS_ABOUT: Final = 8  # messages, or pieces of long ones, whose values are looked for
+_MAX_PLACES: Final = 24  # served texts in which the values are looked for
 
 
 _COURTESIES: Final = alternatives("questions", "courtesies")
@@ -190,7 +190,7 @@ def _best_unserved(weights: Mapping[str, float], corpus: Corpus, seqs: Collectio
     most = max(weight_by_piece.values(), default=0.0)
     best = islice(
         (index for index in sorted(weight_by_piece, reverse=True) if weight_by_piece[index] >= COVERING_SHARE * most),
-        _MOST_ABOUT,
+        _MAX_TEXTS_ABOUT,
     )
     after = corpus.neighbours(1)
     return list(dict.fromkeys(chain.from_iterable((index, after[index]) for index in best)))
@@ -201,7 +201,7 @@ def _hold_values(places: Sequence[str], about: Sequence[int], corpus: Corpus) ->
     if not wanted:
         return True
     known_values = ValueIndex()
-    for text in places[:_MOST_PLACES]:
+    for text in places[:_MAX_PLACES]:
         known_values.add(1, text)
     return all(known_values.holds(value) for value in wanted)
 

@@ -23,7 +23,7 @@ _ENDINGS: Final = 3  # letters at the end of a longer word that need not be in c
 _APART: Final = 4  # letters by which the lengths of two words of a family may differ
 _NAME: Final = 3  # letters of a short name; a longer one loses its ending in its stem
 _ENDING_VOWELS: Final = "".join(one.terms.ending_vowels for one in languages())
-_MOST: Final = 48  # stems of a question that are looked up; a question with more is a text
+_MAX_STEMS: Final = 48  # stems of a question that are looked up; a question with more is a text
 
 
 def relations(corpus: Corpus, asked: Mapping[str, float]) -> dict[str, Values]:
@@ -33,7 +33,7 @@ def relations(corpus: Corpus, asked: Mapping[str, float]) -> dict[str, Values]:
         corpus: The pieces.
         asked: The question's stems with their weights.
     """
-    weights = _stem_shares(corpus, islice(asked.items(), _MOST))
+    weights = _stem_shares(corpus, islice(asked.items(), _MAX_STEMS))
     kind = _related_scores(corpus, weights, stems_of_kind)
     form = _related_scores(corpus, weights, lambda stem: (*forms_of(stem), *_short_name_cases(stem)))
     family = _related_scores(corpus, weights, lambda stem: _stems_of_same_beginning(corpus, stem))

@@ -21,7 +21,7 @@ WORD_SHARE: Final = 0.7
 
 _QUOTED: Final = compiled(r"\"([^\"]*)\"|[“„]([^“”„]*)[”“]|«([^«»]*)»|「([^「」]*)」|『([^『』]*)』")
 _LOOKED_AT: Final = 8_000  # characters of a long message, around the words found, that are cut into sentences
-_SHORTEST_STEM: Final = 2
+_MIN_STEM_LENGTH: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Query:
     def literal_stems(self) -> tuple[str, ...]:
         """The stems that every message with all the phrases has, but for numbers: one may begin a longer number."""
         found = (word for phrase in self.phrases for word in stems(phrase))
-        return tuple(dict.fromkeys(word for word in found if len(word) >= _SHORTEST_STEM and not word[0].isdigit()))
+        return tuple(dict.fromkeys(word for word in found if len(word) >= _MIN_STEM_LENGTH and not word[0].isdigit()))
 
     def in_language(self, language: str | None) -> Query:
         """This query with the stems of a language."""
@@ -77,7 +77,7 @@ def query_of(text: str) -> Query:
 
 def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
     # In scripts without spaces a single sign is not a word: such text is compared by pairs of signs.
-    usable = (word for word in stems_in(line, language) if len(word) >= _SHORTEST_STEM or word.isascii())
+    usable = (word for word in stems_in(line, language) if len(word) >= _MIN_STEM_LENGTH or word.isascii())
     return tuple(dict.fromkeys(usable))
 
 

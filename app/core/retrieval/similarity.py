@@ -16,11 +16,11 @@ from app.core.model.embedding import unpacked_vector
 from app.core.retrieval.corpus import Corpus
 
 SIMILARITY_FEATURE: Final = "alike"
-MOST_NUMBERS: Final = 1_000_000
+MAX_NUMBERS: Final = 1_000_000
 """The most numbers that are multiplied for one question: this takes some hundredths of a second."""
 OUTSTANDING: Final = 4.0
 """Standard deviations above the mean at which likeness reaches its maximum of 1."""
-FEWEST: Final = 3
+MIN_VECTORS: Final = 3
 """The fewest vectors that are compared: among fewer no message stands out."""
 
 
@@ -40,7 +40,7 @@ def likeness_of_pieces(corpus: Corpus, cosine_by_seq: Mapping[int, float]) -> li
     It is ``None`` if there are too few vectors, or all cosines are the same.
     """
     known = [cosine_by_seq[source.seq] for source in corpus.sources if source.seq in cosine_by_seq]
-    if len(known) < FEWEST:
+    if len(known) < MIN_VECTORS:
         return None
     mean, spread = statistics.fmean(known), statistics.pstdev(known)
     if spread == 0:
@@ -51,7 +51,7 @@ def likeness_of_pieces(corpus: Corpus, cosine_by_seq: Mapping[int, float]) -> li
 
 def most_vectors(dimensions: int) -> int:
     """How many vectors may be compared with a question's."""
-    return max(MOST_NUMBERS // max(dimensions, 1), FEWEST)
+    return max(MAX_NUMBERS // max(dimensions, 1), MIN_VECTORS)
 
 
 def best_by_words(corpus: Corpus, values: Sequence[float], count: int) -> list[int]:

@@ -9,8 +9,8 @@ from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.related_words import is_known
 from app.core.text.languages.loading import languages
 
-_SHORTEST: Final = 5  # letters; one slip turns a shorter word into too many other words
-_LONGEST: Final = 20  # letters; a longer text is no word that somebody mistypes
+_MIN_WORD_LENGTH: Final = 5  # letters; one slip turns a shorter word into too many other words
+_MAX_WORD_LENGTH: Final = 20  # letters; a longer text is no word that somebody mistypes
 _ENDING: Final = 3  # letters of an ending that stemming may have left on a mistyped word
 _ALPHABETS: Final = tuple(one.terms.alphabet for one in languages() if one.terms.alphabet)
 
@@ -25,7 +25,7 @@ def typo_variants(stem: str, *, replaces_letters: bool = True) -> Iterator[str]:
         replaces_letters: Whether a letter may be replaced by another.
     """
     letters = next((one for one in _ALPHABETS if stem and stem[-1] in one), "")
-    if len(stem) > _LONGEST or not letters:
+    if len(stem) > _MAX_WORD_LENGTH or not letters:
         return
     for place in range(1, len(stem)):
         before, here, after = stem[:place], stem[place], stem[place + 1 :]
@@ -46,9 +46,9 @@ def corrected_stem(stem: str, corpus: Corpus) -> str:
     the word in the corpus may be the mistyped one ("restuarant").
     """
     known = is_known(stem)
-    for length in range(len(stem), max(len(stem) - _ENDING * (not known), _SHORTEST) - 1, -1):
+    for length in range(len(stem), max(len(stem) - _ENDING * (not known), _MIN_WORD_LENGTH) - 1, -1):
         others = typo_variants(stem[:length], replaces_letters=not known)
-        found = {other for other in others if len(other) >= _SHORTEST and other in corpus.postings}
+        found = {other for other in others if len(other) >= _MIN_WORD_LENGTH and other in corpus.postings}
         if found:
             return min(found, key=lambda other: (-corpus.documents(other), other))
     return stem

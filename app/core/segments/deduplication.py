@@ -15,7 +15,7 @@ from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
 REPEATED_SHARE: Final = 0.75
 """A sentence counts as said if an entry or anchor has this share of its content words."""
-_FEWEST: Final = 2  # content words: a sentence with fewer says nothing that could be missing
+_MIN_WORDS: Final = 2  # content words: a sentence with fewer says nothing that could be missing
 _SAMPLE: Final = 4_000  # the most characters of a level that are looked at; more are never served
 
 
@@ -54,7 +54,7 @@ class StateWords:
         return not all(map(self._given.holds, _contents_of(text).values))
 
     def _repeats_sentence(self, words: frozenset[str]) -> bool:
-        if len(words) < _FEWEST:
+        if len(words) < _MIN_WORDS:
             return True
         shared = Counter(number for word in words for number in self._entries.get(word, ()))
         return max(shared.values(), default=0) >= REPEATED_SHARE * len(words)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
 from app.core.model.provenance import language_or_locale
 from app.core.model.redaction import REDACTED
 from app.core.model.segments import CutSegment
+from app.core.model.word_overlap import message_text
 from app.core.segments.message_analysis import analysis_of
 from app.core.text.escaping import clean
 from app.core.text.identifiers import find_identifiers
@@ -17,9 +17,9 @@ from app.core.text.parts import has_tool_parts
 from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
 
-MOST_IDENTIFIERS: Final = 200
+MAX_IDENTIFIERS: Final = 200
 """The most exact values that are kept for a segment; the originals have the rest."""
-_LONGEST_IDENTIFIER: Final = 300  # characters; a longer value is a document
+_MAX_IDENTIFIER_LENGTH: Final = 300  # characters; a longer value is a document
 _SIGN: Final = compiled(f"[{EAST_ASIAN}]")
 _BEGINS: Final = compiled(rf"(?<=[{EAST_ASIAN}])(?=[A-Za-z0-9])")
 _ENDS: Final = compiled(rf"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_.-]{{0,60}}(?<![._-])(?=[{EAST_ASIAN}])")
@@ -55,11 +55,11 @@ def describe(messages: Sequence[Message]) -> CutSegment:
 def _identifiers(messages: Sequence[Message]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for message in messages:
-        if message.role != "system" and len(found) < MOST_IDENTIFIERS:
+        if message.role != "system" and len(found) < MAX_IDENTIFIERS:
             text = REDACTED.sub(" ", clean(message_text(message)[:_SAMPLE]))
             is_data = has_tool_parts(message.role, message.parts)
             found.update(dict.fromkeys(_exact_values(text, is_data=is_data)))
-    return tuple(found)[:MOST_IDENTIFIERS]
+    return tuple(found)[:MAX_IDENTIFIERS]
 
 
 def _exact_values(text: str, *, is_data: bool) -> Iterator[str]:
@@ -72,5 +72,5 @@ def _exact_values(text: str, *, is_data: bool) -> Iterator[str]:
             value = value.strip('"')
             if _FIELD.match(spaced, one.start + len(one.text)) or _WORD.fullmatch(value):
                 continue
-        if 0 < len(value) <= _LONGEST_IDENTIFIER and value in text and value.lstrip("\"'«“")[:1] not in _BETWEEN:
+        if 0 < len(value) <= _MAX_IDENTIFIER_LENGTH and value in text and value.lstrip("\"'«“")[:1] not in _BETWEEN:
             yield value

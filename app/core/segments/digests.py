@@ -28,7 +28,7 @@ MARKER_ELEMENT_TOKENS: Final = 32
 
 _TOPIC: Final = 80  # the most characters of a topic inside its marker
 _MARKER: Final = 80  # the most tokens of a marker
-_MOST_TOKENS: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
+_MAX_TOKENS: Final[Mapping[Level, int]] = {"L1": 900, "L2": 120, "L3": 60}
 """The most tokens of a served text by level: a text that is too long for its level must not push out the rest."""
 _SEPARATOR: Final = ", "
 _SELF_EXPLANATORY_KINDS: Final = frozenset({"date", "time", "money"})
@@ -171,7 +171,7 @@ def _forms_shortest_first(
     for level in offered:
         stored = segment.texts.get(level, "") if level in options.levels else ""
         text = _informative_tags(stored) if level == "L3" else stored
-        line, weight = _line_and_weight(before, text, _MOST_TOKENS[level], options.estimator)
+        line, weight = _line_and_weight(before, text, _MAX_TOKENS[level], options.estimator)
         if line:
             yield level, line, weight
 

@@ -13,9 +13,9 @@ from itertools import groupby
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
 from app.core.model.provenance import language_or_locale
 from app.core.model.segments import CutSegment, Level
+from app.core.model.word_overlap import message_text
 from app.core.reading.choice import KeptTexts, Option, choose
 from app.core.reading.cues import PLEASANTRY, Cue
 from app.core.reading.passages import Passage
@@ -32,22 +32,22 @@ from app.core.text.words import GENERIC_STEMS, stems
 
 L1_SHARE: Final = 0.28
 """The tokens of an L1 as a share of those of its originals."""
-L1_MOST: Final = 600
+MAX_L1_TOKENS: Final = 600
 L2_SHARE: Final = 0.2
-L2_LEAST: Final = 60
-L2_MOST: Final = 80
+MIN_L2_TOKENS: Final = 60
+MAX_L2_TOKENS: Final = 80
 L1_OVER_L2: Final = 1.4
 """An L1 may always be this many times as long as its L2, even if the originals are short."""
-L3_MOST: Final = 36
+MAX_L3_NAME_TOKENS: Final = 36
 """The tokens of an L3 for keywords and the first names. All other exact values follow them."""
-L3_VALUES: Final = 2_000
+MAX_L3_TOKENS: Final = 2_000
 """The most tokens of an L3 in all: a pasted log has more values than anybody could look for."""
 
 _SETTLES: Final[frozenset[Cue]] = frozenset({"decision", "correction"})
 _SETTLED: Final = 3.0  # added worth in L2 for a decision or a correction
 _LATE: Final = 1.0  # added worth in L2 for the last sentence; earlier ones get a part of it
 _CENTRAL: Final = 1.2  # added worth for a sentence about the topic of the whole segment
-_MOST_CENTRAL: Final = 3  # words of the topic that count; further ones add nothing
+_MAX_CENTRAL_WORDS: Final = 3  # words of the topic that count; further ones add nothing
 _SOLID: Final = 3  # content words: a sentence with fewer hardly belongs in an L2
 _EMPTY: Final = 2.0  # subtracted worth for such a sentence
 _ELLIPTIC: Final = 3  # content words: an answer with fewer is shown with its question
@@ -72,8 +72,8 @@ def level_text(level: Level, messages: Sequence[Message], cut: CutSegment, *, lo
 
 def _l1_and_l2_tokens(visible: Sequence[Message]) -> tuple[int, int]:
     tokens = sum(estimate_text(message_text(message)) for message in visible)
-    brief = min(L2_MOST, max(L2_LEAST, int(L2_SHARE * tokens)))
-    return min(L1_MOST, max(int(L1_OVER_L2 * brief), int(L1_SHARE * tokens))), brief
+    brief = min(MAX_L2_TOKENS, max(MIN_L2_TOKENS, int(L2_SHARE * tokens)))
+    return min(MAX_L1_TOKENS, max(int(L1_OVER_L2 * brief), int(L1_SHARE * tokens))), brief
 
 
 def _narrative(passages: Sequence[Passage], scores: Sequence[Worth], about: Collection[str], max_tokens: int) -> str:
@@ -118,7 +118,7 @@ def _count_content_stems(passage: Passage) -> int:
 
 
 def _centrality(passage: Passage, about: Collection[str]) -> float:
-    return min(len(passage.stems.intersection(about)), _MOST_CENTRAL) / _MOST_CENTRAL
+    return min(len(passage.stems.intersection(about)), _MAX_CENTRAL_WORDS) / _MAX_CENTRAL_WORDS
 
 
 def _goal_index(passages: Sequence[Passage], worths: Sequence[Worth], max_tokens: int) -> int | None:
@@ -220,9 +220,9 @@ def _tags(analysis: MessageAnalysis, cut: CutSegment) -> str:
     words = [value for value in cut.identifiers if not any(map(str.isdigit, value))]
     names = [value for value in words if not (_is_hard_to_guess(value) or _is_speaker(value, speakers))]
     kept = _TermList()
-    kept.add([*cut.topic.split(_SEPARATOR), *analysis.terms.keywords], L3_MOST * 2 // 3)
-    kept.add(names, L3_MOST)
-    kept.add([*hard, *names], L3_VALUES)
+    kept.add([*cut.topic.split(_SEPARATOR), *analysis.terms.keywords], MAX_L3_NAME_TOKENS * 2 // 3)
+    kept.add(names, MAX_L3_NAME_TOKENS)
+    kept.add([*hard, *names], MAX_L3_TOKENS)
     return kept.text
 
 
@@ -230,7 +230,7 @@ def with_values(tags: str, cut: CutSegment) -> str:
     """Tags that a model wrote, followed by the exact values of the segment that they lack."""
     kept = _TermList()
     kept.text, kept.tokens = tags, estimate_text(tags)
-    kept.add(cut.identifiers, L3_VALUES)
+    kept.add(cut.identifiers, MAX_L3_TOKENS)
     return kept.text
 
 
@@ -267,4 +267,4 @@ def _contains_term(term: str, text: str) -> bool:
 
 def _first_words_or_topic(visible: Sequence[Message], cut: CutSegment) -> str:
     texts = (" ".join(clean(message_text(message)).split()) for message in visible)
-    return fitted(clip(next(filter(None, texts), cut.topic)), L2_LEAST)
+    return fitted(clip(next(filter(None, texts), cut.topic)), MIN_L2_TOKENS)

@@ -12,7 +12,7 @@ import unicodedata
 from typing import Final
 
 from app.core.model.segments import EARLIER_ID, LEVELS, Level, Marker
-from app.core.segments.segment_ids import LONGEST, is_id
+from app.core.segments.segment_ids import MAX_ID_LENGTH, is_id
 from app.core.text.escaping import as_json_writes, escape_block
 from app.core.text.message_escaping import ARROWS
 from app.core.text.patterns import compiled
@@ -23,13 +23,13 @@ EARLIER_MARKER: Final = Marker(text=EARLIER_ID, level="L3", segment_id=EARLIER_I
 _BREAKING: Final = compiled(f"[\\\\\\[\\]{ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 """Brackets, arrows, line breaks, characters that turn or hide a text, and the backslash, so that it can be undone."""
 _ESCAPES: Final = compiled(r"(?:\\u[0-9a-f]{4})+")
-_POINTER: Final = compiled(rf"→(L[123]):([^\s\[\]:→\\]{{1,{LONGEST}}})\]")
+_POINTER: Final = compiled(rf"→(L[123]):([^\s\[\]:→\\]{{1,{MAX_ID_LENGTH}}})\]")
 _NOT_IN_LABEL: Final = compiled(f"[\\]{ARROWS}\n\r]")
 
-_LONGEST_CALL: Final = 4_000  # the most characters of a text that may name one segment
+_MAX_CALL_LENGTH: Final = 4_000  # the most characters of a text that may name one segment
 _QUOTES: Final = " \t\r\n\"'`“”«»*"
 _NAMED_SEGMENT: Final = compiled(
-    rf"(?:(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}})?[Ll]\s?([0-9])\s{{0,4}}:\s{{0,4}}([^\s\[\]:]{{1,{LONGEST}}})"
+    rf"(?:(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}})?[Ll]\s?([0-9])\s{{0,4}}:\s{{0,4}}([^\s\[\]:]{{1,{MAX_ID_LENGTH}}})"
 )
 _LAST_POINTER: Final = compiled(rf"(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}}[Ll]\s?[0-9]\s{{0,4}}:")
 
@@ -59,7 +59,7 @@ def parse_marker(text: str) -> Marker | None:
 
     ``None`` for anything else: two markers, a level that does not exist, a sentence.
     """
-    if len(text) > _LONGEST_CALL:
+    if len(text) > _MAX_CALL_LENGTH:
         return None
     exact = find_markers(text)
     if exact:

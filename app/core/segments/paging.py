@@ -19,12 +19,14 @@ from app.core.text.token_counts import estimate_text
 TOPIC: Final = 80
 """The most characters of a topic inside its marker."""
 _BACK: Final = 0.5  # a page ends with a sentence only if that fills at least this share of it
-_MOST_SIGNS: Final = 40  # the most characters of one token, so that a page looks only at a bounded part of a long text
+_MAX_CHARACTERS_PER_TOKEN: Final = (
+    40  # the most characters of one token, so that a page looks only at a bounded part of a long text
+)
 
 
 def page_end(text: str, start: int, max_tokens: int) -> int:
     """The end of the page that begins at ``start``. All pages together are the whole text, without overlaps."""
-    most = min(len(text), start + max_tokens * _MOST_SIGNS)
+    most = min(len(text), start + max_tokens * _MAX_CHARACTERS_PER_TOKEN)
     if estimate_text(text[start:most]) <= max_tokens:
         return most
     low, high = start + 1, most

@@ -16,9 +16,9 @@ from app.core.text.patterns import compiled
 
 FALLBACK: Final = "segment"
 """The id of a topic without a letter."""
-LONGEST_STEM: Final = 36
+MAX_STEM_LENGTH: Final = 36
 """The most characters of an id without its number, so that both together have about forty at most."""
-LONGEST: Final = 64
+MAX_ID_LENGTH: Final = 64
 """The most characters of any id; longer ones are not looked up."""
 
 _BETWEEN: Final = compiled("_{2,}")
@@ -58,7 +58,7 @@ def ids_for(topics: Sequence[str], taken: Container[str]) -> list[str]:
 def is_id(text: str) -> bool:
     """Whether a text could be an id: its characters, its case and its length."""
     return (
-        0 < len(text) <= LONGEST
+        0 < len(text) <= MAX_ID_LENGTH
         and _comparable_text(text) == text
         and all(character == "_" or _character_in_id(text, place) == character for place, character in enumerate(text))
     )
@@ -93,8 +93,8 @@ def _is_invisible(character: str) -> bool:
 
 
 def _cut_at_word_end(name: str) -> str:
-    if len(name) <= LONGEST_STEM:
+    if len(name) <= MAX_STEM_LENGTH:
         return name
-    head = name[: LONGEST_STEM + 1]
+    head = name[: MAX_STEM_LENGTH + 1]
     end = head.rfind("_")
-    return (head[:end] if end > LONGEST_STEM // 2 else head[:LONGEST_STEM]).strip("_")
+    return (head[:end] if end > MAX_STEM_LENGTH // 2 else head[:MAX_STEM_LENGTH]).strip("_")

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
+from app.core.model.word_overlap import message_text
 from app.core.segments.cohesion import cheapest_borders
 from app.core.text.words import GENERIC_STEMS, stems
 
@@ -23,13 +23,13 @@ MESSAGES: Final = 20
 MINUTES: Final = 180
 """The default sizes of segments."""
 
-SHORTEST: Final = 4
+MIN_MESSAGES: Final = 4
 """The fewest messages of a topic, unless there are no more."""
 USUAL: Final = 24
 """The usual messages of a topic: with each further one a border becomes cheaper."""
-LONGEST: Final = 40
+MAX_MESSAGES: Final = 40
 """The most messages of a topic: a longer segment cannot be told in one passage."""
-MOST_TOKENS: Final = 3_000
+MAX_TOKENS: Final = 3_000
 """The most tokens of a topic, since a level of detail is made from a segment at once."""
 
 _SAMPLE: Final = 6_000  # the most characters of a message that are read for its words
@@ -83,13 +83,13 @@ def _starts_by_topic(messages: Sequence[Message], allowed_starts: frozenset[int]
     weights = list(accumulate((message.token_count for message in messages), initial=0))
 
     def may_run(start: int, end: int) -> bool:
-        return end - start <= LONGEST and weights[end] - weights[start] <= MOST_TOKENS
+        return end - start <= MAX_MESSAGES and weights[end] - weights[start] <= MAX_TOKENS
 
     return cheapest_borders(
         [_content_stems(message) for message in messages],
         places=[0, *sorted(allowed_starts), len(messages)],
         gains=_gains_of_cuts(messages),
-        penalty=lambda length: _MISSING * max(SHORTEST - length, 0) + _BEYOND * max(length - USUAL, 0),
+        penalty=lambda length: _MISSING * max(MIN_MESSAGES - length, 0) + _BEYOND * max(length - USUAL, 0),
         reach=may_run,
     )
 

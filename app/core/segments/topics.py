@@ -14,20 +14,20 @@ from typing import Final
 from app.core.model.redaction import REDACTED
 from app.core.reading.passages import Passage
 from app.core.text.escaping import clean
-from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.patterns import compiled
 from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.shortening import clip
 from app.core.text.word_lists import GENERIC, NOISE, STOPWORDS, TECHNOLOGY, respelled
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stem
 
-MOST_WORDS: Final = 6
-LONGEST: Final = 60
+MAX_WORDS: Final = 6
+MAX_TOPIC_LENGTH: Final = 60
 """The most characters of a topic."""
 
 _ENOUGH: Final = 3  # words: a topic with as many gets no further term
 _SENTENCES: Final = 60  # the most sentences of one message that count: a pasted book must not name the talk
-_LONGEST_TERM: Final = 3  # the most words of a term
+_MAX_TERM_WORDS: Final = 3  # the most words of a term
 _ROLE: Final = {"user": 1.0, "assistant": 0.6, "tool": 0.2}
 _NAMED: Final = 1.0
 _PASTED: Final = 0.3
@@ -43,7 +43,7 @@ _TECHNOLOGY: Final = 1.3
 _NOUN: Final = 1.3
 _VERB: Final = 0.5
 _ACRONYM: Final = 6  # letters
-_SHORTEST_WORD: Final = 3  # Latin letters
+_MIN_WORD_LENGTH: Final = 3  # Latin letters
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
 
 _MARKS: Final = (
@@ -55,8 +55,8 @@ _TOKEN: Final = compiled(
 )
 _RUN: Final = compiled("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff々]+|[\u30a1-\u30ffー]+")
 """Chinese and Japanese characters that carry meaning; hiragana ends a term."""
-_LONGEST_RUN: Final = 6  # the most characters of a term
-_SHORTEST_RUN: Final = 2
+_MAX_TERM_LENGTH: Final = 6  # the most characters of a term
+_MIN_TERM_LENGTH: Final = 2
 _HAN_NOISE: Final = frozenset("".join(words_of("terms", "grammar_signs")))
 """Characters for grammar and number, which no Chinese term contains."""
 
@@ -106,7 +106,7 @@ def _word_runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[l
 
 def _word(token: str, before: str, names: Collection[str], is_barred: Callable[[str], bool]) -> _Word | None:
     lower = respelled(token.lower()).removesuffix("'s")
-    is_short = len(lower) < (_SHORTEST_WORD if lower.isascii() else 2)
+    is_short = len(lower) < (_MIN_WORD_LENGTH if lower.isascii() else 2)
     if is_short or lower in _NOISE or _PREDICATE.search(lower):
         return None
     if not lower[:1].isalpha() or is_barred(lower):
@@ -141,8 +141,8 @@ def _pieces_between_grammar(token: str) -> Iterator[str]:
             if sign not in _HAN_NOISE:
                 piece += sign
                 continue
-            if len(piece) >= _SHORTEST_RUN:
-                size = min(len(piece), _LONGEST_RUN)
+            if len(piece) >= _MIN_TERM_LENGTH:
+                size = min(len(piece), _MAX_TERM_LENGTH)
                 yield from (piece[place : place + size] for place in range(0, len(piece) - 1, size))
             piece = ""
 
@@ -178,7 +178,7 @@ class Terms:
                 elif passage.turn not in self._turns[word.base,]:
                     self._turns[word.base,].add(passage.turn)
                     self._single[word.base] += weight * word.factor  # type: ignore[assignment]
-            for length in range(2, _LONGEST_TERM + 1):
+            for length in range(2, _MAX_TERM_WORDS + 1):
                 for place in range(len(run) - length + 1):
                     self._add_term(run[place : place + length], passage.turn)
 
@@ -196,7 +196,7 @@ class Terms:
     @cached_property
     def topic(self) -> str:
         """The topic in two to six words of the messages' language; in fewer, or empty, if they have no more terms."""
-        return clip(clean(", ".join(self.best(_ENOUGH))), LONGEST)
+        return clip(clean(", ".join(self.best(_ENOUGH))), MAX_TOPIC_LENGTH)
 
     @cached_property
     def keywords(self) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ class Terms:
         for worth, key in sorted(scored, key=lambda one: (-one[0], one[1])):
             if worth <= least or len(used) >= enough:
                 break
-            if used.isdisjoint(key) and len(used) + len(key) <= max(enough, MOST_WORDS):
+            if used.isdisjoint(key) and len(used) + len(key) <= max(enough, MAX_WORDS):
                 chosen.append(" ".join(self._spelling(base) for base in key))
                 used.update(key)
                 least = max(least, _AGAIN * worth)

@@ -10,25 +10,25 @@ from uuid import UUID
 
 from app.core.anchors.proposals import accepted_anchors
 from app.core.anchors.ranking import ranked, ranking_of, repairs_of
-from app.core.anchors.serving import LEAST_TOKEN_LIMIT, ServedAnchors, serve
+from app.core.anchors.selection import MIN_TOKEN_LIMIT, ServedAnchors, serve
 from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
 from app.core.model.doubt_marks import with_doubt_marks
-from app.core.model.overlap import Overlap
 from app.core.model.policies.policy import Budgets, CompactionPolicy
 from app.core.model.provenance import origin_of
 from app.core.model.records import EntryCounts
 from app.core.model.repairs import Repair
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
+from app.core.model.word_overlap import Overlap
 from app.core.planning.compaction import CompactionPlan
 from app.core.state.layout import layout_of
 from app.core.state.merge import MergeResult, merge
 from app.core.state.outdated import OutdatedAnchors
 from app.core.state.pruning import prune, state_of, state_token_limit
+from app.core.state.restored_sentences import as_sentence, forgotten_statements, missing_statements, with_quotes
 from app.core.state.statement_removal import removed_statements
-from app.core.state.survival import as_sentence, forgotten_statements, missing_statements, with_quotes
 from app.core.summarizer.candidate import without_drops_for_space
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget
@@ -43,7 +43,7 @@ from app.core.validation.same_subject import has_other_subject
 QUOTES_DIVISOR: Final = 4
 """The state's cap, divided by this, is the room for quotes of values that code brings back. A state of one text may
 also use the room that it leaves free."""
-LEAST_QUOTE_TOKENS: Final = 60
+MIN_QUOTE_TOKENS: Final = 60
 """The least room for quotes, in tokens: in less, they are only scraps, and so small a state needs all its room."""
 PRUNING_STEP_TOKENS: Final = 8
 """Pruning continues in such steps: a block counted as a whole differs from the sum of its parts by fewer tokens."""
@@ -288,8 +288,8 @@ def _with_fewer_anchors(
     found: tuple[FoundAnchor, ...] = (),
 ) -> AppliedCandidate:
     anchor_budget = applied.layout.anchor_tokens
-    while applied.tokens_after >= context.tokens_before and anchor_budget > LEAST_TOKEN_LIMIT:
-        anchor_budget = max(anchor_budget - (applied.tokens_after - context.tokens_before + 1), LEAST_TOKEN_LIMIT)
+    while applied.tokens_after >= context.tokens_before and anchor_budget > MIN_TOKEN_LIMIT:
+        anchor_budget = max(anchor_budget - (applied.tokens_after - context.tokens_before + 1), MIN_TOKEN_LIMIT)
         applied = _applied_with_quotes(merged, context, quotes, found, anchor_budget)
     return applied
 
@@ -322,10 +322,10 @@ def _quotes_for_offline(
     merged: MergeResult, context: ApplyContext, found: tuple[FoundAnchor, ...]
 ) -> tuple[tuple[int, str], ...]:
     most = context.budgets.state_cap // QUOTES_DIVISOR
-    if most < LEAST_QUOTE_TOKENS:
+    if most < MIN_QUOTE_TOKENS:
         return ()
     cap = state_token_limit(context.schema, context.budgets)
-    least = max(cap // QUOTES_DIVISOR, LEAST_QUOTE_TOKENS)
+    least = max(cap // QUOTES_DIVISOR, MIN_QUOTE_TOKENS)
     if context.is_carried_over:
         return (
             *_missing_earlier_statements(merged, context, least),

@@ -29,8 +29,8 @@ ERASED_TOOL_NAME: Final = "tool"
 
 _KNOWN_TYPES: Final = frozenset({*BY_EVENT_TYPE, "casual", "command"})  # any other type is a client's own word
 _RUN: Final = 3  # content words in the same order; more than a phrase of the language are seldom the same by chance
-_LEAST_WORD: Final = 4  # letters; shorter words in alphabets are everywhere
-_LEAST_NUMBER: Final = 3  # digits; smaller bare numbers are everywhere
+_MIN_WORD_LENGTH: Final = 4  # letters; shorter words in alphabets are everywhere
+_MIN_NUMBER_DIGITS: Final = 3  # digits; smaller bare numbers are everywhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +211,7 @@ class RemainingMessages:
         return self._known[run]
 
     def _is_run_in_messages(self, run: tuple[str, ...]) -> bool:
-        beginnings = [word[: max(_LEAST_WORD, len(word) - 2)] for word in run]  # a stem may end unlike its word
+        beginnings = [word[: max(_MIN_WORD_LENGTH, len(word) - 2)] for word in run]  # a stem may end unlike its word
         likely = (text for text in self._messages.values() if all(word in text for word in beginnings))
         return any(run in _stem_runs(stems(text)) for text in likely)
 
@@ -262,15 +262,15 @@ def _without_erased_superseded(entry: StateEntry, erased: ErasedTexts, remaining
 
 
 def _is_distinctive_value(kind: Kind, value: str) -> bool:
-    return kind != "number" or len(value) >= _LEAST_NUMBER
+    return kind != "number" or len(value) >= _MIN_NUMBER_DIGITS
 
 
 def _is_distinctive_stem(word: str) -> bool:
     if word in GENERIC_STEMS:
         return False
     if word[0].isdigit():
-        return len(word) >= _LEAST_NUMBER
-    return len(word) >= _LEAST_WORD or not word.isascii()
+        return len(word) >= _MIN_NUMBER_DIGITS
+    return len(word) >= _MIN_WORD_LENGTH or not word.isascii()
 
 
 def _stem_runs(text_stems: Sequence[str]) -> Iterator[tuple[str, ...]]:

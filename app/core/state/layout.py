@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from app.core.anchors.rendering import anchors_element, escape_served
-from app.core.anchors.serving import NO_SERVED_ANCHORS, ServedAnchors
+from app.core.anchors.selection import NO_SERVED_ANCHORS, ServedAnchors
 from app.core.model.conversation import Layout, Message
 from app.core.model.model_io import ContextMessage
 from app.core.model.schemas import in_order

@@ -31,7 +31,7 @@ from app.core.validation.dates import items_with_dates
 from app.core.validation.lost_values import critical_values
 from app.core.validation.same_subject import has_same_subject
 
-_MOST_OLDER_TEXTS: Final = 20
+_MAX_OLDER_TEXTS: Final = 20
 """The most replaced texts that an entry keeps. Still earlier ones are in earlier versions."""
 
 
@@ -356,7 +356,7 @@ def _take_over_sources(
     sources: list[StateEntry | CandidateItem] = [*replaced, *replaced_items]
     for source in sources:
         pending.from_seqs.update(source.from_seqs)
-    before = [text for entry in replaced for text in entry.superseded][-_MOST_OLDER_TEXTS:]
+    before = [text for entry in replaced for text in entry.superseded][-_MAX_OLDER_TEXTS:]
     gone = [source.text for source in sources]
     pending.superseded[:] = [*before, *pending.superseded, *gone]
 

@@ -12,7 +12,7 @@ from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.repeating import normalized_text
 from app.core.text.sentences import sentences_read_once
 
-_LEAST_CHARACTERS: Final = 12  # characters; a shorter text says nothing that could be taken back
+_MIN_TEXT_LENGTH: Final = 12  # characters; a shorter text says nothing that could be taken back
 
 
 def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str]) -> list[ServableSegment]:
@@ -28,7 +28,7 @@ def without_outdated(segments: Sequence[ServableSegment], quotes: Sequence[str])
 
 @memoized()
 def _outdated_statements(quotes: tuple[str, ...]) -> _OutdatedStatements | None:
-    statements = [plain for quote in quotes if len(plain := normalized_text(quote)) >= _LEAST_CHARACTERS]
+    statements = [plain for quote in quotes if len(plain := normalized_text(quote)) >= _MIN_TEXT_LENGTH]
     return _OutdatedStatements(statements) if statements else None
 
 
@@ -88,7 +88,7 @@ class _OutdatedStatements:
     def repeated_by(self, sentence: _Sentence) -> bool:
         """Whether a sentence says one of them, or a part of one."""
         plain = sentence.plain
-        if len(plain) < _LEAST_CHARACTERS:
+        if len(plain) < _MIN_TEXT_LENGTH:
             return False
         if sentence.inner <= self._words and plain in self._joined:
             return True

@@ -30,7 +30,7 @@ began with."""
 _EARLIER_NARRATIVE_SHARE: Final = 1 / 8
 """The share of the earlier narrative, if a model has just written a new one and the earlier one is kept after it, in
 doubt. The share is kept as long as the new narrative can be shortened, since the earlier values are nowhere else."""
-_MOST_NARRATIVE_STEPS: Final = 64
+_MAX_NARRATIVE_STEPS: Final = 64
 """The most steps in which a narrative is shortened, since it may have thousands of sentences."""
 _OVERLAP_OF_DOUBLES: Final = 0.5  # two entries that share more of their words are doubles: the older adds little
 
@@ -238,7 +238,7 @@ def _steps_of_narrative(entry: StateEntry) -> Iterator[_Step]:
         return
     (_, end), (start, _), *later = spans
     beginning, joint = entry.text[:end], entry.text[end:start]
-    stride = -(-len(later) // _MOST_NARRATIVE_STEPS) or 1
+    stride = -(-len(later) // _MAX_NARRATIVE_STEPS) or 1
     for place, _ in later[(len(later) - 1) % stride :: stride]:
         yield _Step(entry=entry, shorter=_with_text(entry, beginning + joint + entry.text[place:]))
     yield _Step(entry=entry, shorter=_with_text(entry, beginning.strip()))

@@ -50,7 +50,7 @@ from app.core.text.words import stems
 
 _RECENT: Final = 0.25  # by how much the newest entry's worth is raised; older ones get less, the oldest nothing
 _SIGNS: Final = 4  # characters per token, for estimating the cost of a text
-_MOST_CLAUSES: Final = 100_000  # a bound for numbering clauses
+_MAX_CLAUSES: Final = 100_000  # a bound for numbering clauses
 _NEW_SHARE: Final = 0.6  # the least share of a clause's worth that has to be new; clauses with less come last
 _TOOL_DATA_FACTOR: Final = 2.2  # the factor for data of tools, in place of that for age: no other text repeats it
 _ABOUT: Final = 0.5  # the increase for an id next to a name that was talked about; it falls with the distance
@@ -284,7 +284,7 @@ def _clauses(
     factors = _factors_by_age_and_question(entries, relevance)
     found: list[_Clause] = []
     for number, (entry, label, text) in enumerate(texts):
-        first = _MOST_CLAUSES * newest_first[entry.id]
+        first = _MAX_CLAUSES * newest_first[entry.id]
         lists = _lists_values(label, text)
         lead, parts = short[entry.id, text] if lists else ("", [text] if text not in served_text else [])
         if lists:
@@ -322,7 +322,7 @@ def _clauses_of_whole_entries(
         worth, entry_stems = _worth_and_stems(entry.role, entry.text, entry.text[len(label) :])
         tokens = whole_tokens[entry.id]
         option = Option(
-            key=_MOST_CLAUSES * len(entries) + newest_first[entry.id],
+            key=_MAX_CLAUSES * len(entries) + newest_first[entry.id],
             worth=worth.times(factors[entry.id]),
             stems=entry_stems,
             size=_SIGNS * tokens,

@@ -13,7 +13,7 @@ from typing import Final
 
 from app.core.anchors.purposes import is_addition
 from app.core.anchors.replacement import completes, names_alternative, replaces
-from app.core.anchors.serving import is_entry_in_anchors
+from app.core.anchors.selection import is_entry_in_anchors
 from app.core.anchors.topics import given_up_stems, stems_of, technology_kinds_in
 from app.core.model.anchors import FoundAnchor
 from app.core.model.candidate import CandidateItem

@@ -17,9 +17,9 @@ from typing import Any, Final, cast, get_args
 from app.core.model.anchors import AnchorType, ClaimedStatus
 from app.core.model.candidate import AnchorAnswer, AnchorProposal, Candidate, CandidateDrop, CandidateItem
 from app.core.model.conversation import Message
-from app.core.model.overlap import Overlap
 from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
+from app.core.model.word_overlap import Overlap
 from app.core.text.escaping import clean
 from app.core.text.json_data import data_in
 from app.core.text.patterns import compiled
@@ -35,17 +35,17 @@ _STATUS_BY_DROP_REASON: Final[Mapping[str, ClaimedStatus]] = {
 }
 """The claim about an anchor that dropping its passage makes, by the reason of the drop."""
 
-_MOST_CHARACTERS: Final = 400_000  # more than any output limit allows for an honest state
+_MAX_CHARACTERS: Final = 400_000  # more than any output limit allows for an honest state
 _DEEPEST_NESTING: Final = 24  # the most levels; the format needs five
-_MOST_ITEMS: Final = 1_000
-_MOST_ANCHORS: Final = 200  # the most proposals that are read, since each is looked for in its message
-_MOST_DIGESTS: Final = 200  # the most descriptions that are read
-_MOST_TAGS: Final = 60
-_LONGEST_TAG: Final = 100  # characters; a longer text is not a keyword
-_LONGEST_TOPIC: Final = 120
-_LONGEST_BRIEF: Final = 4_000
-_LONGEST_QUOTE: Final = 2_000  # characters; a longer text is a whole message, not a passage, and can be pinned
-_LONGEST_ITEM: Final = 1_000  # characters; a longer item becomes several, cut at sentence ends, so nothing is lost
+_MAX_ITEMS: Final = 1_000
+_MAX_ANCHORS: Final = 200  # the most proposals that are read, since each is looked for in its message
+_MAX_DIGESTS: Final = 200  # the most descriptions that are read
+_MAX_TAGS: Final = 60
+_MAX_TAG_LENGTH: Final = 100  # characters; a longer text is not a keyword
+_MAX_TOPIC_LENGTH: Final = 120
+_MAX_BRIEF_LENGTH: Final = 4_000
+_MAX_QUOTE_LENGTH: Final = 2_000  # characters; a longer text is a whole message, not a passage, and can be pinned
+_MAX_ITEM_LENGTH: Final = 1_000  # characters; a longer item becomes several, cut at sentence ends, so nothing is lost
 
 _REASONING: Final = compiled(
     r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
@@ -105,7 +105,7 @@ def parse_candidate(text: str, schema: StateSchema) -> Candidate:
             (prose instead of JSON), ``unparseable`` (anything else that is not the object asked for).
     """
     data = _state_object(_json_of_record(text, schema), schema)
-    items = tuple(islice(_items(data, schema), _MOST_ITEMS))
+    items = tuple(islice(_items(data, schema), _MAX_ITEMS))
     narrative = {
         field.name: text_of_field
         for field in schema.fields
@@ -215,7 +215,7 @@ def _possible_json(text: str) -> Iterator[str]:
     # The unchanged answer is tried as well: what reads like thoughts may be a tag in the text of an item.
     unchanged = clean(text).strip()
     answers = [unchanged, *_pieces(without_reasoning(text)), *_pieces(unchanged)]
-    return (piece for piece in answers if len(piece) <= _MOST_CHARACTERS)
+    return (piece for piece in answers if len(piece) <= _MAX_CHARACTERS)
 
 
 def _pieces(answer: str) -> Iterator[str]:
@@ -261,7 +261,7 @@ def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
 
 
 def _drops(value: Any) -> Iterator[CandidateDrop]:
-    for raw in islice(_as_list(value), _MOST_ITEMS):
+    for raw in islice(_as_list(value), _MAX_ITEMS):
         if not isinstance(raw, dict) or _kept_passage_id(raw.get("entry")):
             continue
         if entry := _entry_id(raw.get("entry")):
@@ -272,7 +272,7 @@ def _drops(value: Any) -> Iterator[CandidateDrop]:
 
 def _anchors(value: Any) -> Iterator[AnchorProposal]:
     """The proposals that can be read. The others are ignored, and do not make the candidate refused."""
-    for raw in islice(_as_list(value), _MOST_ANCHORS):
+    for raw in islice(_as_list(value), _MAX_ANCHORS):
         if not isinstance(raw, dict):
             continue
         type_, quote, seq = _snake_case_word(raw.get("type")), raw.get("quote"), number_in(raw.get("seq"))
@@ -281,7 +281,7 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
             or _kept_passage_id(quote)
             or not isinstance(quote, str)
             or seq is None
-            or len(quote) > _LONGEST_QUOTE
+            or len(quote) > _MAX_QUOTE_LENGTH
         ):
             continue
         if quote_text := clean(quote).strip():
@@ -289,11 +289,11 @@ def _anchors(value: Any) -> Iterator[AnchorProposal]:
 
 
 def _words_about_kept_passages(data: Mapping[str, Any]) -> Iterator[AnchorAnswer]:
-    for raw in islice(_as_list(data.get("anchors")), _MOST_ITEMS):
+    for raw in islice(_as_list(data.get("anchors")), _MAX_ITEMS):
         id_value = raw.get("quote") if isinstance(raw, dict) else raw
         if name := _kept_passage_id(id_value):
             yield AnchorAnswer(id=name, claims=None)
-    for raw in islice(_as_list(data.get("dropped")), _MOST_ITEMS):
+    for raw in islice(_as_list(data.get("dropped")), _MAX_ITEMS):
         if (
             isinstance(raw, dict)
             and (name := _kept_passage_id(raw.get("entry")))
@@ -313,12 +313,12 @@ def _digests(value: Any) -> tuple[SegmentDigest, ...]:
             {"segment": number, **description} for number, description in value.items() if isinstance(description, dict)
         ]
     found: dict[int, SegmentDigest] = {}
-    for raw in islice(_as_list(value), _MOST_DIGESTS):
+    for raw in islice(_as_list(value), _MAX_DIGESTS):
         if isinstance(raw, dict) and (number := number_in(raw.get("segment"))) is not None and number not in found:
             found[number] = SegmentDigest(
                 number=number,
-                topic=_short_line(raw.get("topic"), _LONGEST_TOPIC),
-                brief=_short_line(raw.get("brief"), _LONGEST_BRIEF),
+                topic=_short_line(raw.get("topic"), _MAX_TOPIC_LENGTH),
+                brief=_short_line(raw.get("brief"), _MAX_BRIEF_LENGTH),
                 tags=_tags(raw.get("tags")),
             )
     return tuple(found.values())
@@ -326,7 +326,7 @@ def _digests(value: Any) -> tuple[SegmentDigest, ...]:
 
 def _tags(value: Any) -> tuple[str, ...]:
     values = value.split(",") if isinstance(value, str) else _as_list(value)
-    tags = (_short_line(tag, _LONGEST_TAG) for tag in islice(values, _MOST_TAGS))
+    tags = (_short_line(tag, _MAX_TAG_LENGTH) for tag in islice(values, _MAX_TAGS))
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
@@ -362,13 +362,13 @@ def _one_line(value: Any) -> str:
 
 def _split_at_sentences(text: str) -> Iterator[str]:
     """The text, or its pieces if it is too long: cut at sentence ends, or at spaces if one sentence is too long."""
-    if len(text) <= _LONGEST_ITEM:
+    if len(text) <= _MAX_ITEM_LENGTH:
         yield from [text] if text else []
         return
     piece = ""
     for sentence in sentences(text):
         for part in _split_at_spaces(sentence):
-            if piece and len(piece) + 1 + len(part) > _LONGEST_ITEM:
+            if piece and len(piece) + 1 + len(part) > _MAX_ITEM_LENGTH:
                 yield piece
                 piece = part
             else:
@@ -379,9 +379,9 @@ def _split_at_sentences(text: str) -> Iterator[str]:
 
 def _split_at_spaces(sentence: str) -> Iterator[str]:
     rest = sentence
-    while len(rest) > _LONGEST_ITEM:
-        cut = rest.rfind(" ", 1, _LONGEST_ITEM)
-        cut = cut if cut > 0 else _LONGEST_ITEM
+    while len(rest) > _MAX_ITEM_LENGTH:
+        cut = rest.rfind(" ", 1, _MAX_ITEM_LENGTH)
+        cut = cut if cut > 0 else _MAX_ITEM_LENGTH
         yield rest[:cut].strip()
         rest = rest[cut:].strip()
     if rest:

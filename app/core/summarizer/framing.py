@@ -26,7 +26,7 @@ from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 KEPT_PASSAGE_TAG: Final = "kept_verbatim"
-_LONGEST_ADDRESS: Final = 300  # characters; a longer address contains the data itself
+_MAX_ADDRESS_LENGTH: Final = 300  # characters; a longer address contains the data itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,7 @@ def _name_attribute(name: str) -> dict[str, str]:
 def _media_name_or_address(part: Part) -> str:
     known = (part.get(key) for key in ("name", "filename", "title", "alt", "url"))
     texts = (value for value in known if isinstance(value, str) and value and not value.startswith("data:"))
-    return next((value for value in texts if len(value) <= _LONGEST_ADDRESS), "not shown")
+    return next((value for value in texts if len(value) <= _MAX_ADDRESS_LENGTH), "not shown")
 
 
 def _elided_body(content: str, parts: Sequence[_Element], max_tokens: int) -> tuple[str, list[_Element]]:

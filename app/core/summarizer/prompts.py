@@ -15,11 +15,11 @@ from app.core.summarizer.prompt_rules import SAVING_SHARE, language_rule, size_o
 from app.core.summarizer.segment_prompts import described_segments, segment_list, segment_rules
 from app.core.text.token_counts import estimate_text
 
-_LEAST_NEWS: Final = 40  # the least tokens of new text: a few short messages may need as many
+_MIN_NEW_TEXT_TOKENS: Final = 40  # the least tokens of new text: a few short messages may need as many
 _NEARLY_FULL_SHARE: Final = 1 / 2
-_LEAST_NEWS_SHARE: Final = 1 / 3
+_MIN_NEW_TEXT_SHARE: Final = 1 / 3
 """The share of a full record for new text, for which the oldest entries make room."""
-_MOST_EARLIER_ANCHORS: Final = 60
+_MAX_EARLIER_ANCHORS: Final = 60
 """The most anchors of earlier messages that are shown, about as many as an allotment holds."""
 
 SUMMARY_VERSION: Final = "summary-5"
@@ -137,11 +137,11 @@ def _news_rule(request: SummaryRequest) -> str:
     general rules, which are the same for all chunks and stay in a provider's cache.
     """
     target = request.target_tokens
-    most = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _LEAST_NEWS)
+    most = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _MIN_NEW_TEXT_TOKENS)
     remaining_tokens = target - sum(estimate_text(entry.text) for entry in request.previous)
     if (
         remaining_tokens < target * _NEARLY_FULL_SHARE
-        and (news := max(remaining_tokens, int(target * _LEAST_NEWS_SHARE))) < most
+        and (news := max(remaining_tokens, int(target * _MIN_NEW_TEXT_SHARE))) < most
     ):
         size = size_of_record(news, request.language)
         return f" The record is nearly full: tell what is new in at most about {size}, and join entries of one matter."
@@ -230,7 +230,7 @@ def without_prompt_words(text: str, doubt: Doubt) -> str:
 def _earlier_kept_passages(request: SummaryRequest) -> str:
     first = request.messages[0].seq if request.messages else 0
     earlier = [(name, anchor.content) for name, anchor in prompt_ids_of(request.anchors) if anchor.seq < first]
-    fenced = [kept_passage_element(name, content) for name, content in earlier[-_MOST_EARLIER_ANCHORS:]]
+    fenced = [kept_passage_element(name, content) for name, content in earlier[-_MAX_EARLIER_ANCHORS:]]
     return "\n".join(["Passages of earlier messages that stay word for word:", *fenced]) if fenced else ""
 
 

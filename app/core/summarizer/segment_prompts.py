@@ -8,13 +8,13 @@ from typing import Final
 from app.core.model.segments import CutSegment
 from app.core.summarizer.prompt_rules import size_of
 
-MOST_DESCRIBED_SEGMENTS: Final = 40
+MAX_DESCRIBED_SEGMENTS: Final = 40
 """The most segments per call, the newest: answers about more become careless, and old ones are served last."""
-LEAST_SEGMENT_TOKENS: Final = 40
+MIN_SEGMENT_TOKENS: Final = 40
 """The fewest tokens of a segment that is described: a smaller one is no longer than a description of it."""
 BRIEF_TOKENS: Final = 60
 """The tokens of a brief that a summarizer is asked for; the checks accept twice as many."""
-MOST_TAGS: Final = 12
+MAX_TAGS: Final = 12
 
 _OUTPUT_EACH: Final = 200  # tokens: brief, topic and tags with their keys, in scripts that need more of them too
 
@@ -29,8 +29,8 @@ def described_segments(segments: Sequence[CutSegment]) -> tuple[tuple[int, CutSe
 
     Numbers count all of ``segments``, from 1.
     """
-    large_enough = [(number, one) for number, one in enumerate(segments, start=1) if one.tokens >= LEAST_SEGMENT_TOKENS]
-    return tuple(large_enough[-MOST_DESCRIBED_SEGMENTS:])
+    large_enough = [(number, one) for number, one in enumerate(segments, start=1) if one.tokens >= MIN_SEGMENT_TOKENS]
+    return tuple(large_enough[-MAX_DESCRIBED_SEGMENTS:])
 
 
 def digest_output_tokens(segments: Sequence[CutSegment]) -> int:
@@ -40,7 +40,7 @@ def digest_output_tokens(segments: Sequence[CutSegment]) -> int:
 
 def segment_rules(language: str | None) -> str:
     """The rules for describing segments, for a summarizer."""
-    return _RULES.format(size=size_of(BRIEF_TOKENS, language), tags=MOST_TAGS)
+    return _RULES.format(size=size_of(BRIEF_TOKENS, language), tags=MAX_TAGS)
 
 
 def segment_list(segments: Sequence[CutSegment]) -> str:

@@ -9,15 +9,15 @@ import re
 from typing import Final, Literal
 
 from app.core.text.budget import each_fitting
-from app.core.text.languages.joined import alternatives, whole_words
+from app.core.text.languages.combined_words import alternatives, whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text
 
 LineKind = Literal["terminology", "workflow"]
 
-_LONGEST_LINE: Final = 400  # the most characters of a line: longer ones explain more than a term or a step
-_MOST_LINES: Final = 200
+_MAX_LINE_LENGTH: Final = 400  # the most characters of a line: longer ones explain more than a term or a step
+_MAX_LINES: Final = 200
 
 _TERMINOLOGY: Final = compiled(
     r"^[\W\d]{0,6}[\"'«“`*_]{0,3}[^\W\d][^:=—–\n]{0,40}[\"'»”`*_]{0,3} ?(?::|=|—|–| - )\s?\S"
@@ -47,11 +47,11 @@ def _lines_and_sentences(text: str) -> list[str]:
     for line in text.splitlines():
         if not line.strip() or _HEADING.match(line):
             continue
-        pieces = [line] if len(line) <= _LONGEST_LINE else list(sentences(line))
-        found.extend(piece.strip() for piece in pieces if 0 < len(piece.strip()) <= _LONGEST_LINE)
-        if len(found) >= _MOST_LINES:
+        pieces = [line] if len(line) <= _MAX_LINE_LENGTH else list(sentences(line))
+        found.extend(piece.strip() for piece in pieces if 0 < len(piece.strip()) <= _MAX_LINE_LENGTH)
+        if len(found) >= _MAX_LINES:
             break
-    return found[:_MOST_LINES]
+    return found[:_MAX_LINES]
 
 
 def _is_of_kind(kind: LineKind, line: str) -> bool:

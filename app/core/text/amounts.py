@@ -20,7 +20,7 @@ from app.core.text.days import (
     short_day_and_time_forms,
     weekday_of_day,
 )
-from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.numerals import (
     DEGREES,
     HAN_DIGITS,
@@ -31,8 +31,8 @@ from app.core.text.numerals import (
     plain_number,
 )
 from app.core.text.patterns import capped
-from app.core.text.scanned import TIGHT, Cursor, FoundValue, Unit
-from app.core.text.spelled import added_fraction, spelled_number_words
+from app.core.text.scan_results import TIGHT, Cursor, FoundValue, Unit
+from app.core.text.spelled_numbers import added_fraction, spelled_number_words
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -66,7 +66,7 @@ _OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:\d|[)}\]])\s
 _OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|-\s?\d{1,6}\s?=|=\s?[\w(\\-])", 12)
 _KEY_BEFORE: Final = capped(r"_([a-z]{1,12})[\"']? ?[:=] ?$", 20)
 _YEAR_MARKS: Final = words_of("values", "year_marks")
-_CHARACTERS_BEFORE_KEY, _LONGEST_SHORT_RANGE = 20, 10
+_CHARACTERS_BEFORE_KEY, _MAX_SHORT_RANGE_LENGTH = 20, 10
 _CHARACTERS_BEFORE, _CHARACTERS_AFTER, _CHARACTERS_OF_NOTE = 6, 12, 30
 """How many characters before and after a number are looked at; the last is for a note such as "approximately"."""
 _APPROXIMATE_WORDS: Final = APPROXIMATE | {"~", "≈"}
@@ -76,8 +76,8 @@ _RANGE_SIGNS_WITHOUT_SCALE: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
 _JOINTS: Final = words_of("values", "number_joints") | {"", ","}
 _SIDES: Final = frozenset(words_of("values", "between_sides") | {"x", "×", "*"})
 _MEASURES_OF_SIDES: Final = frozenset({"m", "px"})
-_MOST_SIDES: Final = 3
-_MOST_VALUES_BACK: Final = 4
+_MAX_SIDES: Final = 3
+_MAX_VALUES_BACK: Final = 4
 _BEFORE_MONEY: Final = TIGHT | {". ", ".", "/"}
 _TIGHT_COINS: Final = words_of("values", "tight_units") & CURRENCIES.keys()
 """Coins that stand directly after their number ("5p")."""
@@ -102,13 +102,13 @@ _DIGITS: Final = HAN_DIGITS | frozenset("0123456789")
 _UNITS_BEFORE_DECIMALS: Final = frozenset(words_of("values", "before_decimals"))
 _LETTERS_AFTER_DECIMALS: Final = words_of("values", "after_decimals")
 _MARKS_AFTER_DAY: Final = ("", ".", ",", ";", ":", ")")
-_MOST_DECIMALS, _THREE = 2, 3
+_MAX_DECIMALS, _THREE = 2, 3
 _SMALL, _HUNDRED, _THOUSAND, _MILLION = 10, 100, 1_000, 1_000_000
-_MOST_SCALES, _MOST_CHARACTERS_BETWEEN = 3, 6
-_FEWEST_DIGITS_OF_CODE: Final = 7
+_MAX_SCALES, _MAX_CHARACTERS_BETWEEN = 3, 6
+_MIN_DIGITS_OF_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
 _LAST_DAY: Final = 31
-_FEWEST_DIGITS_OF_REFERENCE: Final = 3
+_MIN_DIGITS_OF_REFERENCE: Final = 3
 """A shorter number after "no." or "#" is not an identifier."""
 
 
@@ -155,7 +155,7 @@ def _readings(c: Cursor, place: int) -> tuple[list[float], int, float]:
         more *= _scale_from_thousand(c, after - 1)
         readings, after = [reading + more for reading in readings], after + half
     scale, first = 1.0, after
-    while after < len(c.tokens) and after - first < _MOST_SCALES and c.tokens[after].text in SCALES:
+    while after < len(c.tokens) and after - first < _MAX_SCALES and c.tokens[after].text in SCALES:
         is_apart = c.gap(after) and (c.tokens[after].text in _SHORT_SCALES or _is_kelvin(c, after))
         if not c.near(after, TIGHT | {" ("}) or is_apart:
             break
@@ -190,9 +190,7 @@ def _is_reference_number(c: Cursor, place: int) -> bool:
     token = c.tokens[place]
     before = c.text[max(0, token.start - _CHARACTERS_BEFORE) : token.start]
     return (
-        token.text.isdecimal()
-        and len(token.text) >= _FEWEST_DIGITS_OF_REFERENCE
-        and _REFERENCE.search(before) is not None
+        token.text.isdecimal() and len(token.text) >= _MIN_DIGITS_OF_REFERENCE and _REFERENCE.search(before) is not None
     )
 
 
@@ -386,7 +384,7 @@ def _decimals_behind_unit(c: Cursor, place: int) -> float:
     token = c.tokens[place] if c.kind(place) == "n" and not c.gap(place) else None
     if (
         token is None
-        or len(token.text) > _MOST_DECIMALS
+        or len(token.text) > _MAX_DECIMALS
         or not set(token.text) <= _DIGITS
         or _has_unit_or_currency(c, place)
     ):
@@ -443,7 +441,7 @@ def _add_implied(c: Cursor, place: int, after: int, found: FoundValue) -> None:
     if c.kind(place - 1) == "version":
         c.add_possible(place, [f"p:.{digits}"], "version")
     first = c.tokens[place - 1].data[0] if c.kind(place - 1) == "n" else number
-    if 0 < number - first <= _LONGEST_SHORT_RANGE:
+    if 0 < number - first <= _MAX_SHORT_RANGE_LENGTH:
         forms = (f"n:{plain_number(first + step)}" for step in range(1, int(number - first)))
         c.add_possible(place, forms, "number")
     _add_days_of_range(c, place, (c.small(place - 1), c.small(place)), found)
@@ -479,7 +477,7 @@ def _keep(c: Cursor, found: FoundValue, place: int | None = None) -> None:
     previous = _amount_before(c, found.start)
     between = (
         c.text[previous.end : found.start].strip()
-        if previous and found.start - previous.end <= _MOST_CHARACTERS_BETWEEN
+        if previous and found.start - previous.end <= _MAX_CHARACTERS_BETWEEN
         else None
     )
     if previous and between is not None:
@@ -501,7 +499,7 @@ def _keep(c: Cursor, found: FoundValue, place: int | None = None) -> None:
 
 def _amount_before(c: Cursor, start: int) -> FoundValue | None:
     # Other possible meanings of the number at "start" are skipped.
-    for one in c.found[: -_MOST_VALUES_BACK - 1 : -1]:
+    for one in c.found[: -_MAX_VALUES_BACK - 1 : -1]:
         if one.readings:
             return one
         if one.start < start:
@@ -540,7 +538,7 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
     """Add the forms of what digits may be besides an amount: a code, version or day, two numbers of a Chinese text."""
     token = c.tokens[place]
     digits = token.text
-    if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _FEWEST_DIGITS_OF_CODE or digits[0] == "0"):  # noqa: PLR2004
+    if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _MIN_DIGITS_OF_CODE or digits[0] == "0"):  # noqa: PLR2004
         found.forms |= {f"i:{digits}"}
         found.kind = "identifier" if found.kind == "number" and not found.unit else found.kind
     if found.kind == "number" and not found.unit and found.scale == 1:
@@ -572,9 +570,9 @@ def _state_day_of_weekday(c: Cursor, found: FoundValue, form: str) -> None:
 def _share_unit_of_sides(c: Cursor, found: FoundValue) -> None:
     # "90 x 60 x 75 cm"
     following = found
-    for previous in c.found[: -_MOST_SIDES - 1 : -1]:
+    for previous in c.found[: -_MAX_SIDES - 1 : -1]:
         between = (
-            c.text[previous.end : following.start] if following.start - previous.end <= _MOST_CHARACTERS_BETWEEN else ""
+            c.text[previous.end : following.start] if following.start - previous.end <= _MAX_CHARACTERS_BETWEEN else ""
         )
         is_bare = previous.kind == "number" and previous.readings and not previous.unit and previous.scale == 1
         if not is_bare or between.strip() not in _SIDES:

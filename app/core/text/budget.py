@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import takewhile
 from typing import Final, TypeVar
 
-MOST_LOOKS: Final = 12
+MAX_LOOKS: Final = 12
 """How often one option is looked at, at most. Its worth only falls: after so many looks it adds hardly anything."""
 
 Option = TypeVar("Option")
@@ -81,7 +81,7 @@ def best_first(
     while heap:
         promised, number, looks, option = heap[0]
         now = worth(option)
-        if now is not None and -now > promised and looks < MOST_LOOKS:
+        if now is not None and -now > promised and looks < MAX_LOOKS:
             heapreplace(heap, (-now, number, looks + 1, option))
             continue
         heappop(heap)

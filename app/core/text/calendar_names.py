@@ -17,7 +17,7 @@ from app.core.text.word_lists import NOISE
 _WITHOUT_FILE: Final = ("da", "fi", "hu", "nb", "ro", "sk")
 _DETECTED: Final = tuple(one.code for one in languages() if not one.values.months and one.spaced)
 _CODES: Final = (*_DETECTED, *_WITHOUT_FILE)
-_SHORTEST: Final = 3
+_MIN_NAME_LENGTH: Final = 3
 Name = tuple[str, str, int]
 """(language, word, the number of the month or weekday that it means)."""
 
@@ -66,4 +66,4 @@ def _unambiguous_names(given_names: Iterable[Name]) -> tuple[Name, ...]:
 
 
 def _is_name(word: str) -> bool:
-    return len(word) >= _SHORTEST and word.replace("-", "").replace("'", "").isalpha()
+    return len(word) >= _MIN_NAME_LENGTH and word.replace("-", "").replace("'", "").isalpha()

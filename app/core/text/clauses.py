@@ -8,11 +8,11 @@ from typing import Final
 
 from app.core.text.corrections import correction_in
 from app.core.text.identifiers import Identifier
-from app.core.text.languages.joined import alternatives, pattern_of
+from app.core.text.languages.combined_words import alternatives, pattern_of
 from app.core.text.patterns import compiled
 from app.core.text.words import words
 
-FEWEST_WORDS: Final = 3
+MIN_WORDS: Final = 3
 """The fewest content words of a text that can be understood alone."""
 
 _SHORT: Final = 44  # characters; shortening a text of at most so many gains nothing
@@ -50,7 +50,7 @@ def begins_unresolved(text: str) -> bool:
 
 def is_fragment(text: str) -> bool:
     """Whether a text has too few content words to stand alone."""
-    return len(words(text)) < FEWEST_WORDS
+    return len(words(text)) < MIN_WORDS
 
 
 def clauses_with_values(text: str, found: Sequence[Identifier]) -> str:

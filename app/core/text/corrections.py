@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.core.text.cue_patterns import CUE_INDEX
-from app.core.text.languages.joined import whole_words
+from app.core.text.languages.combined_words import whole_words
 from app.core.text.patterns import compiled
 from app.core.text.sentences import asks
 
-_LONGEST_CORRECTION: Final = 60  # characters of a correction: a longer sentence says something of its own
-_LONGEST_WITH_CORRECTION: Final = 300  # characters of the statement and its correction together
+_MAX_CORRECTION_LENGTH: Final = 60  # characters of a correction: a longer sentence says something of its own
+_MAX_LENGTH_WITH_CORRECTION: Final = 300  # characters of the statement and its correction together
 _CORRECTS: Final = compiled(whole_words("clauses", "corrects"), re.IGNORECASE)
 _CORRECTION_START: Final = compiled(rf"(?<=[.!?…。！？])\s{{0,4}}(?={_CORRECTS.pattern})", re.IGNORECASE)
 _BIT: Final = CUE_INDEX.add(_CORRECTS.pattern)
@@ -33,8 +33,8 @@ def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tu
         found = _CORRECTS.match(text, start, end) if open_span else None
         fits = (
             open_span is not None
-            and end - start <= _LONGEST_CORRECTION
-            and end - open_span[0] <= _LONGEST_WITH_CORRECTION
+            and end - start <= _MAX_CORRECTION_LENGTH
+            and end - open_span[0] <= _MAX_LENGTH_WITH_CORRECTION
             and not asks(text[start:end])
         )
         if open_span and fits and (found or is_bare) and not asks(text[open_span[0] : open_span[1]]):

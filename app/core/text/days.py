@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Final
 
 from app.core.text import moments
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.moments import Day
 from app.core.text.numerals import number_of_words
 from app.core.text.patterns import compiled
-from app.core.text.scanned import LOOSE, TIGHT, WEEKDAY, Cursor, FoundValue, Unit
-from app.core.text.spelled import spelled_number_words
+from app.core.text.scan_results import LOOSE, TIGHT, WEEKDAY, Cursor, FoundValue, Unit
+from app.core.text.spelled_numbers import spelled_number_words
 from app.core.text.tables import (
     AGO,
     AHEAD,
@@ -61,13 +61,13 @@ _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_o
 _BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
 _OF: Final = words_of("values", "shared")
 _YEAR: Final = compiled(r"(?:19|20)\d\d")
-_LAST_DAY, _MOST_DAYS_IN_LIST, _MOST_FILLING_WORDS, _MOST_TOKENS_TO_DATE = 31, 4, 3, 5
+_LAST_DAY, _MAX_DAYS_IN_LIST, _MAX_FILLING_WORDS, _MAX_TOKENS_TO_DATE = 31, 4, 3, 5
 _DAY: Final = 86_400
 _DAYS: Final = ("s", float(_DAY))
 _WEEK: Final = 7
 _STOP_SIGNS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
-_MOST_CHARACTERS_TO_MONTH: Final = 10
+_MAX_CHARACTERS_TO_MONTH: Final = 10
 """The most characters between "end" and its month: "Ende des Monats"."""
 
 
@@ -76,7 +76,7 @@ def date_at(c: Cursor, place: int) -> int:
     days = _day_numbers(c, place)
     if days:
         month_at = after = days[-1][2]
-        while c.word(month_at) in DATE_FILL and c.near(month_at) and month_at - after < _MOST_FILLING_WORDS:
+        while c.word(month_at) in DATE_FILL and c.near(month_at) and month_at - after < _MAX_FILLING_WORDS:
             month_at += 1
         month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, _GAPS_IN_DATE) else 0
         if month and not _is_verb(c, month_at):
@@ -201,7 +201,7 @@ def add_relative_days(c: Cursor, place: int) -> int:
         c.word(place - 2),
         c.word(place - 3),
     }
-    if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _MOST_CHARACTERS_TO_MONTH):
+    if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _MAX_CHARACTERS_TO_MONTH):
         c.add_possible(place, moments.forms_of_dates([moments.month_end(at)]))
     return place
 
@@ -209,9 +209,9 @@ def add_relative_days(c: Cursor, place: int) -> int:
 def add_days_of_weekdays(c: Cursor) -> None:
     """Add the days that weekdays may mean, counted from the dates in the same text: "sat 3 Oct is bad, rather fri"."""
     dates = (one for one in c.found if one.kind == "date" and (one.is_stated or _has_digit(c, one)))
-    first_dates = list(islice(dates, _MOST_DAYS_IN_LIST))
+    first_dates = list(islice(dates, _MAX_DAYS_IN_LIST))
     days = {day for one in first_dates for form in one.forms if (day := moments.day_in(form))}
-    for place, weekday in islice(c.weekdays.items(), _MOST_DAYS_IN_LIST):
+    for place, weekday in islice(c.weekdays.items(), _MAX_DAYS_IN_LIST):
         for day in sorted(days):
             after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
             c.add_possible(place, moments.forms_of_dates([day + after, day + after - timedelta(days=_WEEK)]), WEEKDAY)
@@ -223,7 +223,7 @@ def has_own_date(c: Cursor, place: int) -> bool:
         is_year = c.kind(place - 1) == "n" and len(c.tokens[place - 1].text) == _YEAR_DIGITS
         if c.kind(place - 1) in {"d", "o"} or c.word(place - 1 - is_year) in MONTHS:
             return True
-    words = [c.word(at) for at in range(place + 1, place + _MOST_TOKENS_TO_DATE) if c.near(at, _GAPS_IN_DAY_LIST)]
+    words = [c.word(at) for at in range(place + 1, place + _MAX_TOKENS_TO_DATE) if c.near(at, _GAPS_IN_DAY_LIST)]
     return c.kind(place + 1) == "d" or any(word in MONTHS for word in words)
 
 
@@ -328,9 +328,9 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
 
 def _add_days_before(c: Cursor, place: int, month: int) -> None:
     """Add the days that numbers shortly before a date or a month may mean: "18/19 April", "on 18 or 19 April"."""
-    for number_at in range(place - 1, max(place - _MOST_DAYS_IN_LIST, -1), -1):
+    for number_at in range(place - 1, max(place - _MAX_DAYS_IN_LIST, -1), -1):
         token = c.tokens[number_at]
-        is_far = c.tokens[place].start - token.end > _MOST_CHARACTERS_TO_MONTH
+        is_far = c.tokens[place].start - token.end > _MAX_CHARACTERS_TO_MONTH
         if not c.all_readings or is_far or c.word(number_at) in MONTHS:
             return
         for digits in token.text.split("/"):
@@ -342,7 +342,7 @@ def _add_days_before(c: Cursor, place: int, month: int) -> None:
 def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:
     """Consecutive days ("1", "1st to the 3rd", "с первого по десятое"), each with its token and the token after it."""
     days: list[tuple[int, int, int]] = []
-    while len(days) < _MOST_DAYS_IN_LIST:
+    while len(days) < _MAX_DAYS_IN_LIST:
         day, after = _day_number(c, place)
         if not day or _is_amount(c, place):
             break
@@ -351,7 +351,7 @@ def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:
         while (
             c.word(place) in _WORDS_BETWEEN_DAYS
             and c.near(place, _GAPS_IN_DAY_LIST)
-            and place - after < _MOST_FILLING_WORDS
+            and place - after < _MAX_FILLING_WORDS
         ):
             place += 1
         if not c.near(place, _GAPS_IN_DAY_LIST):

@@ -14,11 +14,11 @@ _HEAD_SHARE: Final = 0.55  # share of the room: the beginning says what a text i
 _TAIL_SHARE: Final = 0.25  # share of the room: conclusions, results and questions stand at the end
 _VALUES_SHARE: Final = 0.15  # share of the room for exact values from between; the rest is for the note about them
 _WINDOW_CHARACTERS: Final = 10_000  # characters of one sample that is searched for values
-_MOST_WINDOWS: Final = 8  # samples, evenly spread: they bound the time for a message of any size
+_MAX_WINDOWS: Final = 8  # samples, evenly spread: they bound the time for a message of any size
 _SHRINK_FACTOR: Final = (
     0.8  # the factor of one shortening; a few are enough, since texts are about equally dense throughout
 )
-_MOST_CHARACTERS_TO_SENTENCE: Final = (
+_MAX_CHARACTERS_TO_SENTENCE: Final = (
     200  # the most characters given up so that no statement is shown without its end or its beginning
 )
 
@@ -64,19 +64,19 @@ def _note(count: int, values: str, catalogue: Catalogue) -> str:
 
 
 def _sentence_end_before(text: str, place: int) -> int:
-    least = max(0, place - _MOST_CHARACTERS_TO_SENTENCE)
+    least = max(0, place - _MAX_CHARACTERS_TO_SENTENCE)
     starts = starts_within(text, least, place)
     return starts[-1] if starts else (text.rfind(" ", least, place) + 1 or place)
 
 
 def _sentence_start_after(text: str, place: int) -> int:
-    most = min(len(text), place + _MOST_CHARACTERS_TO_SENTENCE)
+    most = min(len(text), place + _MAX_CHARACTERS_TO_SENTENCE)
     starts = starts_within(text, place, most)
     return starts[0] if starts else (text.find(" ", place, most) + 1 or place)
 
 
 def _values(middle: str) -> list[str]:
-    step = max(_WINDOW_CHARACTERS, len(middle) // _MOST_WINDOWS)
+    step = max(_WINDOW_CHARACTERS, len(middle) // _MAX_WINDOWS)
     windows = (middle[start : start + _WINDOW_CHARACTERS] for start in range(0, len(middle), step))
     return list(dict.fromkeys(value for window in windows for value in identifiers(window)))
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from app.core.text.patterns import compiled
 
-TAGS: Final = (
+SERVED_TAGS: Final = (
     "session_state",
     "attached_file",
     "left_out",
@@ -25,12 +25,16 @@ TAGS: Final = (
     "anchors",
     "digests",
     "days",
+    "message",
+)
+"""The elements that occur in a context. Those of a summarizer's prompt are ordinary words to a chat model."""
+TAGS: Final = (
+    *SERVED_TAGS,
     "kept_verbatim",
     "previous_state",
     "statements",
     "passages",
     "entry",
-    "message",
     "text_part",
     "tool_call",
     "tool_result",

@@ -10,7 +10,7 @@ from app.core.text import tables as t
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Values
-from app.core.text.scanned import TIGHT, Token
+from app.core.text.scan_results import TIGHT, Token
 from app.core.text.vocabulary import VOCABULARY
 from app.core.text.word_lists import STOPWORDS
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text import moments
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.numerals import plain_number
-from app.core.text.scanned import Cursor
-from app.core.text.spelled import number_below_sixty
+from app.core.text.scan_results import Cursor
+from app.core.text.spelled_numbers import number_below_sixty
 from app.core.text.tables import (
     APPROXIMATE,
     ARTICLES,

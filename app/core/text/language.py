@@ -28,7 +28,7 @@ _LETTERS_PER_WORD: Final = 5.0
 _LIKELIEST: Final[Mapping[str, str]] = {"cyrillic": "ru", "han": "zh"}
 """The likeliest language of each script that several languages share, but English does not."""
 _COUNTED: Final = ("numbers", "scales", "days")
-_SHORTEST_COUNTED: Final = 3
+_MIN_WORD_LENGTH: Final = 3
 
 
 def _counting_words() -> dict[str, frozenset[str]]:
@@ -41,9 +41,7 @@ def _counting_words() -> dict[str, frozenset[str]]:
     ambiguous = frozenset(word for one in languages() for word in one.values.homographs)
     return {
         code: frozenset(
-            word
-            for word in words - ambiguous
-            if shared[word] == 1 and len(word) >= _SHORTEST_COUNTED and word.isalpha()
+            word for word in words - ambiguous if shared[word] == 1 and len(word) >= _MIN_WORD_LENGTH and word.isalpha()
         )
         for code, words in every.items()
     }

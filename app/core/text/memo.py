@@ -4,7 +4,7 @@ A message is read many times: for anchors, state, segments, recall and checks. T
 the same text. ``memoized`` keeps the results, by function and arguments. A result never has to be invalidated, since
 the result of a function for a text does not change while a process runs. A kept result is called a *reading*.
 
-* **Bounded.** All results together stay within ``MOST_BYTES`` bytes, whatever comes in from outside. Each time half of
+* **Bounded.** All results together stay within ``MAX_BYTES`` bytes, whatever comes in from outside. Each time half of
 that
   is full, results that nobody asked for since the last time are dropped, a few with each new one, since dropping
   thousands at once would hold up the event loop. (``word_memo`` has a bound of its own.)
@@ -24,7 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 K = TypeVar("K", bound=Hashable)
 
-MOST_BYTES: Final = 64_000_000
+MAX_BYTES: Final = 64_000_000
 """The most bytes that a process keeps, estimated from the lengths of the texts."""
 READING_GROWTH: Final = 8
 """Estimated bytes of a reading such as words, values or sentences, for each byte of its text in UTF-8, the text
@@ -33,11 +33,11 @@ FIGURE_GROWTH: Final = 2
 """The same for a reading that is a number, a flag or another form of the text."""
 _ENTRY: Final = 400
 """Bytes that every reading takes in addition."""
-_LARGEST: Final = MOST_BYTES // 16
+_MAX_READING_BYTES: Final = MAX_BYTES // 16
 """The most bytes of one reading: one document must not push out everything else."""
-_LARGEST_OF_MANY: Final = MOST_BYTES // 8
+_MAX_BYTES_OF_MANY: Final = MAX_BYTES // 8
 """The most bytes of one reading of many texts, such as a conversation."""
-LONGEST_WORD: Final = 64
+MAX_WORD_LENGTH: Final = 64
 """The most characters of a word that is remembered."""
 _WORDS: Final = 65_536
 _LET_GO_AT_ONCE: Final = 8
@@ -79,7 +79,7 @@ class Memo:
         size: int,
         *,
         before: int = 0,
-        largest: int = _LARGEST,
+        largest: int = _MAX_READING_BYTES,
     ) -> None:
         """Keep a reading of ``size`` bytes, unless it is larger than ``largest``.
 
@@ -124,7 +124,7 @@ class Memo:
         return sum(len(one.new) + len(one.old) for one in self._of_functions) + sum(map(len, self._leaving))
 
 
-_MEMO: Final = Memo(MOST_BYTES)
+_MEMO: Final = Memo(MAX_BYTES)
 
 
 def memoized(growth: int = READING_GROWTH, memo: Memo = _MEMO) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -172,7 +172,7 @@ class Latest(Generic[K, R]):
             found = self._readings.old.get(key)
             if found is None:
                 return None
-            self._memo.keep(self._readings, key, found, found[1], largest=_LARGEST_OF_MANY)
+            self._memo.keep(self._readings, key, found, found[1], largest=_MAX_BYTES_OF_MANY)
         reading: R = found[0]
         return reading
 
@@ -180,7 +180,7 @@ class Latest(Generic[K, R]):
         """Keep a reading of that many bytes as the last one of this key."""
         before: tuple[R, int] | None = self._readings.new.pop(key, None)
         freed_bytes = before[1] if before else 0
-        self._memo.keep(self._readings, key, (reading, size), size, before=freed_bytes, largest=_LARGEST_OF_MANY)
+        self._memo.keep(self._readings, key, (reading, size), size, before=freed_bytes, largest=_MAX_BYTES_OF_MANY)
 
 
 def _bytes(argument: object) -> int:
@@ -212,7 +212,7 @@ class _Words(dict[str, R]):
 
     def __missing__(self, word: str) -> R:
         result = self._make(word)
-        if len(word) <= LONGEST_WORD:
+        if len(word) <= MAX_WORD_LENGTH:
             if len(self) >= _WORDS:
                 self.clear()
             self[word] = result
@@ -220,7 +220,7 @@ class _Words(dict[str, R]):
 
 
 def word_memo(function: Callable[[str], R]) -> Callable[[str], R]:
-    """Keep the results of a pure function for words of at most ``LONGEST_WORD`` characters.
+    """Keep the results of a pure function for words of at most ``MAX_WORD_LENGTH`` characters.
 
     Usual words come again and again; very long ones would only fill the memory. The words of one function take at most
     60 MB, even if somebody makes up 66,000 words of 64 letters with two bytes each. For speed the returned function is

@@ -14,21 +14,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from app.core.text.escaping import BRACKET, plain_letters
+from app.core.text.escaping import BRACKET, SERVED_TAGS, plain_letters
 from app.core.text.patterns import compiled
-
-SERVED_TAGS: Final = (
-    "session_state",
-    "attached_file",
-    "left_out",
-    "recalled",
-    "passage",
-    "anchors",
-    "digests",
-    "days",
-    "message",
-)
-"""The elements that occur in a context. Those of a summarizer's prompt are ordinary words to a chat model."""
 
 ARROWS: Final = "→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a"
 """Characters that look like the arrow of a marker."""

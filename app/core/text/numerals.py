@@ -20,10 +20,10 @@ _HAN_SCALES: Final = {"万": 10_000, "亿": 100_000_000}
 _PAIR: Final = 2
 _TWO_DIGITS: Final = compiled(f"[{''.join(sign for sign, digit in _HAN_DIGITS.items() if digit)}]{{{_PAIR}}}")
 HAN_SIGNS: Final = "零〇一二两三四五六七八九十百千万亿"
-_LARGEST: Final = 1e18
-_LONGEST_NUMBER, _LONGEST_WITHIN = 96, 24
+_MAX_NUMBER: Final = 1e18
+_MAX_NUMBER_LENGTH, _MAX_WORD_LENGTH = 96, 24
 """The most letters of a number in one word, and of one number word within it."""
-_MOST_DIGITS: Final = 15
+_MAX_DIGITS: Final = 15
 """The most digits of an amount."""
 _TENTH: Final = 0.1
 """The precision of numbers in words: "a quarter" does not state 0.25."""
@@ -44,7 +44,7 @@ def celsius_from_fahrenheit(degrees: float) -> float:
 def plain_number(number: float) -> str:
     """A number without a sign and without trailing zeros: ``5000``, ``1.2``."""
     size = abs(number)
-    if size > _LARGEST:
+    if size > _MAX_NUMBER:
         return f"{size:.15g}"
     return str(int(size)) if size == int(size) else f"{size:.6f}".rstrip("0").rstrip(".")
 
@@ -72,7 +72,7 @@ def readings_of_digits(digits: str) -> list[float]:
     A space may also separate two numbers: then each part is a further reading. The list is empty for no amount.
     """
     if digits.isdigit():
-        return [float(digits)] if len(digits) <= _MOST_DIGITS else []
+        return [float(digits)] if len(digits) <= _MAX_DIGITS else []
     found: list[float] = []
     grouped = _GROUPED.fullmatch(digits)
     if grouped:
@@ -123,8 +123,8 @@ def number_words_at_start(word: str, *, is_whole: bool = False) -> tuple[list[tu
 
 def _number_words_from(word: str, known: Mapping[str, str]) -> tuple[list[tuple[str, int]], int]:
     ways: dict[int, list[tuple[str, int]]] = {0: []}
-    for place in range(min(len(word), _LONGEST_NUMBER)):
-        for end in range(place + 1, min(len(word), place + _LONGEST_WITHIN) + 1) if place in ways else ():
+    for place in range(min(len(word), _MAX_NUMBER_LENGTH)):
+        for end in range(place + 1, min(len(word), place + _MAX_WORD_LENGTH) + 1) if place in ways else ():
             if word[place:end] in known:
                 ways.setdefault(end, [*ways[place], (known[word[place:end]], end - place)])
     last = max(ways)
@@ -193,7 +193,7 @@ def number_and_unit_of_compound(word: str) -> tuple[float, str] | None:
     """The number and the unit within one word ("семилетняя", "dreitägig"); the unit may be empty."""
     rest, number = word, 0.0
     while True:
-        for size in range(min(len(rest), _LONGEST_WITHIN), 2, -1):
+        for size in range(min(len(rest), _MAX_WORD_LENGTH), 2, -1):
             if rest[:size] in COMPOUND_HEADS:
                 head_number = COMPOUND_HEADS[rest[:size]]
                 number = (number or 1) * head_number if rest[:size] in SCALES else number + head_number

@@ -9,13 +9,13 @@ from itertools import chain, islice, starmap
 from typing import Final
 
 from app.core.text import moments
-from app.core.text.reader import day_of, plain_text_and_tokens, read_values
-from app.core.text.scanned import FoundValue
+from app.core.text.scan_results import FoundValue
 from app.core.text.tables import WEEKDAYS
+from app.core.text.value_reader import day_of, plain_text_and_tokens, read_values
 from app.core.text.values import MONEY
 
 _COUNTABLE: Final = {"number", MONEY, "time"}
-_MOST_OF_A_SORT: Final = 32
+_MAX_PER_SORT: Final = 32
 """The most operands of each sort that are taken from one text."""
 
 
@@ -104,11 +104,11 @@ class _Read:
     def operands(self, at: datetime | None) -> Operands:
         return Operands(
             moments=(at,) if at is not None else (),
-            amounts=tuple(islice(self._amounts, _MOST_OF_A_SORT)),
-            days=tuple(islice(self._days, _MOST_OF_A_SORT)),
-            relative=tuple(islice(self._relative, _MOST_OF_A_SORT)),
+            amounts=tuple(islice(self._amounts, _MAX_PER_SORT)),
+            days=tuple(islice(self._days, _MAX_PER_SORT)),
+            relative=tuple(islice(self._relative, _MAX_PER_SORT)),
             weekdays=tuple(self._weekdays),
-            times=tuple(islice(self._times, _MOST_OF_A_SORT)),
+            times=tuple(islice(self._times, _MAX_PER_SORT)),
         )
 
 

@@ -21,7 +21,7 @@ from app.core.text.patterns import compiled
 _GRAM: Final = 3  # how many characters of a piece are used to look it up
 _NEXT: Final = 2  # how many characters of the next word are compared first
 _Gram = tuple[str, str, str]
-_MOST_SPELLINGS: Final = 64  # the most spellings of one stretch that are listed
+_MAX_SPELLINGS: Final = 64  # the most spellings of one stretch that are listed
 _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -312,7 +312,7 @@ class _Reader:
 def _any_of(branches: Sequence[_Matches]) -> _Matches:
     if all(branch.spellings is not None for branch in branches):
         spellings = frozenset[str]().union(*(branch.spellings or () for branch in branches))
-        if len(spellings) <= _MOST_SPELLINGS:
+        if len(spellings) <= _MAX_SPELLINGS:
             return _Matches(spellings=spellings)
     needs = [branch.needs for branch in branches]
     if any(need is None for need in needs):
@@ -325,7 +325,7 @@ def _in_turn(parts: Iterable[_Matches]) -> _Matches:
     spellings, is_whole = frozenset({""}), True
     needs: list[frozenset[str]] = []
     for part in parts:
-        if part.spellings is not None and len(spellings) * len(part.spellings) <= _MOST_SPELLINGS:
+        if part.spellings is not None and len(spellings) * len(part.spellings) <= _MAX_SPELLINGS:
             spellings = frozenset(map("".join, product(spellings, part.spellings)))
             continue
         is_whole = False

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final
 
 from app.core.text.identifiers import identifiers
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.relative import without_added_days
@@ -22,7 +22,7 @@ _ARTICLES: Final = words_of("clauses", "articles")
 _REVERSING_WORDS: Final = words_of("clauses", "turns")
 
 _WORDS_OF_RUN: Final = 4  # words; with fewer it cannot be sure
-_LEAST_SHARED_SHARE: Final = 0.6  # the shorter text's share of the longer: more than two fifths of new words are news
+_MIN_SHARED_SHARE: Final = 0.6  # the shorter text's share of the longer: more than two fifths of new words are news
 
 
 @memoized()
@@ -45,7 +45,7 @@ def covers(longer: str, shorter: str) -> bool:
     a dog", "the user's sister has a dog"). Exact values must be the same, and added words may not reverse the meaning.
     """
     long_words, short_words = _words(longer), _words(shorter)
-    if len(short_words) < _WORDS_OF_RUN or len(short_words) < _LEAST_SHARED_SHARE * len(long_words):
+    if len(short_words) < _WORDS_OF_RUN or len(short_words) < _MIN_SHARED_SHARE * len(long_words):
         return False
     if len(short_words) > len(long_words) or f" {' '.join(short_words)} " not in f" {' '.join(long_words)} ":
         return False

@@ -12,7 +12,7 @@ from app.core.text.homographs import with_homographs_decided
 from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText
-from app.core.text.scanned import Token
+from app.core.text.scan_results import Token
 from app.core.text.scripts import EAST_ASIAN, SCRIPTS
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import capped, compiled
 from app.core.text.tables import MONTHS, WEEKDAYS
@@ -29,7 +29,7 @@ _SOMETIMES: Final = words_of("sentences", "abbreviations_at_ends")
 _SHORTENED: Final = _NEVER | _SOMETIMES
 _BEFORE_ORDINALS: Final = words_of("sentences", "before_ordinals")
 _SHORT_WORDS: Final = words_of("sentences", "short_words")
-_SHORTEST_LAST_WORD: Final = 3
+_MIN_LAST_WORD_LENGTH: Final = 3
 """A full stop after a shorter word and before a lower-case letter does not end a sentence: it mostly abbreviates."""
 _SOFT_WRAP: Final = 60
 """A line of at least so many characters may continue in the next line."""
@@ -157,7 +157,7 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _ends_with_whole_word(text: str, match: re.Match[str], start: int) -> bool:
     word = text[text.rfind(" ", start, match.start()) + 1 : match.start()].lower()
-    return len(word) >= _SHORTEST_LAST_WORD and word.isalpha() and word not in _SHORTENED
+    return len(word) >= _MIN_LAST_WORD_LENGTH and word.isalpha() and word not in _SHORTENED
 
 
 def _last_words(text: str) -> re.Match[str] | None:
@@ -184,5 +184,5 @@ def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
     is_capital = words["last"].isupper()
     is_never = last in _NEVER and (not is_capital or len(last) == 1)
     is_initial = len(last) == 1 and is_capital and last != "i"
-    is_word = "." not in last and (len(last) >= _SHORTEST_LAST_WORD or last in _SHORT_WORDS)
+    is_word = "." not in last and (len(last) >= _MIN_LAST_WORD_LENGTH or last in _SHORT_WORDS)
     return not (is_never or is_initial) and (is_word or not word[:1].islower() or not last.isalpha())

@@ -19,7 +19,7 @@ from app.core.text.numerals import (
     readings_of_digits,
 )
 from app.core.text.patterns import compiled
-from app.core.text.scanned import Token
+from app.core.text.scan_results import Token
 from app.core.text.scripts import is_kana
 from app.core.text.tables import (
     CLOCK,
@@ -74,13 +74,13 @@ _CENTURY: Final = 2000
 _HALF_DAY: Final = 12
 _LOCAL: Final = 9
 """The last digits of a telephone number, without those of the country or the trunk."""
-_LONGEST_KNOWN: Final = 6
-_SHORTEST_CODE: Final = 9
-_LONGEST_CODE: Final = 4
+_MAX_UNIT_LENGTH: Final = 6
+_MIN_CODE_DIGITS: Final = 9
+_MAX_LETTERS_AFTER_CODE: Final = 4
 """The most capitals after the number of a contract or a case: "45-CB"."""
 _LONG: Final = 3
 """The fewest digits of a number that identifies something by itself."""
-_SHORTEST_COMPOUND: Final = 5
+_MIN_COMPOUND_LENGTH: Final = 5
 _WEEKDAYS: Final = {sign: day for day, sign in enumerate("一二三四五六日")} | {"天": 6}
 _STEPS: Final = {"上": -1, "上上": -2, "下": 1, "下下": 2, "这": 0, "本": 0}
 _YEARS: Final = {"今年": 0, "明年": 1, "去年": -1, "后年": 2, "前年": -2}
@@ -231,7 +231,7 @@ def syllables(match: re.Match[str]) -> Iterator[Token]:
     if len(numbers) > 1 and text[size - numbers[-1][1] :] in ENDINGS:  # the word for 2 is also the start of endings
         size -= numbers.pop()[1]
     known = next(
-        (end for end in range(min(len(text), size + _LONGEST_KNOWN), size, -1) if text[size:end] in SCANNED), size
+        (end for end in range(min(len(text), size + _MAX_UNIT_LENGTH), size, -1) if text[size:end] in SCANNED), size
     )
     is_told = known > size or len(numbers) > 1 or match.string[max(0, start - 1) : start].isdigit()
     if (known < len(text) and text[known:] not in ENDINGS) or not is_told:
@@ -244,7 +244,7 @@ def syllables(match: re.Match[str]) -> Iterator[Token]:
 
 
 def _is_unit_behind(match: re.Match[str], size: int) -> bool:
-    following = match.string[match.end() : match.end() + 1 + _LONGEST_KNOWN]
+    following = match.string[match.end() : match.end() + 1 + _MAX_UNIT_LENGTH]
     ends = range(2, len(following) + 1)
     is_blank = size == len(match.group()) and following[:1] == " "
     return is_blank and any(following[1:end] in UNITS or following[1:end] in CURRENCIES for end in ends)
@@ -355,7 +355,13 @@ def number(match: re.Match[str], cased: str) -> Iterator[Token]:
 def _ends_with_code(tail: str, cased: str) -> bool:
     letters = tail[1:]
     is_known = letters in SCANNED or letters in NUMBER_ENDINGS
-    return tail[0] == "-" and letters.isalpha() and len(letters) <= _LONGEST_CODE and cased.isupper() and not is_known
+    return (
+        tail[0] == "-"
+        and letters.isalpha()
+        and len(letters) <= _MAX_LETTERS_AFTER_CODE
+        and cased.isupper()
+        and not is_known
+    )
 
 
 def _minutes_and_seconds(minutes: str, tail: str, start: int) -> Iterator[Token]:
@@ -413,7 +419,7 @@ def _known_words(pieces: list[str], start: int) -> Iterator[Token]:
             yield _token("w", piece, start)
         elif piece.isdecimal():
             yield _token("n", piece, start, readings_of_digits(piece) or [0.0])
-        elif len(piece) >= _SHORTEST_COMPOUND and piece[:3] in HEADS:
+        elif len(piece) >= _MIN_COMPOUND_LENGTH and piece[:3] in HEADS:
             yield from _number_in_compound(piece, start)
         start += len(piece) + 1
 
@@ -492,7 +498,7 @@ def _digits_in_one(digits: str, start: int) -> Token | None:
 def _is_code_number(digits: str) -> bool:
     if _NUMBER_OF_YEAR.fullmatch(digits) or _LONG_BEHIND.fullmatch(digits):
         return True
-    return len(digits) >= _SHORTEST_CODE and _CODE.fullmatch(digits) is not None and not _days(digits)
+    return len(digits) >= _MIN_CODE_DIGITS and _CODE.fullmatch(digits) is not None and not _days(digits)
 
 
 def _days(digits: str) -> list[tuple[int, int, int | None]]:

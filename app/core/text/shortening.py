@@ -6,11 +6,11 @@ from typing import Final
 
 from app.core.text.token_counts import estimate_text
 
-_LONGEST_SENTENCE: Final = 360  # the most characters of a sentence
+_MAX_SENTENCE_LENGTH: Final = 360  # the most characters of a sentence
 _STEP: Final = 0.85
 
 
-def clip(text: str, longest: int = _LONGEST_SENTENCE) -> str:
+def clip(text: str, longest: int = _MAX_SENTENCE_LENGTH) -> str:
     """The text, cut at a word and with an ellipsis if it is longer than ``longest`` characters."""
     if len(text) <= longest:
         return text

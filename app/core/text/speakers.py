@@ -16,12 +16,12 @@ _LABEL: Final = compiled(rf"\s{{0,8}}+{_NAMED}")
 _LABELS: Final = compiled(f"^{_NAMED}", re.MULTILINE)
 _ROLES: Final = frozenset({"user", "assistant"})
 _PARENTHESES: Final = compiled("[()（）]")
-LONGEST_NAME: Final = 40
+MAX_NAME_LENGTH: Final = 40
 """The most characters of a name that is served with each message of its speaker."""
-_LEAST_NAMED_SHARE: Final = 0.6  # the least share of a role's messages that begin with a name
-_FEWEST_NAMED: Final = 3  # the fewest messages of a role that begin with a name
-_FEWEST_IF_ALL_NAMED: Final = 2  # the fewest messages, if every message begins with a name
-_LEAST_REPETITIONS: Final = (
+_MIN_NAMED_SHARE: Final = 0.6  # the least share of a role's messages that begin with a name
+_MIN_NAMED_MESSAGES: Final = 3  # the fewest messages of a role that begin with a name
+_MIN_MESSAGES_IF_ALL_NAMED: Final = 2  # the fewest messages, if every message begins with a name
+_MIN_REPETITIONS: Final = (
     2  # how many messages a name begins on average; "Note: " and "Question: " come too rarely to be names
 )
 
@@ -50,8 +50,8 @@ def short_name(name: str) -> str:
     """A given name in a form that can be put in parentheses: one short line without parentheses of its own."""
     if not name:
         return ""
-    plain = _PARENTHESES.sub(" ", clean(name[: 4 * LONGEST_NAME]))
-    return " ".join(plain.split())[:LONGEST_NAME].rstrip()
+    plain = _PARENTHESES.sub(" ", clean(name[: 4 * MAX_NAME_LENGTH]))
+    return " ".join(plain.split())[:MAX_NAME_LENGTH].rstrip()
 
 
 def with_speaker_name(name: str, text: str) -> str:
@@ -102,10 +102,10 @@ def labels_of(messages: Sequence[tuple[str, str]]) -> list[Label | None]:
 
 def _are_names(found: Counter[str], total: int) -> bool:
     times = found.total()
-    return times >= max(_FEWEST_NAMED, _LEAST_NAMED_SHARE * total) and times >= _LEAST_REPETITIONS * len(found)
+    return times >= max(_MIN_NAMED_MESSAGES, _MIN_NAMED_SHARE * total) and times >= _MIN_REPETITIONS * len(found)
 
 
 def _are_all_named(names: dict[str, Counter[str]], totals: Counter[str]) -> bool:
     every = all(found.total() == totals[role] and len(found) == 1 for role, found in names.items())
     different = len({name for found in names.values() for name in found}) == len(totals)
-    return every and different and totals.total() >= _FEWEST_IF_ALL_NAMED
+    return every and different and totals.total() >= _MIN_MESSAGES_IF_ALL_NAMED

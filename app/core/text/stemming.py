@@ -18,7 +18,7 @@ from typing import Final
 from Stemmer import Stemmer
 
 from app.core.text.language import detect
-from app.core.text.memo import LONGEST_WORD, memoized, word_memo
+from app.core.text.memo import MAX_WORD_LENGTH, memoized, word_memo
 from app.core.text.patterns import compiled
 from app.core.text.plain_letters import in_plain_letters
 from app.core.text.word_lists import STOPWORDS
@@ -45,7 +45,7 @@ ALGORITHMS: Final[Mapping[str, str]] = {
 _FIRST: Final = 400  # characters of a text by which its language is guessed
 _SAMPLED: Final = 24  # texts of a talk that are sampled
 _SAMPLE: Final = 80  # characters of each sampled text
-_FEWEST: Final = 2  # the fewest function words of a talk's language
+_MIN_FUNCTION_WORDS: Final = 2  # the fewest function words of a talk's language
 _SHARE: Final = 0.1  # the least share of these function words among all words
 _MARGIN: Final = 1.35  # how many times as many as of the next language there must be
 _OWN_SCRIPT: Final = compiled(r"[\u0370-\u03ff\u0530-\u058f\u0620-\u064a]{2}")
@@ -80,7 +80,7 @@ def stem_in(word: str, language: str | None) -> str:
 @word_memo
 def _stem_in_language(language_and_word: str) -> str:
     language, _, word = language_and_word.partition(" ")
-    if len(word) > LONGEST_WORD or is_russian(word) or not word[:1].isalpha():
+    if len(word) > MAX_WORD_LENGTH or is_russian(word) or not word[:1].isalpha():
         return stem(word)
     folded: str = Stemmer(ALGORITHMS[language], 0).stemWord(word)  # a new one: threads may not share a stemmer
     return in_plain_letters(folded or word)
@@ -122,7 +122,7 @@ def language_of(texts: Sequence[str]) -> str | None:
     if _is_surely_english(set(text_words)):
         return "en"
     found = _function_words_by_language(text_words)
-    is_certain = max(found.values(), default=0) >= max(_FEWEST, _SHARE * len(text_words))
+    is_certain = max(found.values(), default=0) >= max(_MIN_FUNCTION_WORDS, _SHARE * len(text_words))
     return _most_frequent(found, margin=_MARGIN) if is_certain else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text.cue_patterns import CuePatterns
-from app.core.text.languages.joined import sources_of
+from app.core.text.languages.combined_words import sources_of
 
 _SUPPOSED: Final = CuePatterns(sources_of("claims", "supposed"))
 

@@ -230,14 +230,14 @@ COMPOUND_HEADS: Final[Mapping[str, float]] = {
     **{word: float(first) for said in _IN_ONE_WORD.values() if said.compounds
        for first, words in (*said.numbers, *said.scales) for word in words},
 }  # fmt: skip
-_SHORTEST_HEAD: Final = 3
+_HEAD_LENGTH: Final = 3
 
 
 def _heads(words: Collection[str]) -> Iterator[str]:
-    short = [word for word in words if len(word) < _SHORTEST_HEAD]
+    short = [word for word in words if len(word) < _HEAD_LENGTH]
     for word in (*words, *(one + other for one in short for other in words)):
-        if len(word) >= _SHORTEST_HEAD:
-            yield word[:_SHORTEST_HEAD]
+        if len(word) >= _HEAD_LENGTH:
+            yield word[:_HEAD_LENGTH]
 
 
 HEADS: Final = frozenset(head for words in (COMPOUND_HEADS, *NUMBER_WORDS) for head in _heads(words))

@@ -20,7 +20,7 @@ from string import ascii_lowercase
 from typing import Final, Literal
 
 from app.core.text.contents import decoded_bytes
-from app.core.text.memo import FIGURE_GROWTH, LONGEST_WORD, memoized, word_memo
+from app.core.text.memo import FIGURE_GROWTH, MAX_WORD_LENGTH, memoized, word_memo
 from app.core.text.parts import Part, as_short_text, compact_json, is_repeated_text, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
@@ -36,7 +36,9 @@ BYTES_PER_TOKEN: Final = 4
 UNITS: Final[Mapping[Estimator, int]] = {"script": 1, "bytes": BYTES_PER_TOKEN}
 """How many of the units that an estimator adds up (tokens, or bytes) make a token."""
 
-_MOST_CHARACTERS: Final = 7  # characters per token in a sentence: few sentences have more, and none that holds a value
+_MAX_CHARACTERS_PER_TOKEN: Final = (
+    7  # characters per token in a sentence: few sentences have more, and none that holds a value
+)
 IMAGE_TOKENS: Final = 1_120
 """The tokens of an image for Gemini 3 by default; Gemini 2.5 takes 258 for each tile of it."""
 PAGE_TOKENS: Final = 560
@@ -306,7 +308,7 @@ def _run_of_letters(length: int) -> int:
 
 
 _LETTERS: Final = {letter: _HUNDREDTHS.get(letter, _HUNDREDTHS[class_of(letter)]) for letter in ascii_lowercase}
-_RUNS_OF_LETTERS: Final = tuple(map(_run_of_letters, range(LONGEST_WORD)))
+_RUNS_OF_LETTERS: Final = tuple(map(_run_of_letters, range(MAX_WORD_LENGTH)))
 _MARKS: Final = {mark: _hundredths_of(mark) for mark in ".,;:!?"}
 _BLANK: Final = _hundredths_of(" ")
 
@@ -345,7 +347,7 @@ def estimate_lines(text: str) -> int:
 
 def least_tokens(characters: int) -> int:
     """The fewest tokens that a sentence of that many characters can have; it need not be counted."""
-    return characters // _MOST_CHARACTERS
+    return characters // _MAX_CHARACTERS_PER_TOKEN
 
 
 def tokens_of(tokens: int, bytes_: int, estimator: Estimator) -> int:

@@ -23,19 +23,19 @@ from urllib.parse import unquote
 from app.core.text import moments
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain_number, resolution, resolution_as_written
-from app.core.text.reader import day_of, plain_text_and_tokens, read_values
-from app.core.text.scanned import WEEKDAY, FoundValue
+from app.core.text.scan_results import WEEKDAY, FoundValue
 from app.core.text.shapes import FILE, squashed_within
+from app.core.text.value_reader import day_of, plain_text_and_tokens, read_values
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
 NAMING_KINDS: Final[frozenset[Kind]] = frozenset({"url", "email", "path", "identifier"})
 """Kinds of values that name something. A name does not change over time as amounts and days do, and a part of it names
 something else."""
-_LEAST_ROUNDED_NUMBER: Final = 1_000
+_MIN_ROUNDED_NUMBER: Final = 1_000
 """Whole numbers below this are never roundings, unless the text says so."""
-MOST_ROUNDING: Final = 0.02
-MOST_APPROXIMATION: Final = 0.1
-"""How far off a rounding (``MOST_ROUNDING``) and one that says "about" (``MOST_APPROXIMATION``) may be, as a share of
+MAX_ROUNDING: Final = 0.02
+MAX_APPROXIMATION: Final = 0.1
+"""How far off a rounding (``MAX_ROUNDING``) and one that says "about" (``MAX_APPROXIMATION``) may be, as a share of
 the number."""
 _APPROXIMATION_IN_LAST_DIGITS: Final = 4
 """How far off a number that says "about" may be if no zero ends it, in units of its last digit: "about 83" may mean 84,
@@ -45,7 +45,7 @@ _TIME_STEPS: Final = (60, 30, 15, 10, 5)
 _PARTS_OF_TIME: Final = 2
 _EVENING_WEST, _MORNING_EAST = 8, 13
 _FIRST_YEAR, _LAST_YEAR = 1900, 2100
-_MOST_SIMILAR_SIZES: Final = 1_000
+_MAX_SIMILAR_SIZES: Final = 1_000
 _CLOCK: Final = "clock"
 MONEY: Final = "money"
 """The unit for all currencies: currencies are not converted."""
@@ -268,10 +268,8 @@ class ValueIndex:
     def sources_of_similar_amount(self, amount: float, most: float) -> frozenset[int]:
         """The sources of large numbers at most ``most`` times larger or smaller than this one; years do not count."""
         sizes = self._sizes.get("", [])
-        alike = sizes[
-            bisect_left(sizes, max(amount / most, _LEAST_ROUNDED_NUMBER)) : bisect_right(sizes, amount * most)
-        ]
-        found = (self._amounts[""][one] for one in alike[:_MOST_SIMILAR_SIZES] if not _FIRST_YEAR <= one <= _LAST_YEAR)
+        alike = sizes[bisect_left(sizes, max(amount / most, _MIN_ROUNDED_NUMBER)) : bisect_right(sizes, amount * most)]
+        found = (self._amounts[""][one] for one in alike[:_MAX_SIMILAR_SIZES] if not _FIRST_YEAR <= one <= _LAST_YEAR)
         return frozenset().union(*found)
 
     def amounts_between(self, unit: str, first: float, last: float) -> list[float]:
@@ -323,7 +321,7 @@ class ValueIndex:
             claimed = float(number)
             if not claimed:
                 continue
-            is_exact = not value.approximate and claimed < _LEAST_ROUNDED_NUMBER and claimed == int(claimed)
+            is_exact = not value.approximate and claimed < _MIN_ROUNDED_NUMBER and claimed == int(claimed)
             scale = claimed / abs(value.amount) if value.amount else 1
             about = _APPROXIMATION_IN_LAST_DIGITS * resolution(plain_number(abs(value.amount))) * scale
             step = resolution_as_written(value.text, value.amount) * scale
@@ -334,10 +332,10 @@ class ValueIndex:
                 off = abs(amount - claimed)
                 if value.approximate:
                     is_rounding = off <= max(
-                        min(step / 2, claimed * MOST_APPROXIMATION), min(about, claimed * MOST_ROUNDING)
+                        min(step / 2, claimed * MAX_APPROXIMATION), min(about, claimed * MAX_ROUNDING)
                     )
                 else:
-                    is_rounding = off <= min(step / 2, claimed * MOST_ROUNDING) and (
+                    is_rounding = off <= min(step / 2, claimed * MAX_ROUNDING) and (
                         is_converted or resolution(plain_number(amount)) < step
                     )
                 if is_rounding:
@@ -360,11 +358,11 @@ class ValueIndex:
     def _nearby_sizes(self, base: str, claimed: float) -> list[float]:
         sizes = self._sizes.get(base, [])
         first, last = (
-            bisect_left(sizes, claimed * (1 - MOST_APPROXIMATION)),
-            bisect_right(sizes, claimed * (1 + MOST_APPROXIMATION)),
+            bisect_left(sizes, claimed * (1 - MAX_APPROXIMATION)),
+            bisect_right(sizes, claimed * (1 + MAX_APPROXIMATION)),
         )
         nearest = bisect_left(sizes, claimed)
-        return sizes[max(first, nearest - _MOST_SIMILAR_SIZES) : min(last, nearest + _MOST_SIMILAR_SIZES)]
+        return sizes[max(first, nearest - _MAX_SIMILAR_SIZES) : min(last, nearest + _MAX_SIMILAR_SIZES)]
 
 
 class _SearchableText:

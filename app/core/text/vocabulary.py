@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text import tables as t
-from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.numerals import HAN_SIGNS
 
 VOCABULARY: Final[frozenset[str]] = frozenset().union(

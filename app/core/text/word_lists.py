@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.languages.loading import languages
 
 STOPWORDS: Final[Mapping[str, frozenset[str]]] = {

@@ -78,8 +78,8 @@ def stems_of_tokens(tokens: list[str]) -> list[str]:
 
 
 _RUSSIAN_ENDINGS: Final = tuple(ending for one in languages() for ending in one.terms.endings)
-_MIN_RUSSIAN: Final = 3
-_MIN_ENGLISH: Final = 3
+_MIN_RUSSIAN_STEM_LENGTH: Final = 3
+_MIN_ENGLISH_STEM_LENGTH: Final = 3
 _VOWELS: Final = frozenset("aeiouy")
 _SHORT_STEM: Final = compiled(r"[^aeiouy]+[aeiouy][^aeiouywx]")
 
@@ -90,7 +90,9 @@ def stem(word: str) -> str:
     if is_russian(word):
         return _stem_russian(word)
     plain = in_plain_letters(word)
-    return _stem_english(plain) if plain.isascii() and len(plain) > _MIN_ENGLISH and plain.isalpha() else plain
+    return (
+        _stem_english(plain) if plain.isascii() and len(plain) > _MIN_ENGLISH_STEM_LENGTH and plain.isalpha() else plain
+    )
 
 
 def is_russian(word: str) -> bool:
@@ -114,13 +116,13 @@ _word_of_token: Final = word_memo(_content_of_token)
 @word_memo
 def _stem_of_token(token: str) -> str:
     word = _content_of_token(token)
-    return _stem_english(word) if len(word) > _MIN_ENGLISH and word.isalpha() else word
+    return _stem_english(word) if len(word) > _MIN_ENGLISH_STEM_LENGTH and word.isalpha() else word
 
 
 def _stem_russian(word: str) -> str:
-    base = word[:-2] if word.endswith(("ся", "сь")) and len(word) > _MIN_RUSSIAN + 2 else word
+    base = word[:-2] if word.endswith(("ся", "сь")) and len(word) > _MIN_RUSSIAN_STEM_LENGTH + 2 else word
     for ending in _RUSSIAN_ENDINGS:
-        if base.endswith(ending) and len(base) - len(ending) >= _MIN_RUSSIAN:
+        if base.endswith(ending) and len(base) - len(ending) >= _MIN_RUSSIAN_STEM_LENGTH:
             return base[: -len(ending)]
     return base
 
@@ -140,15 +142,19 @@ def _stem_english(word: str) -> str:
     if base[-1] == "y":
         if base.endswith("ly") and len(base) > 5:  # noqa: PLR2004 - "only", "reply"
             base = base[:-2]
-        if base[-1] == "y" and len(base) > _MIN_ENGLISH:
+        if base[-1] == "y" and len(base) > _MIN_ENGLISH_STEM_LENGTH:
             base = base[:-1] + "i"
-    return base[:-1] if base[-1] == "e" and len(base) > _MIN_ENGLISH and not _needs_final_e(base[:-1]) else base
+    return (
+        base[:-1]
+        if base[-1] == "e" and len(base) > _MIN_ENGLISH_STEM_LENGTH and not _needs_final_e(base[:-1])
+        else base
+    )
 
 
 def _without_participle(base: str) -> str:
     for ending in ("ing", "ed"):
         rest = base[: -len(ending)]
-        if base.endswith(ending) and len(rest) >= _MIN_ENGLISH and _VOWELS & set(rest):
+        if base.endswith(ending) and len(rest) >= _MIN_ENGLISH_STEM_LENGTH and _VOWELS & set(rest):
             return rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "lsz" else rest + "e" * _needs_final_e(rest)
     return base
 

@@ -14,13 +14,13 @@ from app.core.model.state import StateSchema
 from app.core.summarizer.candidate import json_in_answer, number_in, sources_in, statement_in
 from app.core.summarizer.prompts import without_prompt_words
 from app.core.text.words import stems
-from app.core.validation.exact_checks import MOST_DOUBTS, Failure
+from app.core.validation.exact_checks import MAX_DOUBTS, Failure
 from app.core.validation.excuses import is_excuse
 
-MOST_LOST: Final = 10
-_LONGEST_STATEMENT: Final = 4_000  # characters of one statement
-_MOST_VALUES: Final = 5
-_MOST_SOURCES: Final = 50
+MAX_ADDED_ITEMS: Final = 10
+_MAX_STATEMENT_LENGTH: Final = 4_000  # characters of one statement
+_MAX_VALUES: Final = 5
+_MAX_SOURCES: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,10 @@ def doubts_of(failures: Iterable[Failure]) -> tuple[Doubt, ...]:
         Doubt(
             field=failure.field,
             statement=failure.statement,
-            values=tuple(dict.fromkeys(value.text for value in failure.values))[:_MOST_VALUES],
+            values=tuple(dict.fromkeys(value.text for value in failure.values))[:_MAX_VALUES],
             says=failure.hints,
         )
-        for failure in islice(failures, MOST_DOUBTS)
+        for failure in islice(failures, MAX_DOUBTS)
     )
 
 
@@ -65,15 +65,15 @@ def parse_second_answer(text: str, schema: StateSchema, request: SummaryRequest)
         and _answers_doubt(statement := without_prompt_words(copied, doubts[number]), doubts[number].statement)
     }
     added = tuple(
-        CandidateItem(field=one["field"], text=item_text, from_seqs=sources_in(one.get("from"))[:_MOST_SOURCES])
-        for one in _objects(data.get("added"), MOST_LOST)
+        CandidateItem(field=one["field"], text=item_text, from_seqs=sources_in(one.get("from"))[:_MAX_SOURCES])
+        for one in _objects(data.get("added"), MAX_ADDED_ITEMS)
         if one.get("field") in names and (item_text := _text(one.get("text"), passages)) and not is_excuse(item_text)
     )
     return SecondAnswer(statements=statements, added=added)
 
 
 def _text(value: Any, passages: Collection[str]) -> str | None:
-    if not isinstance(value, str) or len(value) > _LONGEST_STATEMENT:
+    if not isinstance(value, str) or len(value) > _MAX_STATEMENT_LENGTH:
         return None
     return without_prompt_ids(statement_in(value), passages)
 

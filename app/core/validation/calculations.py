@@ -17,10 +17,10 @@ from app.core.validation.expected_days import expected_date, expected_time, expe
 from app.core.validation.expected_values import DAY_SECONDS, CalculationBasis, ExpectedValue
 from app.core.validation.odds import FEATURE_WEIGHTS
 
-MOST_MATCHING_SHARE: Final = 0.035
+MAX_MATCHING_SHARE: Final = 0.035
 """The largest share of the values similar to a value that may follow by calculations that are as likely."""
-_LEAST_ODDS: Final = 1.0
-_MOST_MATCHING_SHARE_IF_LIKELY: Final = 0.08
+_MIN_LOG_ODDS: Final = 1.0
+_MAX_MATCHING_SHARE_IF_LIKELY: Final = 0.08
 """The least log odds, and the largest such share, for a length of time in a narrative ("seven weeks"). Since few other
 lengths are similar to it, it needs a likely calculation, but then a larger share of them may follow as well."""
 
@@ -50,8 +50,8 @@ def follows_by_calculation(value: Value, basis: CalculationBasis) -> bool:
         expected.last - expected.first + 1
     )
     if basis.newest_day and _is_in_days_or_longer(value):
-        return best_odds[expected.position] >= _LEAST_ODDS and share <= _MOST_MATCHING_SHARE_IF_LIKELY
-    return share <= MOST_MATCHING_SHARE
+        return best_odds[expected.position] >= _MIN_LOG_ODDS and share <= _MAX_MATCHING_SHARE_IF_LIKELY
+    return share <= MAX_MATCHING_SHARE
 
 
 def _is_in_days_or_longer(value: Value) -> bool:

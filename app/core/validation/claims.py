@@ -17,7 +17,7 @@ from app.core.model.repairs import Repair
 from app.core.model.state import StateEntry
 from app.core.text.sentences import sentence_spans
 
-MOST_CLAIMS: Final = 60
+MAX_CLAIMS: Final = 60
 """The most claims in one call: answers about more become careless."""
 
 
@@ -86,7 +86,7 @@ def claims_of(
 
 def claim_batches(claims: Sequence[Claim]) -> tuple[tuple[Claim, ...], ...]:
     """The claims divided into as few calls as possible, of about the same size; the most doubtful come first."""
-    calls = -(-len(claims) // MOST_CLAIMS)
+    calls = -(-len(claims) // MAX_CLAIMS)
     size = -(-len(claims) // calls) if calls else 1
     return tuple(tuple(claims[start : start + size]) for start in range(0, len(claims), size))
 
@@ -105,7 +105,7 @@ def part_claims(items: Iterable[Claim], *, last_number: int) -> tuple[Claim, ...
         if len(texts := verbatim_sentences(item.text)) > 1
         for text in texts
     ]
-    return tuple(replace(part, n=last_number + position) for position, part in enumerate(parts[:MOST_CLAIMS], start=1))
+    return tuple(replace(part, n=last_number + position) for position, part in enumerate(parts[:MAX_CLAIMS], start=1))
 
 
 def verbatim_sentences(text: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Final
 
 from app.core.text.clauses import clause_starts
 from app.core.text.language import detect
-from app.core.text.languages.joined import pattern_of
+from app.core.text.languages.combined_words import pattern_of
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.relative import QUOTATION
@@ -21,8 +21,8 @@ from app.core.text.sentences import ENDS, sentence_spans, sentences
 from app.core.text.values import Value, values
 from app.core.text.words import stems, words
 
-_LEAST_WORDS: Final = 3
-_MOST_IN_PARENTHESES: Final = 24
+_MIN_WORDS: Final = 3
+_MAX_IN_PARENTHESES: Final = 24
 """The most failing values of a statement that are looked for in parentheses: for each the whole statement is read."""
 _COMMAS: Final = ",，"
 _SEMICOLONS: Final = ";；"
@@ -51,7 +51,7 @@ def text_before_orders(statement: str, orders: Collection[str]) -> str:
 
 def without_values(statement: str, failing: Sequence[Value]) -> str:
     """A statement without the parts that hold its failing values; empty if nothing else is said."""
-    text = statement if len(failing) <= _MOST_IN_PARENTHESES else ""
+    text = statement if len(failing) <= _MAX_IN_PARENTHESES else ""
     for value in failing:
         text = _without_parenthesis(text, value.text)
     return text or _Statement(statement, failing).remaining_text()
@@ -163,4 +163,4 @@ def _has_values_only(plain: str) -> bool:
 
 
 def _unless_too_short(text: str) -> str:
-    return text if len(stems(text)) >= _LEAST_WORDS else ""
+    return text if len(stems(text)) >= _MIN_WORDS else ""

@@ -28,7 +28,7 @@ _TEXT_WITH_CARRIED_VALUES: Final = compiled(r"(.*\S) \([^()]{1,2000}\)\Z")
 _NOT_A_STATEMENT: Final = compiled(r"[?？]\Z|[{}|`]|\A#{1,6}\s|:\Z")
 _ENDS: Final = ".!…。！"  # a statement ends with one of these; a question is not a statement
 _LINE_ITEMS: Final = 2
-_LEAST_REMAINING: Final = 0.7
+_MIN_REMAINING_SHARE: Final = 0.7
 """A narrative that is written anew is rarely shorter than this share of the one before."""
 _STUB_TOKENS: Final = 50
 """In tokens: a narrative of two or three sentences has more."""
@@ -165,7 +165,7 @@ class _DamageSearch:
             return True
         before = [one for one in lineage if one.version < recorded.version]
         older = next((one.text for one in before[-1].entries if one.field == entry.field), "") if before else ""
-        return len(entry.text) < _LEAST_REMAINING * len(older) or estimate_text(entry.text) < _STUB_TOKENS
+        return len(entry.text) < _MIN_REMAINING_SHARE * len(older) or estimate_text(entry.text) < _STUB_TOKENS
 
 
 def _is_item(entry: StateEntry) -> bool:

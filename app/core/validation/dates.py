@@ -15,8 +15,8 @@ from typing import Final
 
 from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
 from app.core.model.repairs import Repair
+from app.core.model.word_overlap import message_text
 from app.core.text.budget import Budget
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.relative import NearDay, date_note, day_in_brackets, has_relative_time, near_days, other_times
@@ -24,17 +24,17 @@ from app.core.text.sentences import ENDS, sentence_spans
 from app.core.text.values import Value, values
 from app.core.text.words import stems
 
-_MOST_CHARACTERS_BETWEEN: Final = 6
+_MAX_CHARACTERS_BETWEEN: Final = 6
 """The most characters between a relative time and a date that already says its day: "yesterday, 12 May"."""
 _BEFORE_DAY: Final = frozenset("(（,，")
-_LEAST_SHARED_WORDS: Final = 0.6
+_MIN_SHARED_WORD_SHARE: Final = 0.6
 """The share of a sentence's words that a message must have to count as its source, if the sentence names none."""
-_LONGEST_MESSAGE: Final = 20_000  # characters of a message that are looked at
-_MOST_SENTENCES: Final = 100
+_MAX_MESSAGE_LENGTH: Final = 20_000  # characters of a message that are looked at
+_MAX_SENTENCES: Final = 100
 """The most sentences of a narrative that are given dates: for each one the whole span is searched."""
-_MOST_SOURCES: Final = 100
+_MAX_SOURCES: Final = 100
 """The most source messages of a text to which a date is added: more messages are hardly of one day."""
-_MOST_WORDS: Final = 20
+_MAX_RELATIVE_TIMES: Final = 20
 """The most different relative times of a text that are looked for in messages."""
 
 
@@ -83,7 +83,7 @@ def text_with_dates(text: str, sources: Sequence[Message], *, may_append_day: bo
             itself.
     """
     relative_days, other_relative_times = near_days(text), other_times(text)
-    if not 0 < len(sources) <= _MOST_SOURCES or not (relative_days or other_relative_times):
+    if not 0 < len(sources) <= _MAX_SOURCES or not (relative_days or other_relative_times):
         return text
     days = [(one, _day_of_relative_time(one, sources)) for one in relative_days]
     absolute = [(value.start, value.end) for value in values(text) if _is_day(value, text)]
@@ -109,7 +109,7 @@ def _is_day(value: Value, text: str) -> bool:
 
 def _narrative_with_dates(text: str, span: Sequence[Message], *, is_narrative_only: bool) -> str:
     pieces: list[str] = []
-    end, search_budget = 0, Budget(_MOST_SENTENCES)
+    end, search_budget = 0, Budget(_MAX_SENTENCES)
     for start, stop in sentence_spans(text):
         sentence = text[start:stop]
         is_dated = has_relative_time(sentence) and search_budget.takes(1)
@@ -127,15 +127,15 @@ def _source_messages(sentence: str, span: Sequence[Message]) -> list[Message]:
     """The messages that have a relative time of the sentence and most of its words."""
     wanted = [sentence[one.start : one.end].casefold() for one in near_days(sentence)]
     wanted += [other.text.casefold() for other in other_times(sentence)]
-    wanted = list(dict.fromkeys(wanted))[:_MOST_WORDS]
+    wanted = list(dict.fromkeys(wanted))[:_MAX_RELATIVE_TIMES]
     content = frozenset(stems(sentence)) if wanted else frozenset[str]()
     return [
         message
         for message in (span if wanted else ())
-        for text in [message_text(message)[:_LONGEST_MESSAGE]]
+        for text in [message_text(message)[:_MAX_MESSAGE_LENGTH]]
         for folded in [text.casefold()]
         if any(word in folded for word in wanted)
-        and len(content.intersection(stems(text))) >= _LEAST_SHARED_WORDS * len(content)
+        and len(content.intersection(stems(text))) >= _MIN_SHARED_WORD_SHARE * len(content)
     ]
 
 
@@ -144,7 +144,7 @@ def _day_of_relative_time(relative_day: NearDay, sources: Sequence[Message]) -> 
         _day_of_message(message)
         for message in sources
         if (relative_day.language, relative_day.distance)
-        in _distances_in_days(message_text(message)[:_LONGEST_MESSAGE])
+        in _distances_in_days(message_text(message)[:_MAX_MESSAGE_LENGTH])
     }
     try:
         return message_days.pop() + timedelta(days=relative_day.distance) if len(message_days) == 1 else None
@@ -158,8 +158,8 @@ def _distances_in_days(text: str) -> frozenset[tuple[str, int]]:
 
 
 def _common_message_day(words: Sequence[str], sources: Sequence[Message]) -> date | None:
-    words = list(dict.fromkeys(words))[:_MOST_WORDS]
-    texts: Mapping[int, str] = {one.seq: message_text(one)[:_LONGEST_MESSAGE].casefold() for one in sources}
+    words = list(dict.fromkeys(words))[:_MAX_RELATIVE_TIMES]
+    texts: Mapping[int, str] = {one.seq: message_text(one)[:_MAX_MESSAGE_LENGTH].casefold() for one in sources}
     days = {_day_of_message(one) for one in sources if any(word.casefold() in texts[one.seq] for word in words)}
     return days.pop() if len(days) == 1 else None
 
@@ -176,8 +176,8 @@ def _without_adjacent_date(
     for one, day in known:
         after = bisect_left(starts, one.end)
         before = bisect_right(ends, one.start) - 1
-        is_before = before >= 0 and one.start - ends[before] <= _MOST_CHARACTERS_BETWEEN
-        if not (is_before or (after < len(starts) and starts[after] - one.end <= _MOST_CHARACTERS_BETWEEN)):
+        is_before = before >= 0 and one.start - ends[before] <= _MAX_CHARACTERS_BETWEEN
+        if not (is_before or (after < len(starts) and starts[after] - one.end <= _MAX_CHARACTERS_BETWEEN)):
             yield one, day
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.model.model_io import DetailRequest, Proposal
-from app.core.model.overlap import message_text
 from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
+from app.core.model.word_overlap import message_text
 from app.core.summarizer.candidate import without_reasoning
 from app.core.text.language import differs
 from app.core.text.patterns import compiled
@@ -22,10 +22,10 @@ from app.core.validation.gate import REFUSED_FINISHES
 from app.core.validation.orders import orders_in
 from app.core.validation.source_texts import SourceTexts
 
-MOST_TOKEN_SHARE: Final = 0.9
+MAX_TOKEN_SHARE: Final = 0.9
 """The largest share of its messages' tokens that an L1 may have: beyond it the originals themselves are better."""
-_LEAST_REMAINING: Final = 0.5  # the least share of a text that must be left after removing what does not hold
-_LONGEST_DETAIL: Final = 40_000  # characters; what is longer is no condensed text of anything
+_MIN_REMAINING_SHARE: Final = 0.5  # the least share of a text that must be left after removing what does not hold
+_MAX_DETAIL_LENGTH: Final = 40_000  # characters; what is longer is no condensed text of anything
 _FENCE: Final = compiled(r"\A```[\w-]*+[ \t]*+\n(.*)```\Z", re.DOTALL)
 
 
@@ -52,9 +52,9 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
     if reason := refused or _refusal_reason(answer, request):
         return DetailReport(reason=reason)
     text = redact(_without_unsound_sentences(answer, request))
-    if len(text) < _LEAST_REMAINING * len(answer):
+    if len(text) < _MIN_REMAINING_SHARE * len(answer):
         return DetailReport(reason="ungrounded")
-    if estimate_text(text) > MOST_TOKEN_SHARE * sum(
+    if estimate_text(text) > MAX_TOKEN_SHARE * sum(
         estimate_text(message_text(message)) for message in request.messages
     ):
         return DetailReport(reason="not_smaller")
@@ -62,7 +62,7 @@ def check_detail(proposal: Proposal, request: DetailRequest) -> DetailReport:
 
 
 def _bare_answer(text: str) -> str:
-    answer = without_reasoning(text[: 2 * _LONGEST_DETAIL])
+    answer = without_reasoning(text[: 2 * _MAX_DETAIL_LENGTH])
     fenced = _FENCE.match(answer)
     return fenced[1].strip() if fenced else answer
 
@@ -70,7 +70,7 @@ def _bare_answer(text: str) -> str:
 def _refusal_reason(answer: str, request: DetailRequest) -> str | None:
     if not answer:
         return "empty_summary"
-    if len(answer) > _LONGEST_DETAIL:
+    if len(answer) > _MAX_DETAIL_LENGTH:
         return "unparseable"
     if is_excuse(answer) or answer[0] in "{[":
         return "not_a_summary"

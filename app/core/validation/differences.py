@@ -11,16 +11,16 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import capped
 from app.core.text.values import Value
 from app.core.validation.expected_amounts import expected_amount
 from app.core.validation.expected_values import AmountsBetween, CalculationBasis, ExpectedValue
 
-MOST_MATCHING_SHARE: Final = 0.25
+MAX_MATCHING_SHARE: Final = 0.25
 """The largest share of the values similar to a value that may be such differences as well."""
 _REACH: Final = 40
-_MOST_OPERANDS: Final = 2
+_MAX_OPERANDS: Final = 2
 """How many amounts of the statement before the value, and how many after it, may be operands of the difference."""
 
 
@@ -56,14 +56,14 @@ def is_stated_difference(text: str, value: Value, basis: CalculationBasis, amoun
         [one for one in stated_amounts if one.start < value.start],
         [one for one in stated_amounts if one.start >= value.end],
     )
-    adjacent = [*before[-_MOST_OPERANDS:], *behind[:_MOST_OPERANDS]]
+    adjacent = [*before[-_MAX_OPERANDS:], *behind[:_MAX_OPERANDS]]
     return _is_one_of_few(expected, expected.differences_between(adjacent)) or _is_one_of_few(
         expected, expected.differences_to_shown(before[-1:] + behind[:1], amounts_between)
     )
 
 
 def _is_one_of_few(expected: ExpectedValue, results: Iterable[float]) -> bool:
-    most, similar = MOST_MATCHING_SHARE * (expected.last - expected.first + 1), set[int]()
+    most, similar = MAX_MATCHING_SHARE * (expected.last - expected.first + 1), set[int]()
     for position in map(expected.position_of, results):
         if position is not None and expected.first <= position <= expected.last:
             similar.add(position)

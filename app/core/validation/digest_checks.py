@@ -16,17 +16,17 @@ from app.core.model.model_io import SummaryRequest
 from app.core.model.provenance import sample_of
 from app.core.model.redaction import redact
 from app.core.model.segments import CutSegment, SegmentDigest
-from app.core.summarizer.segment_prompts import BRIEF_TOKENS, MOST_TAGS, described_segments
+from app.core.summarizer.segment_prompts import BRIEF_TOKENS, MAX_TAGS, described_segments
 from app.core.text.language import detect, differs
 from app.core.text.patterns import compiled
 from app.core.text.token_counts import estimate_text
 from app.core.validation.excuses import is_excuse
 
-MOST_BRIEF_TOKENS: Final = 2 * BRIEF_TOKENS
+MAX_BRIEF_TOKENS: Final = 2 * BRIEF_TOKENS
 """The most tokens of a brief."""
-_MOST_TOPIC_TOKENS: Final = 24  # a name of two to six words
-_MOST_TAG_TOKENS: Final = 16
-_MOST_BRIEF_SHARE: Final = 0.75  # the largest share of the messages' tokens
+_MAX_TOPIC_TOKENS: Final = 24  # a name of two to six words
+_MAX_TAG_TOKENS: Final = 16
+_MAX_BRIEF_SHARE: Final = 0.75  # the largest share of the messages' tokens
 _MARKER: Final = compiled(r"(?:->|=>|[→⇒➔➜])\s{0,4}[LlＬ]\s?\d")
 
 
@@ -90,15 +90,15 @@ class _DigestCheck:
 
 def _topic_if_short_enough(topic: str) -> str:
     line = redact(topic).strip(" .。,;:")
-    return line if estimate_text(line) <= _MOST_TOPIC_TOKENS else ""
+    return line if estimate_text(line) <= _MAX_TOPIC_TOKENS else ""
 
 
 def _brief_if_short_enough(text: str, cut: CutSegment) -> str:
     brief = redact(text)
-    return brief if estimate_text(brief) <= min(MOST_BRIEF_TOKENS, int(_MOST_BRIEF_SHARE * cut.tokens)) else ""
+    return brief if estimate_text(brief) <= min(MAX_BRIEF_TOKENS, int(_MAX_BRIEF_SHARE * cut.tokens)) else ""
 
 
 def _short_enough_tags(tags: Sequence[str]) -> tuple[str, ...]:
     plain = (redact(tag).lstrip("#").strip() for tag in tags)
-    fitting = dict.fromkeys(tag for tag in plain if tag and estimate_text(tag) <= _MOST_TAG_TOKENS)
-    return tuple(fitting)[:MOST_TAGS]
+    fitting = dict.fromkeys(tag for tag in plain if tag and estimate_text(tag) <= _MAX_TAG_TOKENS)
+    return tuple(fitting)[:MAX_TAGS]

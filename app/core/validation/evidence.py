@@ -11,17 +11,17 @@ from typing import Final
 
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
+from app.core.model.word_overlap import message_text
 from app.core.text.sentences import sentences
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
 
-MOST_SIMILAR_MESSAGES: Final = 2
+MAX_SIMILAR_MESSAGES: Final = 2
 """How many messages of a chunk are shown for each sentence of a claim because they share most of its words. In the open
 half of ``bench.trust`` two messages show every deciding message that the whole chunk shows; one message misses one."""
 
-LEAST_ADDED_SHARE: Final = 0.5
-"""When one more message is shown: if words that the ``MOST_SIMILAR_MESSAGES`` messages lack weigh at least this share
+MIN_ADDED_SHARE: Final = 0.5
+"""When one more message is shown: if words that the ``MAX_SIMILAR_MESSAGES`` messages lack weigh at least this share
 of what the best of them shares with the sentence, since one sentence may join what three messages say. In the open half
 of ``bench.trust`` this lowers the narratives' sentences with a number that is only in a message left out from 9 to 3 of
 1 621."""
@@ -118,10 +118,10 @@ class _SimilarTexts:
     def best(self, wanted: AbstractSet[str], within: range) -> list[int]:
         """The places of the texts that share most, the best first, then of one with many other words."""
         shared = self._weights_of_shared_words(wanted, within)
-        chosen = _greatest(shared)[:MOST_SIMILAR_MESSAGES]
+        chosen = _greatest(shared)[:MAX_SIMILAR_MESSAGES]
         rest = self._weights_of_shared_words(wanted - {word for index in chosen for word in self._texts[index]}, within)
         additional = _greatest(rest)[:1]
-        return [*chosen, *(index for index in additional if rest[index] >= LEAST_ADDED_SHARE * shared[chosen[0]])]
+        return [*chosen, *(index for index in additional if rest[index] >= MIN_ADDED_SHARE * shared[chosen[0]])]
 
     def _weights_of_shared_words(self, wanted: Iterable[str], within: range) -> dict[int, float]:
         weights: defaultdict[int, float] = defaultdict(float)

@@ -34,18 +34,18 @@ SEGMENTS_FIELD: Final = "segments"
 """The field name of failures in descriptions of segments."""
 _HANDOVER_FIELD: Final = "current_state"
 """The field that matters most in a handover."""
-_MOST_FAILING: Final = 1 / 3
-_LEAST_REMAINING: Final = 0.5
+_MAX_FAILING_SHARE: Final = 1 / 3
+_MIN_REMAINING_SHARE: Final = 0.5
 _LINE_ITEMS: Final = 2
-_MOST_CALCULATED_OF_STATEMENT: Final = 8
+_MAX_CALCULATED_OF_STATEMENT: Final = 8
 """The most values of one statement for which calculations are tried."""
-_MOST_CALCULATED_OF_ANSWER: Final = 60
+_MAX_CALCULATED_OF_ANSWER: Final = 60
 """The same for all statements of an answer: honest ones have four at most, and one value may take 0.1 s."""
-_MOST_SEARCHED_ORDERS: Final = 100
+_MAX_SEARCHED_ORDERS: Final = 100
 """The most orders in an answer that are looked for in the span. Further ones count as if nobody had asked for them."""
 
 
-MOST_DOUBTS: Final = 40
+MAX_DOUBTS: Final = 40
 """The most failures of an answer that the model is asked about again."""
 
 
@@ -139,7 +139,7 @@ def unsupported_values(
         repetitions = [one for one in novel if one.forms == value.forms and not calculations.denies(text, one)]
         return [one for one in novel if one is not value and one not in repetitions]
 
-    for value in novel[:_MOST_CALCULATED_OF_STATEMENT]:
+    for value in novel[:_MAX_CALCULATED_OF_STATEMENT]:
         is_shown_number = _shown_number_check(source_texts, text_values, novel)
         if calculations.proves(value, is_shown_number):
             novel, basis = remaining_after(value), None
@@ -175,7 +175,7 @@ def _shown_number_check(
 class _Examination:
     def __init__(self, source_texts: SourceTexts, calculated_values: ValueIndex | None = None) -> None:
         self._source_texts = source_texts
-        self._calculation_budget, self._order_budget = Budget(_MOST_CALCULATED_OF_ANSWER), Budget(_MOST_SEARCHED_ORDERS)
+        self._calculation_budget, self._order_budget = Budget(_MAX_CALCULATED_OF_ANSWER), Budget(_MAX_SEARCHED_ORDERS)
         self._calculated_values = calculated_values or ValueIndex()
         self._failures: list[Failure] = []
         self._borrowed_values: list[Repair] = []
@@ -278,7 +278,7 @@ class _Examination:
                 reason="novel_value",
                 values=tuple(novel),
                 hints=self._source_texts.hints(text, novel, sorted(nearby_sources))
-                if len(self._failures) < MOST_DOUBTS
+                if len(self._failures) < MAX_DOUBTS
                 else "",
             )
         )
@@ -384,7 +384,7 @@ def _is_mostly_unsupported(candidate: Candidate, failures: Sequence[Failure], sc
             continue
         failing, sentence_count = sum(failure.field == field for failure in failures), len(sentences(text))
         # One failing sentence of two may just as well be an error of the check.
-        if failing > _MOST_FAILING * sentence_count and (failing > 1 or sentence_count == 1):
+        if failing > _MAX_FAILING_SHARE * sentence_count and (failing > 1 or sentence_count == 1):
             return True
     return False
 
@@ -431,7 +431,7 @@ def _edited_digest(
 ) -> SegmentDigest:
     topic = edit((SEGMENTS_FIELD, digest.number, digest.topic))
     brief = _edited_text(digest.brief, lambda sentence: edit((SEGMENTS_FIELD, digest.number, sentence)))
-    if drops_short and len(brief) < _LEAST_REMAINING * len(digest.brief):
+    if drops_short and len(brief) < _MIN_REMAINING_SHARE * len(digest.brief):
         brief = ""
     return replace(digest, topic=digest.topic if topic is None else topic, brief=brief)
 
@@ -461,7 +461,7 @@ def _remaining_narratives(candidate: Candidate, edited: Candidate, facts: str) -
     repairs: list[Repair] = []
     for field, before in candidate.narrative.items():
         text = edited.narrative.get(field, "")
-        if text and len(text) >= _LEAST_REMAINING * len(before):
+        if text and len(text) >= _MIN_REMAINING_SHARE * len(before):
             narratives[field] = text
             continue
         line = " ".join(closed(item.text) for item in newest[-_LINE_ITEMS:]) or text

@@ -17,7 +17,7 @@ from app.core.text.numerals import (
     resolution_as_written,
 )
 from app.core.text.operands import Operands, Quantity
-from app.core.text.values import MONEY, MOST_APPROXIMATION, MOST_ROUNDING, Value
+from app.core.text.values import MAX_APPROXIMATION, MAX_ROUNDING, MONEY, Value
 from app.core.validation.expected_values import (
     DAY_SECONDS,
     YEAR_MONTHS,
@@ -30,9 +30,9 @@ from app.core.validation.expected_values import (
     combined_operands,
 )
 
-_LEAST_SIMILAR_VALUES: Final = 38
+_MIN_SIMILAR_VALUES: Final = 38
 """The least number of similar values that are considered: a number with one digit has only few of its size."""
-_LEAST_SIMILAR_PRICES: Final = 125
+_MIN_SIMILAR_PRICES: Final = 125
 """The same for money: prices and what follows from them are rounder than other numbers."""
 _SMALL_NUMBER, _SMALL_NUMBER_WITHOUT_UNIT = 10, 100
 """Smaller numbers (final zeros left off) follow from nearly any other numbers. The second limit is for numbers without
@@ -40,14 +40,14 @@ a unit below a thousand, for which that is even easier."""
 _LARGE_NUMBER: Final = 1_000
 _EXACT: Final = 1e-6
 _HALF: Final = 0.5
-_MOST_OPERANDS: Final = 24
-_MOST_SOURCE_OPERANDS: Final = 48
-_MOST_PAIRS: Final = 2_000
-_MOST_TERMS: Final = 12
+_MAX_OPERANDS: Final = 24
+_MAX_SOURCE_OPERANDS: Final = 48
+_MAX_PAIRS: Final = 2_000
+_MAX_TERMS: Final = 12
 _PAIR: Final = 2
 _WHOLE_PERCENT: Final = 100
 """All parts together in percent: "34 % are fields, the other 66 % woods"."""
-_LONGEST_RUN: Final = 8
+_MAX_RUN: Final = 8
 _MONTH_FACTORS: Final = (12.0,)
 _USUAL_FACTORS: Final = (12.0, 2.0, 60.0, 1_000.0)
 _RARE_FACTORS: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
@@ -64,7 +64,7 @@ def expected_amount(value: Value) -> _Amount | None:
     step = resolution(plain_number(amount))
     step = min(step, 1.0) if value.base == "%" else step  # 10 % is as exact as 11 %
     position = round(amount / step)
-    least_similar = _LEAST_SIMILAR_PRICES if is_money else _LEAST_SIMILAR_VALUES
+    least_similar = _MIN_SIMILAR_PRICES if is_money else _MIN_SIMILAR_VALUES
     unit = MONEY if is_money else value.base
     last = max(2 * position, position / 2 + least_similar)
     written_step = min(resolution_as_written(value.text, amount), 1.0)
@@ -89,7 +89,7 @@ class _Amount(ExpectedValue):
         exact = result / self.step
         position = self.position if abs(exact - self.position) <= _HALF else round(exact)  # 88.5 is 88 or 89
         target, off = position * self.step, abs(result - position * self.step)
-        least, most = (self.step, MOST_APPROXIMATION) if self.is_approximate else (self.written_step, MOST_ROUNDING)
+        least, most = (self.step, MAX_APPROXIMATION) if self.is_approximate else (self.written_step, MAX_ROUNDING)
         tolerance = min(least / 2, target * most)
         return position if off <= max(tolerance, _EXACT * target) else None
 
@@ -98,7 +98,7 @@ class _Amount(ExpectedValue):
         yield from (self._in_own_unit(one) for source in sources for one in source.amounts if self._is_comparable(one))
 
     def results_within_statement(self, basis: CalculationBasis) -> Iterator[Results]:
-        stated = basis.statement.amounts[:_MOST_OPERANDS]
+        stated = basis.statement.amounts[:_MAX_OPERANDS]
         if self.position >= (
             _SMALL_NUMBER if self.unit or self.position * self.step >= _LARGE_NUMBER else _SMALL_NUMBER_WITHOUT_UNIT
         ):
@@ -115,7 +115,7 @@ class _Amount(ExpectedValue):
         yield self._lengths_of_time(_Instants.of(dated), _Instants((basis.newest_day,) if basis.newest_day else (), ()))
 
     def derivations(self, basis: CalculationBasis) -> Iterator[Derivation]:
-        stated = [(one, 1) for one in basis.statement.amounts[:_MOST_OPERANDS]]
+        stated = [(one, 1) for one in basis.statement.amounts[:_MAX_OPERANDS]]
         own, near = (
             [_placed_amounts(source) for source in sources] for sources in (basis.own_sources, basis.nearby_sources)
         )
@@ -127,8 +127,8 @@ class _Amount(ExpectedValue):
         yield ("triple",), self._triples([one for one, _ in stated])
         yield from self._stated_with_sources(stated, own)
         yield from self._within_sources(own)
-        yield from self._pairs("near", product(stated, list(chain.from_iterable(near))[:_MOST_SOURCE_OPERANDS]))
-        own_amounts = list(chain.from_iterable(own))[:_MOST_SOURCE_OPERANDS]
+        yield from self._pairs("near", product(stated, list(chain.from_iterable(near))[:_MAX_SOURCE_OPERANDS]))
+        own_amounts = list(chain.from_iterable(own))[:_MAX_SOURCE_OPERANDS]
         yield from self._from_one_amount("told", stated)
         yield from self._from_one_amount("own", own_amounts)
         for (one, close), factor in product(own_amounts, _OMITTED_FACTORS):
@@ -172,7 +172,7 @@ class _Amount(ExpectedValue):
             yield from self._sums_of_runs(one)
             yield ("total",), self._totals([[quantity for quantity, _ in one]])
         across = chain.from_iterable(product(one, other) for one, other in combinations(source_amounts, 2))
-        yield from self._pairs("across", islice(across, _MOST_PAIRS))
+        yield from self._pairs("across", islice(across, _MAX_PAIRS))
 
     def _from_one_amount(self, where: str, quantities: Iterable[_PlacedAmount]) -> Iterator[Derivation]:
         for (one, close), (name, factors) in product(
@@ -197,7 +197,7 @@ class _Amount(ExpectedValue):
     def _sums_of_runs(self, quantities: Sequence[_PlacedAmount]) -> Iterator[Derivation]:
         for start in range(len(quantities) - 2):
             total, size = 0.0, 0
-            for one, _ in quantities[start : start + _LONGEST_RUN]:
+            for one, _ in quantities[start : start + _MAX_RUN]:
                 if not self._is_comparable(one) or one.unit != quantities[start][0].unit:
                     break
                 total, size = total + self._in_own_unit(one), size + 1
@@ -228,7 +228,7 @@ class _Amount(ExpectedValue):
                 yield sum(comparable)
 
     def _triples(self, quantities: Sequence[Quantity]) -> Results:
-        comparable = [self._in_own_unit(one) for one in quantities if self._is_comparable(one)][:_MOST_TERMS]
+        comparable = [self._in_own_unit(one) for one in quantities if self._is_comparable(one)][:_MAX_TERMS]
         yield from (sum(terms) for terms in combinations(comparable, 3))
 
     def _sums(self, one: Quantity, other: Quantity) -> Iterator[tuple[str, Results]]:
@@ -282,7 +282,7 @@ class _Amount(ExpectedValue):
 
 
 def _placed_amounts(source: SourceOperands) -> list[_PlacedAmount]:
-    return [(one, source.closeness_at(one.start)) for one in source.operands.amounts[:_MOST_OPERANDS]]
+    return [(one, source.closeness_at(one.start)) for one in source.operands.amounts[:_MAX_OPERANDS]]
 
 
 @dataclass(frozen=True, slots=True)

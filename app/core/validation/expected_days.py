@@ -24,7 +24,7 @@ _NEAR_YEARS: Final = 20
 _NEAR_DAYS: Final = 60
 _DAY_MINUTES: Final = 1_440
 _WEEK: Final = 7
-_LONGEST_LIFE: Final = 150
+_MAX_LIFE_YEARS: Final = 150
 _TIME_STEPS: Final = (30, 15, 10, 5, 1)
 """Precisions of times in minutes. Unlike in ``values.py``, one minute is among them, and full hours count as 30."""
 
@@ -79,7 +79,7 @@ class _Year(ExpectedValue):
     @staticmethod
     def _moved(years: Iterable[int], amounts: Iterable[Quantity], unit: str) -> Iterator[Results]:
         counts = (one.size / YEAR_MONTHS if unit else one.amount for one in amounts if one.unit == unit)
-        whole = {count for count in counts if count == int(count) and 0 < count < _LONGEST_LIFE}
+        whole = {count for count in counts if count == int(count) and 0 < count < _MAX_LIFE_YEARS}
         for way in (1, -1):
             yield (year + way * count for year in years for count in whole)
 

@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from app.core.model.conversation import Layout, Message
-from app.core.model.overlap import message_text
 from app.core.model.redaction import REDACTED
 from app.core.model.state import texts_of
+from app.core.model.word_overlap import message_text
 from app.core.text.identifiers import identifiers
 from app.core.text.values import is_of_word
 
-MOST_VALUES: Final = 2_000
+MAX_VALUES: Final = 2_000
 """The most distinct values that are looked for. If there are more, only every n-th is: this bounds the work."""
-MOST_CHARACTERS: Final = 60_000
+MAX_CHARACTERS: Final = 60_000
 """The most characters that are probed, in a tenth of a second. Of a longer span only every n-th message is probed."""
 _SURROUNDING_MARKS: Final = " \t\n\"'“”«»„`「」"
 
@@ -25,11 +25,11 @@ _SURROUNDING_MARKS: Final = " \t\n\"'“”«»„`「」"
 def exact_values(messages: Iterable[Message]) -> tuple[str, ...]:
     """Distinct exact values (numbers, money, dates, addresses, paths, symbols, names) of messages, in order."""
     texts = [message_text(one) for one in messages]
-    probed = texts[:: _sampling_step(sum(map(len, texts)), MOST_CHARACTERS)]
-    cleaned = (REDACTED.sub(" ", text[:MOST_CHARACTERS]) for text in probed)
+    probed = texts[:: _sampling_step(sum(map(len, texts)), MAX_CHARACTERS)]
+    cleaned = (REDACTED.sub(" ", text[:MAX_CHARACTERS]) for text in probed)
     found = (value.strip(_SURROUNDING_MARKS) for text in cleaned for value in identifiers(text))
     values = list(filter(None, dict.fromkeys(found)))
-    return tuple(values[:: _sampling_step(len(values), MOST_VALUES)])
+    return tuple(values[:: _sampling_step(len(values), MAX_VALUES)])
 
 
 def _sampling_step(count: int, most: int) -> int:

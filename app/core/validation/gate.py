@@ -34,7 +34,7 @@ from app.core.summarizer.candidate import CandidateError, attribute_sources, par
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.identifiers import Identifier, Kind, find_identifiers
 from app.core.text.language import agrees, detect, differs
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.speakers import label_of
@@ -55,7 +55,7 @@ from app.core.validation.health import is_cut_off
 from app.core.validation.orders import orders_in
 from app.core.validation.source_texts import SourceTexts
 
-LEAST_SAVED: Final = 0.10
+MIN_SAVED_SHARE: Final = 0.10
 """A compaction that saves less than this share of the folded tokens costs more than it brings."""
 
 REFUSED_FINISHES: Final[Mapping[FinishReason, str]] = {
@@ -247,7 +247,7 @@ def saves_too_little(span_tokens: int, block_before: int, block_after: int) -> b
         block_before: The tokens of the state block before.
         block_after: The tokens of the state block now.
     """
-    return span_tokens + block_before - block_after < LEAST_SAVED * span_tokens
+    return span_tokens + block_before - block_after < MIN_SAVED_SHARE * span_tokens
 
 
 def _is_excuse_only(candidate: Candidate, request: SummaryRequest) -> str | None:
@@ -265,8 +265,8 @@ def _has_content(candidate: Candidate) -> bool:
     text = "\n".join(candidate.narrative.values())
     content_words = {stem(word) for word in words(text) if word not in GENERIC}
     return (
-        len(content_words) >= _LEAST_CONTENT_WORDS
-        or sum(_weight(identifier) for identifier in find_identifiers(text)) >= _LEAST_FACT_WEIGHT
+        len(content_words) >= _MIN_CONTENT_WORDS
+        or sum(_weight(identifier) for identifier in find_identifiers(text)) >= _MIN_FACT_WEIGHT
     )
 
 
@@ -308,25 +308,25 @@ def _without_excuses(candidate: Candidate) -> Candidate:
 
 # --- whether a span holds facts -----------------------------------------------------------------------------------
 
-_LEAST_FACT_WEIGHT: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
+_MIN_FACT_WEIGHT: Final = 3  # a time and a name ("see you at 5, Anna") are small talk; an amount and a date are not
 _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbol": 0}
 """The weight of a value by its kind, 2 for all others: shouted words, abbreviations and quoted words say little."""
 _MANY_NEW_WORDS: Final = 40
 """Different content words that the state lacks: about ten messages that are more than small talk."""
 _CHARACTER_PAIR: Final = compiled(f"[{CHINESE_JAPANESE}]{{1,2}}")
 _PAIRS_PER_WORD: Final = 3  # pairs of Chinese characters that correspond to one content word of English or Russian
-_LEAST_CONTENT_WORDS: Final = 8  # different content words: with fewer, a text says nothing
-_MOST_SEARCHED_CHARACTERS: Final = 100_000  # the most characters of the span that are searched
+_MIN_CONTENT_WORDS: Final = 8  # different content words: with fewer, a text says nothing
+_MAX_SEARCHED_CHARACTERS: Final = 100_000  # the most characters of the span that are searched
 _STATEMENT: Final = compiled(alternatives("claims", "stated"), re.IGNORECASE)
 
 
 def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) -> bool:
     span_text = "\n".join(_texts_of(message) for message in messages if message.role in {"user", "tool"})[
-        :_MOST_SEARCHED_CHARACTERS
+        :_MAX_SEARCHED_CHARACTERS
     ]
     recorded = "\n".join(entry.text for entry in previous).casefold()
     values = {identifier.text.casefold(): identifier for identifier in find_identifiers(span_text)}
-    if sum(_weight(identifier) for text, identifier in values.items() if text not in recorded) >= _LEAST_FACT_WEIGHT:
+    if sum(_weight(identifier) for text, identifier in values.items() if text not in recorded) >= _MIN_FACT_WEIGHT:
         return True
     return new_word_count(span_text, recorded) >= _MANY_NEW_WORDS or (
         not previous and _STATEMENT.search(span_text) is not None

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from app.core.model.doubt_marks import without_doubt_mark
 from app.core.model.state import StateSchema
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 from app.core.validation.damage import DamageKind
 from app.core.validation.excuses import is_excuse
@@ -21,9 +21,9 @@ from app.core.validation.excuses import is_excuse
 FindingKind = Literal["empty", "error_text", "no_summary", "cut_off", "missing"] | DamageKind
 """What ``findings`` looks for, and the kinds of damage by earlier checks, which only an examination finds."""
 
-MOST_MESSAGES_WITHOUT_CONTENT: Final = 4
+MAX_MESSAGES_WITHOUT_CONTENT: Final = 4
 """A state that covers at most this many messages may rightly have nothing to say."""
-_LEAST_MISSING_FACTS: Final = 3
+_MIN_MISSING_FACTS: Final = 3
 """So many facts of one field, or more, are never rightly dropped all at once."""
 
 _ERROR_TEXT: Final = compiled(
@@ -74,7 +74,7 @@ def findings(
     """
     texts = list(_texts(schema, state))
     if not texts:
-        return [Finding(kind="empty")] if covered_messages > MOST_MESSAGES_WITHOUT_CONTENT else []
+        return [Finding(kind="empty")] if covered_messages > MAX_MESSAGES_WITHOUT_CONTENT else []
     text_findings = [
         Finding(kind=kind, field=field, text=text)
         for field, text in texts
@@ -96,7 +96,7 @@ def _missing_fields(schema: StateSchema, state: Mapping[str, Any], before: Mappi
     counts = Counter(name for name, _ in _texts(schema, state))
     earlier = Counter(name for name, _ in _texts(schema, before))
     for field in schema.fields:
-        least = {"narrative": 1, "fact": _LEAST_MISSING_FACTS}.get(field.role)
+        least = {"narrative": 1, "fact": _MIN_MISSING_FACTS}.get(field.role)
         if least is not None and earlier[field.name] >= least and not counts[field.name]:
             yield Finding(kind="missing", field=field.name)
 

@@ -21,16 +21,16 @@ from app.core.text.sentences import is_code, sentences
 from app.core.text.token_counts import least_tokens
 from app.core.text.values import Value, ValueIndex, values
 
-_LONGEST_SENTENCE: Final = 300
+_MAX_SENTENCE_LENGTH: Final = 300
 """The most characters of a sentence that is kept whole. Of a longer one the clauses with its values are kept, of longer
 code nothing: programs and traces are full of apparent paths and identifiers, and pieces of them tell nothing."""
-_LONGEST_LEAD: Final = 180  # characters of the sentence before, if one that points back is kept together with it
+_MAX_LEAD_LENGTH: Final = 180  # characters of the sentence before, if one that points back is kept together with it
 _FRAME: Final = 5  # the fewest tokens that the words around a quote take, in any language
-_MOST_VALUES: Final = 2_000  # the most values of one chunk that are checked
-_LONGEST_OWN_MESSAGE: Final = 4_000  # characters; most of a longer message was pasted
+_MAX_VALUES: Final = 2_000  # the most values of one chunk that are checked
+_MAX_OWN_MESSAGE_LENGTH: Final = 4_000  # characters; most of a longer message was pasted
 _LONG_NUMBER: Final = 5  # digits; a number with as many identifies something
 _OPENING_MESSAGES: Final = 4  # the number of messages that open a talk
-_MOST_CLAUSES: Final = 400
+_MAX_CLAUSES: Final = 400
 _WHOLE_KINDS: Final = frozenset({"path", "url"})
 """Kinds of values that have to be found whole, since a part of one names something else."""
 
@@ -106,13 +106,13 @@ def _lost(
             text = _without_stale(sentence, stale_values(sentence, message.seq)) if stale_values else sentence
             if (
                 token_budget is not None
-                and len(text) <= _LONGEST_SENTENCE
+                and len(text) <= _MAX_SENTENCE_LENGTH
                 and _FRAME + least_tokens(len(text)) > token_budget.remaining
             ):
                 continue
             stated_values = critical_values(text, message.created_at)
             value_count += len(stated_values)
-            if value_count > _MOST_VALUES:
+            if value_count > _MAX_VALUES:
                 return
             lost = [value.text for value in stated_values if not served_values.holds(value)]
             if lost:
@@ -165,7 +165,7 @@ def _sentences_of(message: Message, anchored: dict[int, str]) -> tuple[str, ...]
     if message.is_protected or not message.is_part_of_talk:
         return ()
     if message.role == "user":
-        return tuple(one for one in sentences(message.content) if len(one) <= _LONGEST_SENTENCE or not is_code(one))
+        return tuple(one for one in sentences(message.content) if len(one) <= _MAX_SENTENCE_LENGTH or not is_code(one))
     return sentences(anchored.get(message.seq, ""))
 
 
@@ -173,24 +173,24 @@ def _with_sentences_before(content: str, message_sentences: Sequence[str]) -> It
     before, end = "", 0
     for sentence in message_sentences:
         start = content.find(sentence, end)
-        follows = start >= 0 and len(before) <= _LONGEST_LEAD and "\n" not in content[end:start]
+        follows = start >= 0 and len(before) <= _MAX_LEAD_LENGTH and "\n" not in content[end:start]
         yield before if follows else "", sentence
         before, end = sentence, start + len(sentence) if start >= 0 else len(content)
 
 
 def _urgency_rank(message: Message, anchored: dict[int, str]) -> int:
     # The opening of the talk comes first, long messages last.
-    is_own = len(message.content) <= _LONGEST_OWN_MESSAGE
+    is_own = len(message.content) <= _MAX_OWN_MESSAGE_LENGTH
     return 0 if message.seq <= _OPENING_MESSAGES and is_own else 1 if message.seq in anchored else 2 if is_own else 3
 
 
 def _clauses(sentence: str, lost: Sequence[str]) -> str:
-    if len(sentence) <= _LONGEST_SENTENCE:
+    if len(sentence) <= _MAX_SENTENCE_LENGTH:
         return sentence
     values_at = [(start, start + len(value)) for value in lost for start in [sentence.find(value)]]
     positions = [
         position
-        for position in clause_starts(sentence)[:_MOST_CLAUSES]
+        for position in clause_starts(sentence)[:_MAX_CLAUSES]
         if not any(start < position < end for start, end in values_at)
     ]
     clauses = [sentence[start:end].strip() for start, end in pairwise([0, *positions, len(sentence)])]

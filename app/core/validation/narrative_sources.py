@@ -8,10 +8,10 @@ from typing import Final
 
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message
-from app.core.model.overlap import Overlap, message_text
+from app.core.model.word_overlap import Overlap, message_text
 from app.core.text.words import stems
 
-MOST_SEARCH_WORDS: Final = 48
+MAX_SEARCH_WORDS: Final = 48
 """The most words by which earlier messages are searched."""
 
 
@@ -23,7 +23,7 @@ def search_words(claims: Iterable[Claim], chunk: Iterable[Message]) -> tuple[str
     known = {stem for message in chunk for stem in stems(message_text(message))}
     unknown = ([stem for stem in sentence if stem not in known] for sentence in sentence_stems)
     in_turn = (stem for row in zip_longest(*unknown) for stem in row if stem is not None)
-    return tuple(islice(dict.fromkeys(in_turn), MOST_SEARCH_WORDS))
+    return tuple(islice(dict.fromkeys(in_turn), MAX_SEARCH_WORDS))
 
 
 def narrative_sources(claims: Iterable[Claim], chunk: Sequence[Message], earlier: Sequence[Message]) -> tuple[int, ...]:

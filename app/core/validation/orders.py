@@ -20,14 +20,14 @@ _REQUESTED_SHARE: Final = 0.6
 """Share of an order's words that a person must have said; an invented one shares names and topics."""
 _REPORTED_SHARE: Final = 0.7
 """The same share for an entry that reports what people said: such an entry has many words about the people it names."""
-_LEAST_OWN_SHARE: Final = 0.4
+_MIN_OWN_SHARE: Final = 0.4
 """The share of an order's words that a person must have said for the assistant's words next to theirs to count too."""
 _FEW_WORDS: Final = 4
 """An order with at least so many words need not be said in full: a part may be in other words, or in a second text."""
 _SHORT_ANSWER: Final = 6
 """The most words of an answer that may do nothing but agree."""
-_LEAST_STEM: Final = 4
-_MOST_ENDING: Final = 3
+_MIN_STEM_LENGTH: Final = 4
+_MAX_ENDING_LENGTH: Final = 3
 """The most letters by which two stems of one word differ: a record reports "responde" or "proponga" as "responder" or
 "proponer", and a stemmer may give the two different stems."""
 _LETTER: Final = r"(?-i:[^\W\d_\u3040-\uffff])"
@@ -137,7 +137,7 @@ class Wishes:
             return True
         form = _words_of_form(ordered)
         wanted = words if len(topic) < _FEW_WORDS else topic
-        least = _LEAST_OWN_SHARE * len(wanted) if len(wanted) >= _FEW_WORDS else len(wanted)
+        least = _MIN_OWN_SHARE * len(wanted) if len(wanted) >= _FEW_WORDS else len(wanted)
         for stems_said, is_short, assistant_stems in self._utterances:
             matched = stems_said.matching(wanted)
             if _is_requested(words, topic, matched):
@@ -182,7 +182,9 @@ class _TextStems:
 
 def _stem_beginnings(stems: Iterable[str]) -> frozenset[str]:
     return frozenset(
-        stem[:end] for stem in stems for end in range(max(len(stem) - _MOST_ENDING, _LEAST_STEM), len(stem) + 1)
+        stem[:end]
+        for stem in stems
+        for end in range(max(len(stem) - _MAX_ENDING_LENGTH, _MIN_STEM_LENGTH), len(stem) + 1)
     )
 
 

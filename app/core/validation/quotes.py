@@ -10,14 +10,14 @@ from app.core.text.escaping import unescape
 from app.core.text.patterns import compiled
 from app.core.text.scripts import EAST_ASIAN
 
-LONGEST_QUOTE: Final = 200
+MAX_QUOTE_LENGTH: Final = 200
 """The most characters of a quotation."""
 ShownTexts = Mapping[int, tuple[str, ...]]
 """The texts of each message that the verifier was shown, by ``seq``. A quotation may come from any of them."""
-_LEAST_QUOTE: Final = 4
+_MIN_QUOTE_LENGTH: Final = 4
 """The fewest letters and digits of a quotation; an ideograph counts as two. A shorter one is found everywhere, and
 proves nothing."""
-_MOST_PLACES: Final = 100  # places of one quotation that are looked at in one text
+_MAX_PLACES: Final = 100  # places of one quotation that are looked at in one text
 _BLANKLESS: Final = compiled(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff]")
 """Letters of scripts that put no spaces between words."""
 _IDEOGRAPH: Final = compiled(f"[{EAST_ASIAN}]")
@@ -41,12 +41,12 @@ class QuoteSearch:
         The message ``named_seq``, which the verifier named, is searched first. If the words are not there, exactly one
         other message must have them: verifiers confuse numbers more often than words.
         """
-        if len(quote) > LONGEST_QUOTE:
+        if len(quote) > MAX_QUOTE_LENGTH:
             return None
         forms = {
             form
             for text in (quote, unescape(quote))
-            if _letter_weight(form := _normalized(text).strip('" ')) >= _LEAST_QUOTE
+            if _letter_weight(form := _normalized(text).strip('" ')) >= _MIN_QUOTE_LENGTH
         }
         if not forms:
             return None
@@ -71,7 +71,7 @@ def _letter_weight(text: str) -> int:
 
 def _contains_quote(text: str, quote: str) -> bool:
     start = text.find(quote)
-    for _ in range(_MOST_PLACES):
+    for _ in range(_MAX_PLACES):
         if start < 0:
             return False
         if _is_word_boundary(text, start) and _is_word_boundary(text, start + len(quote)):

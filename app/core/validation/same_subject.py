@@ -6,7 +6,7 @@ from typing import Final
 
 from app.core.validation.evidence import content_stems
 
-_LEAST_KEPT_SHARE: Final = 0.6
+_MIN_KEPT_SHARE: Final = 0.6
 """The least share of the earlier statement's content words that a replacement keeps.
 
 In the open half of the corpus of ``bench.trust`` 37 % of the honest replacements keep as many; the most that an
@@ -21,7 +21,7 @@ Of the pairs of an entry in those sets and any other new item of its field 83 % 
 
 def has_same_subject(statement: str, earlier: str) -> bool:
     """Whether a statement says much of what an earlier one says, as it does if it changes, completes or joins it."""
-    return _kept_share(statement, earlier) >= _LEAST_KEPT_SHARE
+    return _kept_share(statement, earlier) >= _MIN_KEPT_SHARE
 
 
 def has_other_subject(statement: str, earlier: str) -> bool:

@@ -13,8 +13,8 @@ from typing import Final
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
-from app.core.model.overlap import message_text
 from app.core.model.state import StateEntry
+from app.core.model.word_overlap import message_text
 from app.core.summarizer.framing import speaker_and_media_texts
 from app.core.text.operands import Operands, operands
 from app.core.text.parts import has_tool_parts
@@ -30,24 +30,24 @@ BACKGROUND: Final = 0
 """The source number of what belongs to no message: the system prompt."""
 _NEIGHBOURS: Final = 2
 """How many messages before and after a source are near it: an answer is understood from its question."""
-_MOST_HINTS: Final = 6
-_MOST_HINTED_VALUES: Final = 5
+_MAX_HINTS: Final = 6
+_MAX_HINTED_VALUES: Final = 5
 """The most values of a statement for which hints are given: the model that is asked again is shown as many."""
-_MOST_TELLING_SOURCES: Final = 4
+_MAX_TELLING_SOURCES: Final = 4
 """The most sources of a value that still shows where a statement comes from."""
-_MOST_ASSUMED_SOURCES: Final = 3
-_MOST_SIMILAR_SOURCES: Final = 2
+_MAX_ASSUMED_SOURCES: Final = 3
+_MAX_SIMILAR_SOURCES: Final = 2
 """The most sources that are assumed for a statement that names none and has no known value."""
 _SCALES: Final = (1_000.0, 10_000.0, 1_000_000.0)
-_LEAST_UNSCALED: Final = 10
+_MIN_UNSCALED_NUMBER: Final = 10
 """The least whole number that is looked for without its scale: smaller ones are everywhere."""
-_LEAST_TELLING_NUMBER: Final = 100
+_MIN_TELLING_NUMBER: Final = 100
 """The least number without a unit that shows where a statement comes from: smaller ones are everywhere by chance."""
-_MOST_SIZE_RATIO: Final = 5
+_MAX_SIZE_RATIO: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _LIST: Final = compiled(r"(?<![\d.])\d++(?:,\d++)++")
-_MOST_OWN_SOURCES: Final = 6
-_MOST_NEARBY_SOURCES: Final = 6
+_MAX_OWN_SOURCES: Final = 6
+_MAX_NEARBY_SOURCES: Final = 6
 
 
 class SourceTexts:
@@ -123,10 +123,10 @@ class SourceTexts:
         if value.amount is None or value.base or abs(value.amount) < _SCALES[0]:
             return frozenset()
         numbers = (value.amount / scale for scale in _SCALES)
-        bare = [one for one in numbers if one >= _LEAST_UNSCALED or one != int(one)]
+        bare = [one for one in numbers if one >= _MIN_UNSCALED_NUMBER or one != int(one)]
         sources = frozenset[int]().union(*map(self._values.holding, bare))
         similar_sources = (
-            self._values.sources_of_similar_amount(value.amount, _MOST_SIZE_RATIO) if sources else frozenset()
+            self._values.sources_of_similar_amount(value.amount, _MAX_SIZE_RATIO) if sources else frozenset()
         )
         return frozenset(seq for seq in sources if not similar_sources.isdisjoint(self.neighbourhood([seq])))
 
@@ -212,10 +212,10 @@ class SourceTexts:
         own = [seq for seq in dict.fromkeys(seqs) if seq in self._texts]
         own += [one for one in self._entries_resting_on(seqs) if one not in own]
         known_value_counts = Counter(
-            seq for value in known if len(sources := self.sources_of(value)) <= _MOST_TELLING_SOURCES for seq in sources
+            seq for value in known if len(sources := self.sources_of(value)) <= _MAX_TELLING_SOURCES for seq in sources
         )
         likely = [seq for seq, _ in sorted(known_value_counts.items(), key=lambda one: (-one[1], -one[0]))]
-        own = own or likely[:_MOST_ASSUMED_SOURCES] or self._texts_most_alike(words)
+        own = own or likely[:_MAX_ASSUMED_SOURCES] or self._texts_most_alike(words)
         near = [
             seq
             for seq in dict.fromkeys([*replaced_entries, *likely, *sorted(self.neighbourhood(own))])
@@ -228,8 +228,8 @@ class SourceTexts:
         )
         return CalculationBasis(
             statement_operands,
-            self._with_closeness(own[:_MOST_OWN_SOURCES], words),
-            self._with_closeness(near[:_MOST_NEARBY_SOURCES], words),
+            self._with_closeness(own[:_MAX_OWN_SOURCES], words),
+            self._with_closeness(near[:_MAX_NEARBY_SOURCES], words),
         )
 
     @cached_property
@@ -256,7 +256,7 @@ class SourceTexts:
             for source, shared_words in shared.items()
             if shared_words
         }
-        return sorted(weights, key=lambda source: (-weights[source], -source))[:_MOST_SIMILAR_SOURCES]
+        return sorted(weights, key=lambda source: (-weights[source], -source))[:_MAX_SIMILAR_SOURCES]
 
     def _with_closeness(self, sources: Iterable[int], words: frozenset[str]) -> list[SourceOperands]:
         """The sources with their operands, and how close each clause is to a statement with these words."""
@@ -294,8 +294,8 @@ class SourceTexts:
         message_sentences = [(seq, self._sentences_with_values(seq)) for seq in seqs if seq in self.messages]
         if not message_sentences:
             return ""
-        hints = dict.fromkeys(hints_for(statement, novel[:_MOST_HINTED_VALUES], message_sentences))
-        return "; ".join(islice(hints, _MOST_HINTS))
+        hints = dict.fromkeys(hints_for(statement, novel[:_MAX_HINTED_VALUES], message_sentences))
+        return "; ".join(islice(hints, _MAX_HINTS))
 
     def _sentences_with_values(self, seq: int) -> tuple[SentenceContent, ...]:
         if seq not in self._sentences:
@@ -331,4 +331,4 @@ def _listed_numbers(message: Message, text: str) -> str:
 
 def _is_common_number(value: Value) -> bool:
     is_bare = value.kind == "number" and not value.base and value.amount is not None
-    return is_bare and abs(value.amount or 0) < _LEAST_TELLING_NUMBER
+    return is_bare and abs(value.amount or 0) < _MIN_TELLING_NUMBER

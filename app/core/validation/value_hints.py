@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
+from app.core.model.word_overlap import message_text
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import Value, values
 from app.core.validation.evidence import content_stems
 
-_MOST: Final = 2
+_MAX_HINTS: Final = 2
 """The most hints for one value."""
-_MOST_SIZE_RATIO: Final = 5
+_MAX_SIZE_RATIO: Final = 5
 """How many times larger or smaller a value may be to count as an error in a digit, not as another thing."""
 
 
@@ -69,12 +69,12 @@ def _hints_from_nearest(
     hints: dict[str, None] = {}
     best = 0
     for shared, seq, candidate in ranked:
-        if shared < best or len(hints) >= _MOST:
+        if shared < best or len(hints) >= _MAX_HINTS:
             break
         likely = (one for one in candidate.values if _is_confusable(one, value) and one.forms.isdisjoint(forms))
         hints.update(dict.fromkeys(f"#{seq}: {one.text}" for one in likely))
         best = shared if hints else 0
-    return list(hints)[:_MOST]
+    return list(hints)[:_MAX_HINTS]
 
 
 def _sentence_contents(text: str, text_values: Iterable[Value]) -> Iterator[SentenceContent]:
@@ -104,7 +104,7 @@ def _is_confusable(one: Value, value: Value) -> bool:
         return _without_digits(one) == _without_digits(value)
     if value.kind not in {"number", "money"} or not value.amount:
         return True
-    return one.amount is not None and 1 <= _MOST_SIZE_RATIO * abs(one.amount / value.amount) <= _MOST_SIZE_RATIO**2
+    return one.amount is not None and 1 <= _MAX_SIZE_RATIO * abs(one.amount / value.amount) <= _MAX_SIZE_RATIO**2
 
 
 def _without_digits(value: Value) -> str:

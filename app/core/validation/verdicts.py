@@ -16,13 +16,13 @@ from app.core.model.claims import Claim
 from app.core.summarizer.candidate import without_reasoning
 from app.core.text.escaping import clean
 from app.core.text.patterns import compiled
-from app.core.validation.quotes import LONGEST_QUOTE
+from app.core.validation.quotes import MAX_QUOTE_LENGTH
 
 VerdictWord = Literal["supported", "contradicted", "not_stated"]
 VERDICT_WORDS: Final[tuple[str, ...]] = get_args(VerdictWord)
-_MOST_CHARACTERS: Final = 200_000
-_MOST_READ: Final = 1_000
-_MOST_DIGITS: Final = 15
+_MAX_CHARACTERS: Final = 200_000
+_MAX_VERDICTS: Final = 1_000
+_MAX_DIGITS: Final = 15
 _ARRAY: Final = compiled(r"\[\s*+\{")
 _SUPPORTED: Final = compiled(r'"supported"\s*+:\s*+\[(?P<numbers>[\d\s,."#]*+)(?P<end>\]?)')
 """Matches a key of an object. The same word inside a quotation does not match: its quotation marks are escaped."""
@@ -52,10 +52,10 @@ def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
     disputed: set[int] = set()
     if text.lstrip().startswith("<"):  # thoughts hold drafts of verdicts; after the first verdict such tags are quoted
         text = without_reasoning(text)
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > _MAX_CHARACTERS:
         return ()
     readable = [Verdict(n=n, verdict="supported") for n in _supported_numbers(text)]
-    readable += filter(None, map(_verdict, objects_in(text)[:_MOST_READ]))
+    readable += filter(None, map(_verdict, objects_in(text)[:_MAX_VERDICTS]))
     for verdict in readable:
         if verdict.n not in known:
             continue
@@ -73,7 +73,7 @@ def _supported_numbers(text: str) -> Iterator[int]:
         return
     numbers = found["numbers"].split(",")
     # The last number of a list that was cut off may be incomplete.
-    for number in islice(numbers if found["end"] else numbers[:-1], _MOST_READ):
+    for number in islice(numbers if found["end"] else numbers[:-1], _MAX_VERDICTS):
         if (n := _whole_number(number.strip(' \t\r\n"'))) is not None:
             yield n
 
@@ -83,7 +83,7 @@ def objects_in(text: str) -> list[Any]:
 
     An answer that is too long has none.
     """
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > _MAX_CHARACTERS:
         return []
     for piece in _possible_json_texts(text):
         try:
@@ -112,12 +112,12 @@ def _verdict(raw: Any) -> Verdict | None:
     quote = raw.get("quote")
     if word == "not_stated" or (word == "supported" and not quote):
         return Verdict(n=n, verdict=word)
-    quote_text = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * LONGEST_QUOTE else ""
+    quote_text = clean(quote).strip() if isinstance(quote, str) and len(quote) <= 2 * MAX_QUOTE_LENGTH else ""
     return Verdict(
         n=n,
         verdict=word,
         seq=_whole_number(raw.get("seq")),
-        quote=quote_text if len(quote_text) <= LONGEST_QUOTE else "",
+        quote=quote_text if len(quote_text) <= MAX_QUOTE_LENGTH else "",
     )
 
 
@@ -129,7 +129,7 @@ def _word(value: Any) -> VerdictWord | None:
 def _whole_number(value: Any) -> int | None:
     if isinstance(value, str):
         digits = value.strip().removeprefix("#")
-        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS else None
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if type(value) is int else None

@@ -14,8 +14,8 @@ from app.core.model.state import StateEntry
 from app.core.summarizer.framing import frame_briefly, framed_texts
 from app.core.summarizer.prompts import SummaryPrompt
 from app.core.text.escaping import escape
-from app.core.validation.claims import MOST_CLAIMS
-from app.core.validation.quotes import LONGEST_QUOTE
+from app.core.validation.claims import MAX_CLAIMS
+from app.core.validation.quotes import MAX_QUOTE_LENGTH
 from app.core.validation.verdicts import VERDICT_WORDS
 
 VERIFY_VERSION: Final = "verify-6"
@@ -34,7 +34,7 @@ object: "supported" lists the numbers of claims that are, "verdicts" has one obj
 unit are no error. A remark on mood or tone is supported where it fits. So is what a claim carries over from \
 <previous_state> and no message denies.
 - "contradicted": a message says otherwise: another person, value or outcome, the opposite, or only a plan or a \
-proposal. "seq" is that message, "quote" at most {LONGEST_QUOTE} characters copied from it character by character.
+proposal. "seq" is that message, "quote" at most {MAX_QUOTE_LENGTH} characters copied from it character by character.
 - "not_stated": neither; "seq" is 0, "quote" empty.
 
 What a later message corrects holds no longer. That an entry may go is supported if messages show that it is untrue, \
@@ -87,7 +87,7 @@ def request_halves(request: VerificationRequest) -> tuple[VerificationRequest, .
 
 def verdict_output_tokens(claims: Sequence[Claim]) -> int:
     """The output tokens for verdicts on these claims, including what a model thinks before."""
-    return _THOUGHT_TOKENS + _TOKENS_PER_VERDICT * min(len(claims), MOST_CLAIMS)
+    return _THOUGHT_TOKENS + _TOKENS_PER_VERDICT * min(len(claims), MAX_CLAIMS)
 
 
 def _data_sections(request: VerificationRequest) -> Iterator[str]:

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import Final
 
-from app.core.text.languages.joined import alternatives, words_of
+from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain_number, resolution, resolution_as_written
 from app.core.text.patterns import capped
-from app.core.text.reader import plain_text_and_tokens
-from app.core.text.scanned import Token
-from app.core.text.values import MOST_APPROXIMATION, Value
+from app.core.text.scan_results import Token
+from app.core.text.value_reader import plain_text_and_tokens
+from app.core.text.values import MAX_APPROXIMATION, Value
 
-_MOST_CHARACTERS_BETWEEN: Final = 30
+_MAX_CHARACTERS_BETWEEN: Final = 30
 _UNIT_WORD: Final = r"\s?(?:[^\W\d_]{1,15}|[€$£¥₽])?\.?"
 _MULTIPLICATION_LETTERS: Final = "".join(sorted(word for word in words_of("values", "between_sides") if len(word) == 1))
 """Signs of a product that are one letter of another script. Words such as "on" and "by" are too common."""
@@ -29,11 +29,11 @@ _OPERATOR: Final = capped(
     rf"(?:(?P<times>[*×·x{_MULTIPLICATION_LETTERS}])|(?P<share>{alternatives('values', 'out_of')})"
     r"|(?P<sign>[-+/÷]|(?<= ):(?= )))"
     r"\s?(?P<opened>\(?)\s?[€$£¥]?$",
-    _MOST_CHARACTERS_BETWEEN,
+    _MAX_CHARACTERS_BETWEEN,
 )
-_OPENING_BRACKET: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _MOST_CHARACTERS_BETWEEN)
-_CLOSING_BRACKET: Final = capped(rf"{_UNIT_WORD}\s?\)", _MOST_CHARACTERS_BETWEEN)
-_EQUALS: Final = capped(rf"{_UNIT_WORD}\s?=\s?[€$£¥]?", _MOST_CHARACTERS_BETWEEN)
+_OPENING_BRACKET: Final = capped(r"[^\d()\[\]]{0,24}\(\s?[€$£¥]?$", _MAX_CHARACTERS_BETWEEN)
+_CLOSING_BRACKET: Final = capped(rf"{_UNIT_WORD}\s?\)", _MAX_CHARACTERS_BETWEEN)
+_EQUALS: Final = capped(rf"{_UNIT_WORD}\s?=\s?[€$£¥]?", _MAX_CHARACTERS_BETWEEN)
 _DIVISION_SIGNS: Final = frozenset("/÷:")
 _RANKS: Final = {"(": 0, ")": 1, "+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 _SMALL_NUMBER: Final = 10
@@ -41,9 +41,9 @@ _SMALL_NUMBER: Final = 10
 _USUAL_OPERANDS: Final = frozenset({12.0, 24.0, 30.0, 31.0, 52.0, 60.0, 100.0, 365.0, 1_000.0})
 _WHOLE_PERCENT: Final = 100
 _UNIT_FACTORS: Final = (1_000.0, 100.0, 60.0)
-_MOST_TERMS: Final = 12
-_MOST_READINGS: Final = 16
-_MOST_CALCULATIONS: Final = 40
+_MAX_TERMS: Final = 12
+_MAX_READINGS: Final = 16
+_MAX_CALCULATIONS: Final = 40
 _ROUNDING_ERROR: Final = 1e-6
 
 
@@ -66,7 +66,7 @@ class WrittenCalculation:
     end: int
 
     def _possible_results(self, is_shown_number: Callable[[float], bool] | None) -> Iterator[float]:
-        for numbers in islice(product(*(term.readings for term in self.terms)), _MOST_READINGS):
+        for numbers in islice(product(*(term.readings for term in self.terms)), _MAX_READINGS):
             result = _result_of(numbers, self.signs)
             if result is not None and (
                 is_shown_number is None or all(_is_known_operand(one, is_shown_number) for one in numbers)
@@ -82,7 +82,7 @@ class WrittenCalculation:
         if value.kind not in {"number", "money"} or not amount:
             return False
         written_step = min(resolution_as_written(value.text, amount), 1.0)
-        tolerance = min(resolution(plain_number(amount)) / 2, amount * MOST_APPROXIMATION) if value.approximate else 0.0
+        tolerance = min(resolution(plain_number(amount)) / 2, amount * MAX_APPROXIMATION) if value.approximate else 0.0
         tolerance = max(tolerance, written_step / 2) + _ROUNDING_ERROR * amount
         return any(
             abs(abs(one) - amount) <= tolerance
@@ -156,10 +156,9 @@ def _is_complement_of_percentage(number: float, is_shown_number: Callable[[float
 def _is_adjacent(text: str, one: WrittenCalculation, value: Value) -> bool:
     if value.end <= one.start:
         return (
-            _OPENING_BRACKET.match(text[value.end : one.start][:_MOST_CHARACTERS_BETWEEN].replace("（", "("))
-            is not None
+            _OPENING_BRACKET.match(text[value.end : one.start][:_MAX_CHARACTERS_BETWEEN].replace("（", "(")) is not None
         )
-    found = _EQUALS.match(text[one.end : value.start][:_MOST_CHARACTERS_BETWEEN])
+    found = _EQUALS.match(text[one.end : value.start][:_MAX_CHARACTERS_BETWEEN])
     return found is not None and found.end() == value.start - one.end
 
 
@@ -171,15 +170,15 @@ def written_calculations(text: str) -> WrittenCalculations:
     for terms, signs in _runs(folded.text, tokens):
         before, after = folded.text[: terms[0].start], folded.text[terms[-1].end :]
         joined_by = ""
-        if before.rstrip("€$£¥ ").endswith("(") and _CLOSING_BRACKET.match(after[:_MOST_CHARACTERS_BETWEEN]):
+        if before.rstrip("€$£¥ ").endswith("(") and _CLOSING_BRACKET.match(after[:_MAX_CHARACTERS_BETWEEN]):
             joined_by = "brackets"
-        elif _EQUALS.match(after[:_MOST_CHARACTERS_BETWEEN]):
+        elif _EQUALS.match(after[:_MAX_CHARACTERS_BETWEEN]):
             joined_by = "equals"
         placed = tuple(
             _Term(folded.original(one.start), folded.original(one.end - 1) + 1, one.readings) for one in terms
         )
         found.append(WrittenCalculation(placed, signs, joined_by, placed[0].start, placed[-1].end))
-        if len(found) == _MOST_CALCULATIONS:
+        if len(found) == _MAX_CALCULATIONS:
             break
     return WrittenCalculations(tuple(found))
 
@@ -188,7 +187,7 @@ def _runs(text: str, tokens: Sequence[Token]) -> Iterator[tuple[tuple[_Term, ...
     terms: list[_Term] = []
     signs: list[str] = []
     for one in _terms(tokens):
-        sign = _sign(text, terms[-1].end, one.start) if terms and len(terms) < _MOST_TERMS else ""
+        sign = _sign(text, terms[-1].end, one.start) if terms and len(terms) < _MAX_TERMS else ""
         if sign:
             terms.append(one)
             signs.append(sign)
@@ -216,7 +215,7 @@ def _terms(tokens: Sequence[Token]) -> Iterator[_Term]:
 
 def _sign(text: str, end: int, start: int) -> str:
     between = text[end:start]
-    if not 0 < len(between) <= _MOST_CHARACTERS_BETWEEN or not (found := _OPERATOR.match(between)):
+    if not 0 < len(between) <= _MAX_CHARACTERS_BETWEEN or not (found := _OPERATOR.match(between)):
         return ""
     is_times = bool(found["times"])
     if found["percent"]:  # "20 % of 195"

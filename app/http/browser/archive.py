@@ -72,7 +72,7 @@ class PageFile:
         return f'"{hashlib.sha256(self.content).hexdigest()[:32]}"'
 
     @cached_property
-    def packed(self) -> bytes | None:
+    def gzipped(self) -> bytes | None:
         """The file gzipped; ``None`` if that would not make it smaller."""
         return gzip.compress(self.content, 9, mtime=0) if self.suffix in COMPRESSED_SUFFIXES else None
 

@@ -52,6 +52,6 @@ def _response(file: PageFile, request: Request, status: int) -> Response:
     if status == 200 and request.headers.get("if-none-match") == file.etag:  # noqa: PLR2004
         return Response(status_code=304, headers=headers)
     content = file.content
-    if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
-        content, headers["Content-Encoding"] = file.packed, "gzip"
+    if file.gzipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        content, headers["Content-Encoding"] = file.gzipped, "gzip"
     return Response(content, status, headers, file.media_type)

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, ToolSpec
-from app.http.fields import MAX_CONTENT, MAX_SYSTEM_PROMPT
+from app.http.fields import MAX_CONTENT_LENGTH, MAX_SYSTEM_PROMPT_LENGTH
 from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
 from app.http.openai.settings import (
     MAX_TOOLS,
@@ -36,7 +36,7 @@ class CalledFunction(Given):
     """The function that was called."""
 
     name: ToolName
-    arguments: Annotated[str, Field(max_length=MAX_CONTENT)] = "{}"
+    arguments: Annotated[str, Field(max_length=MAX_CONTENT_LENGTH)] = "{}"
 
 
 class ChatCall(Given):
@@ -152,8 +152,8 @@ class ChatCompletionRequest(Given):
 
     @model_validator(mode="after")
     def _within_limits(self) -> Self:
-        if len(self.instructions or "") > MAX_SYSTEM_PROMPT:
-            raise ValueError(f"the system message may have at most {MAX_SYSTEM_PROMPT} characters")
+        if len(self.instructions or "") > MAX_SYSTEM_PROMPT_LENGTH:
+            raise ValueError(f"the system message may have at most {MAX_SYSTEM_PROMPT_LENGTH} characters")
         return self
 
     def refuse_unsupported(self) -> None:

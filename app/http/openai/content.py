@@ -13,7 +13,7 @@ from app.core.text.json_data import arguments_in
 from app.core.text.parts import Part
 from app.http.fields import MAX_PARTS
 
-MAX_URL: Final = 8_192
+MAX_URL_LENGTH: Final = 8_192
 CallId = Annotated[str, Field(min_length=1, max_length=200)]
 ToolName = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -172,8 +172,8 @@ def _media_from_source(source: str, kind: str, details: dict[str, str | None]) -
             raise ValueError("a data URL must hold Base64 after ';base64,', or percent-encoded data after ','")
         return {"type": "media", "media_type": (media_type or kind)[:200], "data": data, **details_given}
     if "://" in source[:16]:
-        if len(source) > MAX_URL:
-            raise ValueError(f"an address may have at most {MAX_URL} characters")
+        if len(source) > MAX_URL_LENGTH:
+            raise ValueError(f"an address may have at most {MAX_URL_LENGTH} characters")
         return {"type": "media", "media_type": mimetypes.guess_type(source)[0] or kind, "url": source, **details_given}
     if not source:
         raise ValueError("a file or an image needs data or an address")

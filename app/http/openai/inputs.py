@@ -39,8 +39,8 @@ CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id", "x-sm
 USER_HEADERS: Final = ("x-openwebui-user-id", "x-sm-user-id")
 RETRY_COUNT_HEADER: Final = "x-stainless-retry-count"
 """The header in which OpenAI's own SDKs count their tries."""
-MOST_RETRIES: Final = 100
-LONGEST_NAME: Final = 255
+MAX_RETRIES: Final = 100
+MAX_NAME_LENGTH: Final = 255
 
 
 def name_of(
@@ -62,10 +62,10 @@ def name_of(
     if (
         not isinstance(conversation, str)
         or not conversation.strip()
-        or len(conversation) > LONGEST_NAME
+        or len(conversation) > MAX_NAME_LENGTH
         or not conversation.isprintable()
     ):
-        message = f"a conversation is named by at most {LONGEST_NAME} printable characters"
+        message = f"a conversation is named by at most {MAX_NAME_LENGTH} printable characters"
         raise InvalidInputError.of("conversation", message)
     text = conversation.strip()
     forwarded = next((headers[name] for name in USER_HEADERS if headers.get(name)), None)
@@ -73,7 +73,7 @@ def name_of(
         text=text,
         conversation_id=uuid_of(text, "conv") or _uuid(text),
         is_ours=text.startswith("conv_"),
-        user=(forwarded or user or "")[:LONGEST_NAME] or None,
+        user=(forwarded or user or "")[:MAX_NAME_LENGTH] or None,
     )
 
 
@@ -95,7 +95,7 @@ def conversation_of(name: str) -> UUID:
 def attempt_of(headers: Headers, body: bytes, own: Idem | None = None) -> RequestAttempt:
     """Which attempt at which request this is; ``own`` is the key that the client gave itself."""
     counted = headers.get(RETRY_COUNT_HEADER, "")
-    tries = int(counted) if counted.isascii() and counted.isdigit() and len(counted) < len(str(MOST_RETRIES)) else None
+    tries = int(counted) if counted.isascii() and counted.isdigit() and len(counted) < len(str(MAX_RETRIES)) else None
     return RequestAttempt(body=body, tries=tries, own=own)
 
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from app.core.model.conversation import Message
 from app.core.text.contents import named_address, shown_address
 from app.core.text.parts import Part, as_text, own_content, own_parts
-from app.http.fields import MAX_CONTENT, MAX_PARTS
+from app.http.fields import MAX_CONTENT_LENGTH, MAX_PARTS
 from app.http.openai.content import (
     CallId,
     Content,
@@ -26,7 +26,7 @@ from app.http.openai.content import (
 from app.http.openai.ids import call_item_id, message_id, result_item_id
 from app.usecases.history.drafts import MessageDraft
 
-MAX_TOKEN: Final = 4_000_000
+MAX_COMPACTED_LENGTH: Final = 4_000_000
 """The most characters of compacted input."""
 
 
@@ -44,7 +44,7 @@ class CallItem(Given):
     type: Literal["function_call"]
     call_id: CallId
     name: ToolName
-    arguments: Annotated[str, Field(max_length=MAX_CONTENT)] = "{}"
+    arguments: Annotated[str, Field(max_length=MAX_CONTENT_LENGTH)] = "{}"
 
 
 class ResultItem(Given):
@@ -72,7 +72,7 @@ class CompactionItem(Given):
     """Compacted input, as this service gave it out."""
 
     type: Literal["compaction", "compaction_summary"]
-    encrypted_content: Annotated[str, Field(min_length=1, max_length=MAX_TOKEN)]
+    encrypted_content: Annotated[str, Field(min_length=1, max_length=MAX_COMPACTED_LENGTH)]
 
 
 def _with_default_type(value: Any) -> Any:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, StructuredOutput, ToolSpec
-from app.http.fields import MAX_SYSTEM_PROMPT, Metadata
+from app.http.fields import MAX_SYSTEM_PROMPT_LENGTH, Metadata
 from app.http.openai.content import Given, form_of
 from app.http.openai.items import CallItem, InputItem, MessageItem, ResultItem, draft_of
 from app.http.openai.resources import DEFAULT_ECHO
@@ -105,7 +105,7 @@ class WithHistory(Given):
     """What a request refers to: its own input, a stored response, or a conversation."""
 
     input: Input | None = None
-    instructions: Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT)] | None = None
+    instructions: Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT_LENGTH)] | None = None
     previous_response_id: Id | None = None
     conversation: Id | NamedConversation | None = None
 

@@ -54,7 +54,7 @@ REMEMBERED_BYTES: Final = 16_000_000
 """The most bytes that a connection remembers. Older responses are dropped first, then the oldest messages of one."""
 GRACE_SECONDS: Final = 2.0
 """How many seconds the current request may still run after the client has left."""
-MOST_WAITING: Final = 1
+MAX_WAITING_REQUESTS: Final = 1
 """How many requests may wait while one is answered; a client that sends more is not read meanwhile."""
 CLOSE_REFUSED: Final = 1008
 CLOSE_ENDED: Final = 1001
@@ -150,7 +150,7 @@ async def _principal(socket: WebSocket, services: Container) -> Principal:
 async def _answer_until_over(socket: WebSocket, services: Container, principal: Principal) -> None:
     """Answer until the client leaves, the process ends, or the connection or its key is too old."""
     stopping: Stopping = socket.app.state.stopping
-    requests: asyncio.Queue[str | None] = asyncio.Queue(MOST_WAITING)
+    requests: asyncio.Queue[str | None] = asyncio.Queue(MAX_WAITING_REQUESTS)
     reading = asyncio.create_task(_queue_frames(socket, requests))
     answering = asyncio.create_task(_answer_requests(socket, services, requests))
     ending = asyncio.create_task(stopping.wait(0))

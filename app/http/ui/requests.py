@@ -11,13 +11,13 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import to_json
 
-from app.core.context.turn_options import MOST_TOOLS
+from app.core.context.turn_options import MAX_TOOLS
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, ToolName
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 from app.http.chat_requests import MAX_RESULTS, NamedTool, ToolChoice, ToolInput
-from app.http.fields import MAX_CONTENT, MAX_PARTS, Flag, ModelName, SystemPrompt, UtcOffset
+from app.http.fields import MAX_CONTENT_LENGTH, MAX_PARTS, Flag, ModelName, SystemPrompt, UtcOffset
 from app.http.idempotency import kept_key
 from app.http.refusals import invalid_field
 from app.http.requests import Passages
@@ -25,8 +25,8 @@ from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.shared.idempotency import Idem
 from app.usecases.ui.turns import RegenerationRequest
 
-MAX_URL: Final = 8_192
-MAX_SENT: Final = 4_096
+MAX_URL_LENGTH: Final = 8_192
+MAX_UI_PARTS: Final = 4_096
 """The most parts of an assistant's message. Everything except results of tools is ignored."""
 DATA_URL: Final = compiled(r"data:([^,;\s]{1,200})((?:;[^,;\s]{1,100}){0,8});base64,", re.IGNORECASE)
 ADDRESS: Final = compiled(r"https?://", re.IGNORECASE)
@@ -51,7 +51,7 @@ class UiPart(_Given):
     toolCallId: Id | None = None  # noqa: N815
     state: Annotated[str, Field(max_length=50)] | None = None
     output: Any = None
-    errorText: Annotated[str, Field(max_length=MAX_CONTENT)] | None = None  # noqa: N815
+    errorText: Annotated[str, Field(max_length=MAX_CONTENT_LENGTH)] | None = None  # noqa: N815
     providerExecuted: bool | None = None  # noqa: N815
 
     @property
@@ -65,7 +65,7 @@ class UiMessage(_Given):
 
     id: Id
     role: Literal["user", "assistant", "system"]
-    parts: Annotated[list[UiPart], Field(max_length=MAX_SENT)]
+    parts: Annotated[list[UiPart], Field(max_length=MAX_UI_PARTS)]
 
     @property
     def words(self) -> str:
@@ -85,7 +85,7 @@ class UiRequest(_Given):
     recall: Flag | None = None
     instructions: SystemPrompt | None = None
     passages: Passages = Field(default_factory=list)
-    tools: Annotated[list[ToolInput], Field(max_length=MOST_TOOLS)] = Field(
+    tools: Annotated[list[ToolInput], Field(max_length=MAX_TOOLS)] = Field(
         default_factory=list, description="Of the frontend, as in `POST …/chat`: calls of them are left open."
     )
     tool_choice: ToolChoice | None = None
@@ -185,7 +185,7 @@ def _media(part: UiPart, field: str) -> Part:
         if not data:
             raise invalid_field(f"{field}.url", "the file is empty")
         return {"type": "media", "media_type": part.mediaType or inline[1], "data": data, **name}
-    if not ADDRESS.match(source) or len(source) > MAX_URL:
+    if not ADDRESS.match(source) or len(source) > MAX_URL_LENGTH:
         raise invalid_field(f"{field}.url", "a file is taken as a data URL in Base64, or by an http address")
     return {"type": "media", "media_type": part.mediaType or "application/octet-stream", "url": source, **name}
 

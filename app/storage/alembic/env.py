@@ -21,7 +21,7 @@ from app.storage.tables import TenantScoped
 # Any fixed number. It makes two processes that migrate at once take turns.
 MIGRATION_LOCK = 7_430_211_002
 POLL_SECONDS = 0.2
-_CHANGES = "destination_rev"
+_DESTINATION_OPTION = "destination_rev"
 """The Alembic option by which commands that change the schema are recognised; only they have it."""
 
 
@@ -45,7 +45,7 @@ def migrate(connection: Connection) -> None:
     with context.begin_transaction():
         context.run_migrations()
     role = role_of(database_url())
-    if role is not None and _CHANGES in context.get_context().opts:
+    if role is not None and _DESTINATION_OPTION in context.get_context().opts:
         # Done even if the schema is already new: the role may be possible today although it was not before.
         connection.exec_driver_sql(role_sql(role))
         connection.commit()

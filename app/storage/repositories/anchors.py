@@ -75,7 +75,7 @@ _ANCHORS = select(*_COLUMNS).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _SERVABLES = select(*_SERVED).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _make_anchor, _make_served = record_maker(Anchor), record_maker(FoundAnchor)
 _POSITION_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
-MOST_CHOSEN = 1_000
+MAX_CHOSEN_ANCHORS = 1_000
 _POSITION = (col(AnchorRow.seq), col(AnchorRow.offset), col(AnchorRow.id))
 _NO_END = 2**62
 """A number larger than every ``seq``."""
@@ -91,12 +91,12 @@ def _newest_active(wanted: Any) -> Any:
 
 
 def _best_for_context() -> Any:
-    """The statement for active anchors that ``ServableAnchors`` may show within ``room`` tokens, and how many it hides.
+    """The statement for active anchors that ``ServableAnchors`` may show within ``max_tokens``, and how many it hides.
 
     An anchor is free (``is_free``) if no user chose it and its message is covered, but not held: every draft of a
     context may show it. Of several anchors with the same type and content only one is shown, the first in the window. A
     free anchor without such a duplicate has the same rank in every draft. So if the free anchors that rank higher take
-    more than ``room`` tokens, it is never shown, and need not be read.
+    more than ``max_tokens``, it is never shown, and need not be read.
 
     Most of the time goes into sorting. So contents are compared by a hash of 64 bits, and all criteria that come before
     importance are one number.
@@ -126,7 +126,7 @@ def _best_for_context() -> Any:
     alone = and_(labelled.c.is_free, labelled.c.before.is_(None))
     ranks = (labelled.c.rank, labelled.c.importance.desc(), labelled.c.seq, labelled.c.offset, labelled.c.type)
     through = func.sum(case((alone, labelled.c.token_count), else_=0)).over(order_by=ranks, rows=(None, 0))
-    is_hidden = and_(alone, through - labelled.c.token_count > bindparam("room", type_=big)).label("is_hidden")
+    is_hidden = and_(alone, through - labelled.c.token_count > bindparam("max_tokens", type_=big)).label("is_hidden")
     ranked = (
         select(labelled.c.id, is_hidden)
         .where(or_(not_(labelled.c.is_free), labelled.c.before.is_distinct_from(True)))  # noqa: FBT003 - a value of SQL
@@ -249,18 +249,23 @@ class AnchorRepository(Repository):
         )
 
     async def showable(
-        self, conversation_id: UUID, *, covered_seq: int, held: Sequence[int], room: int, limit: int
+        self, conversation_id: UUID, *, covered_seq: int, held: Sequence[int], max_tokens: int, limit: int
     ) -> tuple[list[FoundAnchor], int]:
-        """The active anchors that can be shown within ``room`` tokens, in any order, and the number of the others.
+        """The active anchors that can be shown within ``max_tokens``, in any order, and the number of the others.
 
         Args:
             conversation_id: The conversation.
             covered_seq: Up to this message only held messages are served.
             held: The held messages up to there.
-            room: The most tokens for anchors, by their stored estimates.
+            max_tokens: The most tokens for anchors, by their stored estimates.
             limit: How many anchors are looked at, the newest.
         """
-        given = {"conversation_id": conversation_id, "covered_seq": covered_seq, "held": list(held), "room": room}
+        given = {
+            "conversation_id": conversation_id,
+            "covered_seq": covered_seq,
+            "held": list(held),
+            "max_tokens": max_tokens,
+        }
         rows = await self._session.rows(_SHOWABLE, through_seq=_NO_END, limit=limit, **given)
         return [_make_served(row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
@@ -308,7 +313,7 @@ class AnchorRepository(Repository):
     async def chosen(self, conversation_id: UUID, *, through_seq: int) -> list[Anchor]:
         """The active anchors up to that ``seq`` that a user chose to keep, in order of position."""
         return await in_slices(
-            _make_anchor, await self._newest_in_order(_CHOSEN, conversation_id, through_seq, MOST_CHOSEN)
+            _make_anchor, await self._newest_in_order(_CHOSEN, conversation_id, through_seq, MAX_CHOSEN_ANCHORS)
         )
 
     async def choose(self, anchors: Sequence[Anchor]) -> None:

@@ -25,7 +25,7 @@ BY_ID = TypeAdapter(tuple[UUID])
 BY_TIME_AND_ID = TypeAdapter(tuple[AwareDatetime, UUID])
 # The longest real cursor has under 150 characters. A longer text was not made here, and is cut so that it cannot be
 # read.
-MAX_CURSOR = 300
+MAX_CURSOR_LENGTH = 300
 
 
 def encode(key: tuple[Any, ...]) -> str:
@@ -36,7 +36,7 @@ def encode(key: tuple[Any, ...]) -> str:
 def decode(cursor: str, kind: TypeAdapter[Key]) -> Key:
     """The key that :func:`encode` was given. Raises ``InvalidInputError`` naming ``after``."""
     try:
-        raw = urlsafe_b64decode(cursor[:MAX_CURSOR].encode("ascii") + b"=" * (-len(cursor) % 4))
+        raw = urlsafe_b64decode(cursor[:MAX_CURSOR_LENGTH].encode("ascii") + b"=" * (-len(cursor) % 4))
         key = kind.validate_json(raw)
         _check_times_in_utc(key)
     except (ValueError, OverflowError) as error:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, DateTime, func, or_
 
-from app.core.model.conversation import LONGEST_WAIT
+from app.core.model.conversation import MAX_WAIT
 
 _NOW: Final[ColumnElement[object]] = func.clock_timestamp(type_=DateTime(timezone=True))
 
@@ -27,7 +27,7 @@ def is_over(until: Any) -> ColumnElement[bool]:
 
     A missing time, or one set by a wrong clock, counts as over.
     """
-    return or_(until.is_(None), until <= now(), until > now() + LONGEST_WAIT)
+    return or_(until.is_(None), until <= now(), until > now() + MAX_WAIT)
 
 
 def transaction_start() -> ColumnElement[object]:

@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import JSONB, JSONPATH, array
 from sqlmodel import col
 
 from app.core.context.tools import OWN_TOOL_NAMES
-from app.core.model.overlap import text_with_parts
+from app.core.model.word_overlap import text_with_parts
 from app.core.retrieval.corpus import Source
 from app.core.text.memo import Latest
 from app.core.text.stemming import guessed_language, language_of, stemming_language, stems_in
@@ -82,25 +82,25 @@ SAMPLED_MESSAGES: Final = 250
 """How many messages that sample has, spread evenly over the conversation."""
 ONE_CENTRE_IN: Final = 4
 """The centres, which are read with their neighbours, are the best ``limit // ONE_CENTRE_IN`` messages with stems."""
-FEWEST_CENTRES: Final = 150
+MIN_CENTRES: Final = 150
 """At least this many of the best messages are centres."""
 NEIGHBOURS: Final = 2  # places; recall spreads a fifth of a score to the third place, but finds nothing more by it
-MOST_STEMS: Final = 48  # stems of a question; a longer one is a text, and its first words say what it is about
+MAX_STEMS: Final = 48  # stems of a question; a longer one is a text, and its first words say what it is about
 LANGUAGE_MESSAGES: Final = 12  # newest messages from which the language of a conversation is determined
 LANGUAGE_CHARACTERS: Final = 160  # characters of each of them
 _PAIR_BYTES: Final = 600  # bytes that a kept pair takes besides its numbers
 _GOLDEN: Final = 0.618_033_988_75  # its multiples are spread evenly, at distances that fit no pattern of the talk
 _SHARE_BYTES: Final = 120  # bytes that the share of an abundant stem takes with its key
 _LENGTH_BITS: Final = 3  # highest bits of a conversation's length, which decide which messages are sampled
-_MOST_PAIRED_STEMS: Final = 5  # common stems that are looked up two by two: ten pairs
+_MAX_PAIRED_STEMS: Final = 5  # common stems that are looked up two by two: ten pairs
 _PAIRS_AT_ONCE: Final = 2  # pairs; two mostly lead to enough messages, and each takes milliseconds in a long history
-MOST_SEARCHED_CHARACTERS: Final = (
+MAX_SEARCHED_CHARACTERS: Final = (
     200  # characters of a text; the time of a search in Postgres grows with its length and the message's
 )
-MOST_SCANNED_MESSAGES: Final = 20_000  # messages that are read for a text without a word: a tenth of a second
+MAX_SCANNED_MESSAGES: Final = 20_000  # messages that are read for a text without a word: a tenth of a second
 STEP_MESSAGES: Final = 2_000  # messages that one statement reads, at most
 STEP_BYTES: Final = 8_000_000  # bytes of text that one statement reads, at most
-MOST_BYTES: Final = 64_000_000  # bytes of text that one query reads, at most
+MAX_BYTES: Final = 64_000_000  # bytes of text that one query reads, at most
 
 _PARTS: Final = func.nullif(cast(col(MessageRow.parts), Text), "[]", type_=Text).label("parts")
 """The parts as text, NULL for the many messages without any, so that only existing parts are read as JSON."""
@@ -215,7 +215,7 @@ class Narrowing:
             found = await self._read_whole(known.sources if known and known.content_epoch == epoch else ())
             return Narrowed(sources=found, documents={}, total=total, language=language, content_epoch=epoch)
         wanted = list(
-            dict.fromkeys([*islice(dict.fromkeys(stems), MOST_STEMS), *_stems_of_both_languages(text, language)])
+            dict.fromkeys([*islice(dict.fromkeys(stems), MAX_STEMS), *_stems_of_both_languages(text, language)])
         )
         self._epoch = epoch
         postings = await self._postings(wanted, last_seq)
@@ -230,7 +230,7 @@ class Narrowing:
         best = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)[
             :limit
         ]  # newest first in ties
-        around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, FEWEST_CENTRES)]) if neighbours else set()
+        around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, MIN_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
         return Narrowed(
             sources=await self._read_fitting(chosen),
@@ -248,16 +248,16 @@ class Narrowing:
             listed = (
                 select(col(KEY_HOLDER.seq))
                 .where(col(KEY_HOLDER.conversation_id) == self._id, held)
-                .limit(MOST_SCANNED_MESSAGES)
+                .limit(MAX_SCANNED_MESSAGES)
             )
             seqs = sorted(await self._session.all(listed), reverse=True)
-            if len(seqs) < MOST_SCANNED_MESSAGES:
+            if len(seqs) < MAX_SCANNED_MESSAGES:
                 steps = [seqs[place : place + STEP_MESSAGES] for place in range(0, len(seqs), STEP_MESSAGES)]
                 return await self._messages_with_texts(texts, [_has_seq_in(step) for step in steps], limit)
         _, _, last_seq, _, _ = await self._conversation_size()
-        firsts = range(last_seq, max(last_seq - MOST_SCANNED_MESSAGES, 0), -STEP_MESSAGES)
+        firsts = range(last_seq, max(last_seq - MAX_SCANNED_MESSAGES, 0), -STEP_MESSAGES)
         newest = [
-            _seq.between(max(first - STEP_MESSAGES, last_seq - MOST_SCANNED_MESSAGES) + 1, first) for first in firsts
+            _seq.between(max(first - STEP_MESSAGES, last_seq - MAX_SCANNED_MESSAGES) + 1, first) for first in firsts
         ]
         holders = col(MessageRow.term_keys).op("@>")(sought)
         return await self._messages_with_texts(
@@ -267,9 +267,9 @@ class Narrowing:
     async def _messages_with_texts(
         self, texts: Sequence[str], steps: Sequence[ColumnElement[bool]], limit: int
     ) -> list[Source]:
-        """The first ``limit`` messages that have all the texts, read step by step, ``MOST_BYTES`` at most."""
+        """The first ``limit`` messages that have all the texts, read step by step, ``MAX_BYTES`` at most."""
         found: list[Source] = []
-        left_bytes = MOST_BYTES
+        left_bytes = MAX_BYTES
         for step in steps:
             sizes = select(_seq, col(MessageRow.byte_length)).where(self._of, step).order_by(_seq.desc())
             for seqs, weight in _batches(await self._session.rows(sizes)):
@@ -350,7 +350,7 @@ class Narrowing:
         The pairs with the highest scores come first. The others are not looked up once ``limit`` messages score higher.
         """
         common = [stem for stem, posting in postings.items() if posting.is_common]
-        rarest = sorted(common, key=lambda stem: -weights[stem])[:_MOST_PAIRED_STEMS]
+        rarest = sorted(common, key=lambda stem: -weights[stem])[:_MAX_PAIRED_STEMS]
         pairs = [(weights[one] + weights[other], one, other) for one, other in combinations(rarest, 2)]
         pairs.sort(key=itemgetter(0), reverse=True)
         for place in range(0, len(pairs), _PAIRS_AT_ONCE):
@@ -410,7 +410,7 @@ class Narrowing:
 def _stems_of_both_languages(text: str, language: str | None) -> Iterator[str]:
     languages = dict.fromkeys((guessed_language(text), stemming_language(language)))
     found = (stem for language in languages if language for stem in stems_in(text, language))
-    return islice(dict.fromkeys(found), MOST_STEMS)
+    return islice(dict.fromkeys(found), MAX_STEMS)
 
 
 def _estimated_count(seqs: frozenset[int], last_seq: int) -> int:
@@ -449,7 +449,7 @@ def _has_all_texts(texts: Sequence[str]) -> ColumnElement[bool]:
 
     The message's text is computed once for all of them.
     """
-    wanted = [text[:MOST_SEARCHED_CHARACTERS].lower() for text in texts]
+    wanted = [text[:MAX_SEARCHED_CHARACTERS].lower() for text in texts]
     parts = cast(col(MessageRow.parts), JSONB)
     strings = func.jsonb_path_query(parts, cast(_STRINGS_PATH, JSONPATH)).column_valued("told")
     in_parts = select(func.string_agg(strings.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)

@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, Text, case, func, literal_column
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import col
 
-from app.core.text.speakers import LONGEST_NAME
+from app.core.text.speakers import MAX_NAME_LENGTH
 from app.storage.tables import MessageRow
 
-_READ: Final[ColumnElement[Any]] = literal_column(str(4 * LONGEST_NAME))
+_READ: Final[ColumnElement[Any]] = literal_column(str(4 * MAX_NAME_LENGTH))
 """The number of characters that are read: more than is ever served of a name."""
 _KEY: Final[ColumnElement[Any]] = literal_column("'name'")
 _IS_TEXT: Final = func.jsonb_typeof(col(MessageRow.meta).op("->", return_type=JSONB())(_KEY)) == literal_column(

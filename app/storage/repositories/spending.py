@@ -25,9 +25,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
-from app.core.model.allowances import HOUR, MinuteSpending, SpendingPurpose
 from app.core.model.conversation import Usage
 from app.core.model.records import DetailCallPurpose
+from app.core.model.usage_limits import HOUR, MinuteSpending, SpendingPurpose
 from app.storage.repositories.base import Repository
 from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
 from app.storage.repositories.leases import now

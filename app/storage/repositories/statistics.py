@@ -125,7 +125,7 @@ _HAS_TOKEN_COUNTS: Final = and_(
 CONTINUITY_COUNTS: Final = ("before", "after", "contradicted")
 """The names of the counts in each kind of a continuity score."""
 _CONTINUITY_ADAPTER: Final = TypeAdapter(Continuity)
-MOST_ROWS: Final = 200_000
+MAX_ROWS: Final = 200_000
 """The most rows of a kind that are summed, the newest; this takes some seconds at most. Ids are ordered by time."""
 _LOWEST_ID: Final = cast(literal("00000000-0000-0000-0000-000000000000"), Uuid)
 
@@ -489,7 +489,7 @@ def _conditions_of(table: Any, ended: str, is_one_conversation: bool, has_since:
     older = aliased(table)
     conditions = [table.conversation_id == bindparam("of_conversation", type_=Uuid)] if is_one_conversation else []
     whose = [older.conversation_id == bindparam("of_conversation", type_=Uuid)] if is_one_conversation else []
-    newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MOST_ROWS - 1).limit(1).scalar_subquery()
+    newest = select(older.id).where(*whose).order_by(older.id.desc()).offset(MAX_ROWS - 1).limit(1).scalar_subquery()
     conditions = [*conditions, table.id >= func.coalesce(newest, _LOWEST_ID)]
     at = getattr(table, ended)
     if has_since:

@@ -17,7 +17,7 @@ from sqlalchemy import select, true, tuple_, update
 from sqlmodel import col
 
 from app.core.model.conversation import Message
-from app.core.model.overlap import message_text
+from app.core.model.word_overlap import message_text
 from app.core.text.stemming import guessed_language, stems_in
 from app.core.text.words import stem, words
 from app.off_loop import off_loop

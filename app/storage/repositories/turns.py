@@ -58,12 +58,12 @@ _IS_ANSWERED = exists().where(
     col(_OTHER_TURN.message_id) == col(TurnRow.message_id),
     col(_OTHER_TURN.reply_id).is_not(None),
 )
-_MOST_UNANSWERED = 100
+_MAX_UNANSWERED_TURNS = 100
 _UNANSWERED = (
     select(col(TurnRow.input_from_seq), col(TurnRow.begun_at_seq))
     .where(_IN_CONVERSATION, col(TurnRow.status) == "failed", col(TurnRow.input_from_seq).is_not(None), ~_IS_ANSWERED)
     .order_by(_id.desc())
-    .limit(_MOST_UNANSWERED)
+    .limit(_MAX_UNANSWERED_TURNS)
 )
 _HEARTBEAT = update(TurnRow).where(_IS_TURN, _IS_RUNNING).values(_NEW_LEASE).returning(TurnRow)
 _FAIL_EXPIRED = update(TurnRow).where(_IN_CONVERSATION, _IS_EXPIRED).values(_FAILED_VALUES).returning(TurnRow)

@@ -7,11 +7,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from app.core.model.allowances import SlidingCount
 from app.core.model.errors import RateLimitedError
+from app.core.model.usage_limits import SlidingCount
 
-MOST_ADDRESSES: Final = 10_000
-MOST_KNOWN: Final = 10_000
+MAX_ADDRESSES: Final = 10_000
+MAX_KNOWN_KEYS: Final = 10_000
 IPV6_NETWORK: Final = 64
 """How many leading bits of an IPv6 address are compared: the holder of a network chooses the rest freely."""
 
@@ -51,14 +51,14 @@ class FailedKeys:
             return
         name = _address_to_count(address)
         self._failed[name] = self._failed.pop(name, SlidingCount()).plus(self._monotonic())
-        if len(self._failed) > MOST_ADDRESSES:
+        if len(self._failed) > MAX_ADDRESSES:
             self._failed.popitem(last=False)
 
     def succeeded(self, digest: bytes) -> None:
         """Note that a key was accepted."""
         self._good[digest] = None
         self._good.move_to_end(digest)
-        if len(self._good) > MOST_KNOWN:
+        if len(self._good) > MAX_KNOWN_KEYS:
             self._good.popitem(last=False)
 
     def forget(self, digest: bytes) -> None:

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.model.allowances import TENANT_ONLY, Limits
 from app.core.model.errors import (
     DependencyUnavailableError,
     InvalidInputError,
@@ -23,6 +22,7 @@ from app.core.model.errors import (
     UnauthenticatedError,
 )
 from app.core.model.records import ApiKey, Scope
+from app.core.model.usage_limits import TENANT_ONLY, Limits
 from app.storage.repositories.keys import ReadKey
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.failures import FailedKeys

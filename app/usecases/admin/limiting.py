@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from uuid import UUID
 
-from app.core.model.allowances import (
+from app.core.model.errors import DependencyUnavailableError, RateLimitedError
+from app.core.model.usage_limits import (
     TENANT_ONLY,
     LimitOwner,
     Limits,
@@ -25,7 +26,6 @@ from app.core.model.allowances import (
     hourly_usages,
     tightest,
 )
-from app.core.model.errors import DependencyUnavailableError, RateLimitedError
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.ports import Counters, Place
 from app.usecases.shared.caller import Principal, current_principal, current_request

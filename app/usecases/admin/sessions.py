@@ -18,7 +18,7 @@ from app.usecases.shared.shell import Shell
 LIFE: Final = timedelta(hours=12)
 SCOPES: Final[frozenset[Scope]] = frozenset({"read", "write"})
 """The most scopes that a session may have; what the operator does needs the key itself."""
-LONGEST: Final = 1_000
+MAX_TOKEN_LENGTH: Final = 1_000
 """The most characters of a token that are read; real tokens are shorter."""
 ENDED: Final = "this session has ended: log in again"
 
@@ -70,7 +70,7 @@ class SessionService:
 
 
 def _tenant_and_sealed(token: str) -> tuple[UUID, str]:
-    tenant, _, sealed = token[:LONGEST].partition(".")
+    tenant, _, sealed = token[:MAX_TOKEN_LENGTH].partition(".")
     try:
         return UUID(hex=tenant), sealed
     except ValueError as error:

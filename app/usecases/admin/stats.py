@@ -20,7 +20,7 @@ from app.usecases.shared.shell import Service
 
 SHOWN: Final = 20
 """The most providers' caches that are listed one by one."""
-MOST_CONVERSATIONS: Final = 100
+MAX_CONVERSATIONS: Final = 100
 """How many conversations of a tenant, the newest by message, have their contexts looked at: this bounds the work."""
 
 
@@ -84,7 +84,7 @@ class ServiceMeasures:
     measured: Measurements
     caches: CacheView
     active: Sequence[Resolved]
-    """The conversations with the newest messages, at most ``MOST_CONVERSATIONS``."""
+    """The conversations with the newest messages, at most ``MAX_CONVERSATIONS``."""
     levels: Sequence[LevelMeasure] = ()
     """Measures of the levels of the current segments of these conversations."""
     since: datetime | None = None
@@ -113,7 +113,7 @@ class StatsService(Service):
         async with self._shell.uow(tenant_id) as uow:
             await uow.use_snapshot()
             measured = await uow.statistics.measured(since=since)
-            active, _ = await uow.conversations.page(Page(limit=MOST_CONVERSATIONS), user_id=None)
+            active, _ = await uow.conversations.page(Page(limit=MAX_CONVERSATIONS), user_id=None)
             levels = await uow.statistics.levels([row.id for row in active])
             caches = self._caching_view(None, living=await uow.caches.kept_by_provider(limit=SHOWN))
         resolved = await off_loop(

@@ -40,16 +40,16 @@ from app.usecases.files.serving import FileServing
 from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.shell import Shell
 
-MOST_CACHES: Final = 100
+MAX_CACHES: Final = 100
 """The most caches that providers keep for one tenant at a time."""
 LEASE: Final = timedelta(minutes=3)
 """How long a process holds its lease on a prefix; a provider's call takes less."""
 FIRST_PAUSE: Final = timedelta(minutes=1)
-LONGEST_PAUSE: Final = timedelta(hours=1)
+MAX_PAUSE: Final = timedelta(hours=1)
 """The longest pause after failures. The first one is ``FIRST_PAUSE``, each further one twice as long."""
 AT_ONCE: Final = 50
 """The caches of at most this many prefixes are ended in one step of a sweep."""
-MOST_HINTS: Final = 5
+MAX_HINTS: Final = 5
 """For how many prefixes one step of a sweep sends lost hints to workers again."""
 NOBODY: Final = UUID(int=0)
 """The key id of spending that no key caused."""
@@ -91,7 +91,7 @@ class CacheService:
         async with self._shell.uow(None) as uow:
             orphans = await uow.caches.orphans(limit=AT_ONCE)
             unwanted = [] if self._shell.caches else await uow.caches.kept_by_provider(limit=AT_ONCE)
-            due = await uow.caches.due(limit=MOST_HINTS) if self._shell.caches else []
+            due = await uow.caches.due(limit=MAX_HINTS) if self._shell.caches else []
         ended = {one.id: one for one in (*orphans, *unwanted)}
         for cache in ended.values():
             await self._end_cache(cache, is_orphan=cache in orphans)
@@ -173,7 +173,7 @@ class _Work:
             if decision.step is None:
                 await self._finish_unchanged(uow, verdict=decision.verdict)
                 return "nothing"
-            if decision.step == "make" and await uow.caches.count() >= MOST_CACHES:
+            if decision.step == "make" and await uow.caches.count() >= MAX_CACHES:
                 await self._finish_unchanged(uow, verdict="full")
                 return "nothing"
             if not await self._spending.allows_cache(uow):
@@ -306,7 +306,7 @@ class _Work:
 
     async def _put_off(self, uow: UnitOfWork) -> None:
         """Try again after a pause, which grows with the tries."""
-        pause = pause_after(self._row.tries, FIRST_PAUSE, LONGEST_PAUSE)
+        pause = pause_after(self._row.tries, FIRST_PAUSE, MAX_PAUSE)
         await uow.caches.update(self._row.id, due_at=self._shell.clock.now() + pause)
 
     async def _finish_unchanged(self, uow: UnitOfWork, **values: Any) -> None:

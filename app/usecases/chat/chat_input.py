@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.core.context.turn_options import TurnOptions
 from app.core.model.model_io import NO_SETTINGS, CallSettings, ToolSpec
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.core.text.parts import Part
 from app.usecases.context.recalling import RecallRequest
 from app.usecases.history.drafts import MessageDraft

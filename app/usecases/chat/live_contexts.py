@@ -15,7 +15,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.live_context import SentConversation, live_context_after, sent_conversation
 from app.core.model.model_io import Continuation
 from app.core.model.records import ProviderCopy, Turn
-from app.core.retrieval.serving import Passage
+from app.core.retrieval.rendering import Passage
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer

@@ -12,7 +12,7 @@ from typing import Final
 from app.core.context.tools import (
     DEFAULT_HITS,
     EXPAND_TOOL,
-    MOST_HITS,
+    MAX_HITS,
     QuotedLine,
     echoed_words,
     level_named,
@@ -23,9 +23,9 @@ from app.core.context.tools import (
 )
 from app.core.model.conversation import Message
 from app.core.model.errors import NotFoundError
-from app.core.model.overlap import message_text
 from app.core.model.records import Turn
 from app.core.model.segments import LEVEL_BY_NAME, Expansion, LevelName
+from app.core.model.word_overlap import message_text
 from app.core.segments.markers import parse_marker
 from app.core.text.escaping import clean
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
@@ -35,8 +35,8 @@ from app.usecases.context.search import PageStart, SearchHit, SearchService
 from app.usecases.segments.expansion import Expanded, ExpansionService
 from app.usecases.shared.shell import Shell
 
-LONGEST_QUERY: Final = 1_000  # characters, as in GET …/search
-LONGEST_CURSOR: Final = 400
+MAX_QUERY_LENGTH: Final = 1_000  # characters, as in GET …/search
+MAX_CURSOR_LENGTH: Final = 400
 _SMALLER: Final = (1, 2, 4, 8)  # the page gets one part in so many of the room, ever smaller until it fits
 
 
@@ -79,7 +79,7 @@ class Lookups:
         if level is None:
             given = echoed_words(arguments.get("level"))
             return ToolResult(text=catalogue.text("tools.no_level", level=given, levels=", ".join(LEVEL_BY_NAME)))
-        after = clean(str(arguments.get("after") or ""))[:LONGEST_CURSOR] or None
+        after = clean(str(arguments.get("after") or ""))[:MAX_CURSOR_LENGTH] or None
         try:
             page, lines = await self._page(turn, marker.segment_id, level, after, tokens_for_quotes(most), catalogue)
         except NotFoundError:
@@ -92,7 +92,7 @@ class Lookups:
         return ToolResult(text=text, quotes=_quoted_ranges(page), expansions=expansions)
 
     async def _page(
-        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, room: int, catalogue: Catalogue
+        self, turn: Turn, segment_id: str, level: LevelName, after: str | None, max_tokens: int, catalogue: Catalogue
     ) -> tuple[Expanded, Sequence[QuotedLine]]:
         """The largest page that fits with the labels of its lines.
 
@@ -104,12 +104,12 @@ class Lookups:
                 turn.conversation_id,
                 segment_id,
                 level,
-                max_tokens=max(room // part, 1),
+                max_tokens=max(max_tokens // part, 1),
                 after=after,
                 records=False,
             )
             lines = _lines_of(page, catalogue)
-            fitting = lines_within(lines, room, catalogue)
+            fitting = lines_within(lines, max_tokens, catalogue)
             if len(fitting) == len(lines) or len(page.messages) == 1:
                 break
         return page, fitting
@@ -119,7 +119,7 @@ class Lookups:
     ) -> ToolResult:
         """Earlier messages that match, without those of the turn that ``message`` began."""
         catalogue = catalogue_of(locale)
-        began, query = self._shell.clock.monotonic(), clean(str(arguments.get("query") or ""))[:LONGEST_QUERY]
+        began, query = self._shell.clock.monotonic(), clean(str(arguments.get("query") or ""))[:MAX_QUERY_LENGTH]
         if not query.strip():
             return ToolResult(text=catalogue.text("tools.no_words"))
         page = await self._search.find(
@@ -178,6 +178,6 @@ def _label_of(one: Message | SearchHit, said_by: str, catalogue: Catalogue) -> s
 
 def _number_of_hits(given: object) -> int:
     try:
-        return min(max(int(str(given)), 1), MOST_HITS)
+        return min(max(int(str(given)), 1), MAX_HITS)
     except ValueError:
         return DEFAULT_HITS

@@ -60,8 +60,8 @@ class ModelCaller:
     options: TurnOptions
     reasoning: Reasoning
     followers: TurnCallbacks
-    _room: int | None = field(default=None, init=False)
-    """The room after system prompt and files, once the provider refused more; ``None`` = the policy's budget."""
+    _reduced_budget: int | None = field(default=None, init=False)
+    """The budget without system prompt and files, once the provider refused more; ``None`` = the policy's."""
     _halvings: int = field(default=0, init=False)
     _refusal: ModelFailedError | None = field(default=None, init=False)
     _recalled: frozenset[int] = field(default=frozenset(), init=False)
@@ -177,7 +177,7 @@ class ModelCaller:
                     raise
                 if context.keeps_all:
                     raise _provider_window_error(context) from error
-                self._halve_room(context, error)
+                self._halve_budget(context, error)
             else:
                 return answer.with_warnings(("context_halved",) if self._halvings else ())
 
@@ -216,7 +216,7 @@ class ModelCaller:
             return await self.context.assemble(
                 turn.tenant_id,
                 turn.conversation_id,
-                self._room,
+                self._reduced_budget,
                 model=self.model,
                 recall_request=self.recall_request,
                 options=self.options,
@@ -277,11 +277,11 @@ class ModelCaller:
         await self.caches.lost(self.turn, cache_lookup, reason)
         return answer.with_warnings((FORGOTTEN,))
 
-    def _halve_room(self, context: AssembledContext, error: ModelFailedError) -> None:
+    def _halve_budget(self, context: AssembledContext, error: ModelFailedError) -> None:
         sent = context.gauge.breakdown
-        self._room = (sent.total - sent.system - sent.files) // 2
+        self._reduced_budget = (sent.total - sent.system - sent.files) // 2
         self._refusal, self._halvings = error, self._halvings + 1
-        log.warning("context.halved", tokens=sent.total, room=self._room)
+        log.warning("context.halved", tokens=sent.total, room=self._reduced_budget)
 
 
 def _provider_window_error(context: AssembledContext) -> ContextOverWindowError:

@@ -20,7 +20,7 @@ from app.core.model.errors import (
     ToolsPendingError,
 )
 from app.core.text.parts import Part
-from app.off_loop import BYTES_PER_ITEM, MOST_BYTES_ON_LOOP, off_loop
+from app.off_loop import BYTES_PER_ITEM, MAX_BYTES_ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.regenerating import supersede_reply
@@ -157,7 +157,7 @@ async def prepared_opening(
         shell, tenant_id, conversation_id, groups, gap_before_last=len(given.results), idem=idem
     )
     results = await _weighed_results(shell, tenant_id, conversation_id, given)
-    if options_size(given.options) > MOST_BYTES_ON_LOOP:
+    if options_size(given.options) > MAX_BYTES_ON_LOOP:
         async with shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
         # The tokens are counted here and remembered, so the transaction does not count them.
@@ -169,7 +169,7 @@ async def _weighed_results(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput
 ) -> dict[str, MessageDraft]:
     """Large tool results as messages with counted tokens; small ones are counted in the transaction."""
-    if sum(BYTES_PER_ITEM + json_size(result.content) for result in given.results) <= MOST_BYTES_ON_LOOP:
+    if sum(BYTES_PER_ITEM + json_size(result.content) for result in given.results) <= MAX_BYTES_ON_LOOP:
         return {}
     async with shell.uow(tenant_id) as uow:
         await uow.conversations.get(conversation_id)

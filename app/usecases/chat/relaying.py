@@ -27,7 +27,7 @@ from app.usecases.ports import Clock, TurnStreams
 PAUSE_SECONDS: Final = 0.05  # seconds between two entries: more often nobody would notice
 AGAIN_SECONDS: Final = 0.5  # seconds between two tries to send the same entry
 NONCE: Final = 12  # bytes; the cipher requires this length
-LONGEST: Final = 16_000  # characters of the reply, and of its reasoning, in one entry
+MAX_ENTRY_LENGTH: Final = 16_000  # characters of the reply, and of its reasoning, in one entry
 
 
 class Seal:
@@ -85,7 +85,7 @@ def entries_of(events: Iterable[ChatEvent]) -> Iterator[bytes]:
     for event in events:
         for piece in _short_pieces(event):
             length = len(piece.data.get("text", ""))
-            if batch and size + length > LONGEST:
+            if batch and size + length > MAX_ENTRY_LENGTH:
                 yield _encoded(batch)
                 batch, size = [], 0
             batch.append(piece)
@@ -105,8 +105,8 @@ def _short_pieces(event: ChatEvent) -> Iterator[ChatEvent]:
         yield replace(event, result=None, error=None)
         return
     text = event.data["text"]
-    for start in range(0, len(text), LONGEST):
-        yield delta(text[start : start + LONGEST], event.type)
+    for start in range(0, len(text), MAX_ENTRY_LENGTH):
+        yield delta(text[start : start + MAX_ENTRY_LENGTH], event.type)
 
 
 def _encoded(events: Iterable[ChatEvent]) -> bytes:

@@ -36,7 +36,9 @@ REASONING_BYTES: Final = 128_000
 _AGAIN: Final = "the message is stored: send the turn again without content"
 _BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
 _EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
-_NO_ROOM: Final = f"the model had used up its output limit before it said a word; {_AGAIN}, with more room (max_tokens)"
+_OUTPUT_USED_UP: Final = (
+    f"the model had used up its output limit before it said a word; {_AGAIN}, with more room (max_tokens)"
+)
 _END_WARNINGS: Final[Mapping[FinishReason, tuple[str, ...]]] = {
     "length": (REPLY_CUT_OFF,),
     "other": (REPLY_END_UNCONFIRMED,),
@@ -58,8 +60,8 @@ class ModelCallbacks:
 class _BoundedText:
     """The text or the reasoning of one step, as far as it is kept: its size is bounded."""
 
-    _room: int
-    """The room that is left, in bytes."""
+    _bytes_left: int
+    """The bytes that may still be kept."""
     _pieces: list[str] = field(default_factory=list)
     is_cut: bool = False
 
@@ -68,10 +70,10 @@ class _BoundedText:
         if self.is_cut:
             return ""
         size = byte_length(piece)
-        if size > self._room:
+        if size > self._bytes_left:
             self.is_cut = True
-            piece = piece.encode(errors="surrogatepass")[: self._room].decode(errors="ignore")
-        self._room -= size
+            piece = piece.encode(errors="surrogatepass")[: self._bytes_left].decode(errors="ignore")
+        self._bytes_left -= size
         if piece:
             self._pieces.append(piece)
         return piece
@@ -273,7 +275,7 @@ def refuse_no_answer(reason: FinishReason, answer: Answer) -> None:
     if reason == "blocked":
         raise NoAnswerError(_BLOCKED, answer, extra={"reason": reason}, code="blocked")
     if not answer.text.strip():
-        detail, why = (_NO_ROOM, "length") if reason == "length" else (_EMPTY, "empty")
+        detail, why = (_OUTPUT_USED_UP, "length") if reason == "length" else (_EMPTY, "empty")
         raise NoAnswerError(detail, answer, extra={"reason": why}, code="empty_reply")
 
 

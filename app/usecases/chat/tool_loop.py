@@ -17,7 +17,7 @@ from uuid import UUID
 
 import structlog
 
-from app.core.context.tools import MOST_CALLS
+from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Message
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Event, Turn
@@ -43,9 +43,9 @@ from app.usecases.shared.shell import Shell
 from app.usecases.shared.stopping import unless_stopped
 
 CALLS_USED_UP = "tool_calls_used_up"
-LONGEST_NAME = 64  # characters: as providers take them
+MAX_NAME_LENGTH = 64  # characters: as providers take them
 NAMELESS = "tool"
-MOST_OPEN = 64
+MAX_OPEN_CALLS = 64
 """The most calls of the client's tools in one step. A model that makes more has gone wrong; the rest are left out."""
 
 log = structlog.get_logger(__name__)
@@ -112,7 +112,7 @@ class ToolLoop:
             reasoning=scope.reasoning,
             followers=followers,
         )
-        outcome, so_far, left = InlineOutcome(), None, MOST_CALLS
+        outcome, so_far, left = InlineOutcome(), None, MAX_CALLS
         while True:
             step = await model_caller.ask(with_own_tools=left > 0, stop=stop)
             so_far = step if so_far is None else step.after(so_far)
@@ -142,18 +142,18 @@ class ToolLoop:
             outcome = outcome.followed_by(settled)
 
     def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
-        theirs, room = scope.options.names, {True: MOST_OPEN, False: left}
+        theirs, calls_left = scope.options.names, {True: MAX_OPEN_CALLS, False: left}
         calls: list[ToolCall] = []
         for call in map(self._with_own_id, step.calls):
             is_theirs = call.name in theirs
-            if room[is_theirs] > 0:
+            if calls_left[is_theirs] > 0:
                 calls.append(call)
-            room[is_theirs] -= 1
+            calls_left[is_theirs] -= 1
         return _Called(calls=tuple(calls), theirs=theirs)
 
     def _with_own_id(self, call: ToolCall) -> ToolCall:
         # Some providers number the calls of each answer from one.
-        return replace(call, id=f"call_{self._shell.new_id().hex}", name=call.name[:LONGEST_NAME] or NAMELESS)
+        return replace(call, id=f"call_{self._shell.new_id().hex}", name=call.name[:MAX_NAME_LENGTH] or NAMELESS)
 
     async def _run(
         self, scope: Scope, calls: Sequence[ToolCall], stop: asyncio.Event, followers: TurnCallbacks, *, goes_on: bool

@@ -23,7 +23,7 @@ DELTA: Final = "reply.delta"
 REASONING: Final = "reasoning.delta"
 PIECES: Final = frozenset({DELTA, REASONING})
 RECALLED: Final = "context.recalled"
-MOST_BYTES: Final = 4_000_000
+MAX_BYTES: Final = 4_000_000
 """The most bytes of a running reply that a process keeps: about seven times the longest reply that models write."""
 PIECE_OVERHEAD_BYTES: Final = 64
 """The memory that a piece takes in addition to its text."""
@@ -102,9 +102,9 @@ class TurnHandle:
     rest comes as one piece at the end. The same holds for its reasoning, which has a limit of its own of the same size.
     """
 
-    def __init__(self, *, most_bytes: int = MOST_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, most_bytes: int = MAX_BYTES, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._log: list[ChatEvent | str] = []  # a piece of the reply is kept as its text only
-        self._room = dict.fromkeys(PIECES, most_bytes)
+        self._bytes_left = dict.fromkeys(PIECES, most_bytes)
         self._cut: set[str] = set()
         self._wake_ups: set[asyncio.Event] = set()
         self._done: asyncio.Future[ChatResult] = asyncio.get_running_loop().create_future()
@@ -234,8 +234,8 @@ class TurnHandle:
             self._followed_at = self._monotonic()
 
     def _keep_piece(self, type_: str, text: str) -> None:
-        self._room[type_] -= len(text.encode(errors="surrogatepass")) + PIECE_OVERHEAD_BYTES
-        if self._room[type_] < 0:
+        self._bytes_left[type_] -= len(text.encode(errors="surrogatepass")) + PIECE_OVERHEAD_BYTES
+        if self._bytes_left[type_] < 0:
             self._cut.add(type_)
         if type_ not in self._cut:
             self._log.append(_PIECE_TYPES[type_](text))

@@ -22,15 +22,15 @@ from app.core.model.statistics import ASKED_AGAIN
 from app.core.planning.blocked_messages import WithholdingSearch
 from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
-from app.core.validation.asking import MOST_LOST, doubts_of
+from app.core.validation.asking import MAX_ADDED_ITEMS, doubts_of
 from app.core.validation.gate import GateReport, judge, judge_again
 from app.off_loop import off_loop
 from app.usecases.ports import Clock, Summarizer
 
 PAUSE: Final = 0.5  # seconds before a provider that failed without naming a time is asked again
 WAIT_SHARE: Final = 0.5  # the most of the time left that may be spent waiting for a provider
-ROOM_FACTOR: Final = 2  # the retry of a cut-off or empty answer may be this many times longer
-NEEDS_ROOM: Final = frozenset({"cut_off", "empty_summary"})
+OUTPUT_FACTOR: Final = 2  # the retry of a cut-off or empty answer may be this many times longer
+NEEDS_MORE_OUTPUT: Final = frozenset({"cut_off", "empty_summary"})
 
 BLOCKED: Final = "blocked"
 CONTEXT_TOO_LONG: Final = "context_too_long"
@@ -276,7 +276,7 @@ def _judged_and_applied(
     reapplied = applied
     if report.reason and report.examined is not None:  # what would be lost if all were mended
         reapplied = apply(replace(report, candidate=report.examined.candidate, reason=None))
-    return report, applied, reapplied.lost[:MOST_LOST] if isinstance(reapplied, AppliedCandidate) else ()
+    return report, applied, reapplied.lost[:MAX_ADDED_ITEMS] if isinstance(reapplied, AppliedCandidate) else ()
 
 
 def _second_request(answer: _Answer, request: SummaryRequest) -> SummaryRequest | None:
@@ -294,8 +294,8 @@ def _feedback(request: SummaryRequest, attempt: Attempt) -> str | None:
 
 
 def _with_feedback(request: SummaryRequest, attempt: Attempt, output_limit: int) -> SummaryRequest:
-    room = request.max_output_tokens * (ROOM_FACTOR if attempt.reason in NEEDS_ROOM else 1)
-    return replace(request, feedback=_feedback(request, attempt), max_output_tokens=min(room, output_limit))
+    wanted_tokens = request.max_output_tokens * (OUTPUT_FACTOR if attempt.reason in NEEDS_MORE_OUTPUT else 1)
+    return replace(request, feedback=_feedback(request, attempt), max_output_tokens=min(wanted_tokens, output_limit))
 
 
 def _attempt(

@@ -11,8 +11,8 @@ from uuid import UUID
 import structlog
 
 from app.core.anchors.rendering import seqs_in
-from app.core.anchors.serving import serve
-from app.core.continuity.statements import MOST_CHARACTERS
+from app.core.anchors.selection import serve
+from app.core.continuity.statements import MAX_CHARACTERS
 from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.errors import FieldError, InvalidInputError, ModelNotAllowedError, PolicyInvalidError
@@ -43,7 +43,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import BLOCKED, CONTEXT_TOO_LONG
 from app.usecases.compaction.segmenting import cut_span
 from app.usecases.ports import Models, Summarizer
-from app.usecases.shared.layouts import MOST_ANCHORS, MOST_OUTDATED, held_messages
+from app.usecases.shared.layouts import MAX_ANCHORS, MAX_OUTDATED_ANCHORS, held_messages
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -54,7 +54,7 @@ DESCRIBED = frozenset[Level]({"L2", "L3"})
 OUTPUT_PER_STATE = 4  # output tokens asked for per token of state: JSON, provenance and reasoning
 MINIMUM_OUTPUT = 4_096
 SYSTEM_CONTEXT = 600  # tokens of a system prompt that a summarizer is shown: terms and steps, not the whole
-SMALLEST = 200  # tokens: a chunk that is too long for a model at this size will never fit
+MIN_CHUNK_TOKENS = 200  # tokens: a chunk that is too long for a model at this size will never fit
 UNLIMITED_TOKENS = 10**12  # tokens: everything there is to fold is one chunk
 HALVING_REASONS = frozenset({BLOCKED, CONTEXT_TOO_LONG})
 """Failure reasons after which the next job begins with a smaller chunk."""
@@ -126,9 +126,9 @@ class Chunk:
         return [anchor for anchor in self.anchors if anchor.seq in shown]
 
     def _anchors_shown_next(self) -> tuple[FoundAnchor, ...]:
-        room, estimator = self.resolved.budgets.anchor_tokens, self.resolved.policy.estimator
+        token_limit, estimator = self.resolved.budgets.anchor_tokens, self.resolved.policy.estimator
         return serve(
-            self.anchors, through_seq=self.plan.to_seq, held_seqs=(), token_limit=room, estimator=estimator
+            self.anchors, through_seq=self.plan.to_seq, held_seqs=(), token_limit=token_limit, estimator=estimator
         ).shown
 
     @property
@@ -140,7 +140,7 @@ class Chunk:
     def half(self) -> int | None:
         """The most tokens of a chunk of half this size; ``None`` if half would be too small."""
         weight = min(self.most_tokens, sum(message.token_count for message in self.span))
-        return weight // 2 if weight // 2 >= SMALLEST else None
+        return weight // 2 if weight // 2 >= MIN_CHUNK_TOKENS else None
 
     def is_stale(self, present: Conversation) -> bool:
         """Whether another compaction, a restore or an erasure took effect meanwhile.
@@ -180,7 +180,7 @@ class Chunk:
         focus = self.row.request.focus
         state_tokens = requested_state_tokens(self.resolved.budgets, self.previous, carried=self.changes_schema)
         described = self.segments if DESCRIBED.intersection(self.resolved.policy.levels) else ()
-        room = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + digest_output_tokens(described)
+        output_tokens = max(OUTPUT_PER_STATE * state_tokens, MINIMUM_OUTPUT) + digest_output_tokens(described)
         return SummaryRequest(
             schema=self.resolved.schema,
             messages=with_placeholders(self.span, withheld) if withheld else self.span,
@@ -193,7 +193,7 @@ class Chunk:
             instructions=self.resolved.policy.instructions,
             target_tokens=state_tokens,
             chunk_tokens=min(chunk_tokens(profile), self.most_tokens),
-            max_output_tokens=min(room, profile.output_limit),
+            max_output_tokens=min(output_tokens, profile.output_limit),
             locale=self.resolved.conversation.locale,
             segments=described,
         )
@@ -228,7 +228,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
         anchors = await _unheld_anchors(uow, conversation.id, through_seq=planned.to_seq)
         outdated, _ = await uow.anchors.page(
-            conversation.id, Page(limit=MOST_OUTDATED, order="desc"), status="superseded"
+            conversation.id, Page(limit=MAX_OUTDATED_ANCHORS, order="desc"), status="superseded"
         )
         later = await _messages_for_probes(uow, conversation.id, tail.outline, planned.to_seq)
         number = conversation.state_version
@@ -262,7 +262,7 @@ async def _messages_for_probes(
     uow: UnitOfWork, conversation_id: UUID, outline: Sequence[Outline], after_seq: int
 ) -> tuple[Message, ...]:
     staying = [one for one in reversed(outline) if one.seq > after_seq]
-    newest = first_fitting(staying, MOST_CHARACTERS, attrgetter("byte_length"))
+    newest = first_fitting(staying, MAX_CHARACTERS, attrgetter("byte_length"))
     if not newest:
         return ()
     return tuple(await uow.messages.between(conversation_id, newest[-1].seq, newest[0].seq))
@@ -273,13 +273,13 @@ def _tokens_to_fold(resolved: Resolved, digestible: int) -> int:
     if conversation.quiet.reason not in HALVING_REASONS:
         return digestible
     # Half after one failure, then a quarter, so that two blocked messages end up in different chunks.
-    return max(min(digestible, resolved.breakdown.tail >> conversation.failure_count), SMALLEST)
+    return max(min(digestible, resolved.breakdown.tail >> conversation.failure_count), MIN_CHUNK_TOKENS)
 
 
 async def _unheld_anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
     # A held message is served whole, so its anchors are left out.
     held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=through_seq)}
-    active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MOST_ANCHORS)
+    active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MAX_ANCHORS)
     return tuple(anchor for anchor in active if anchor.seq not in held)
 
 

@@ -16,8 +16,8 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
-BACK_OFF_MAX = timedelta(hours=1)
-MOST_FAILURES: Final = 30
+MAX_BACK_OFF = timedelta(hours=1)
+MAX_FAILURES: Final = 30
 """How many failures in a row, about a day, until a conversation is retried only after a new message. Otherwise an
 abandoned conversation would ask its model, and get a row, every hour for ever.
 """
@@ -126,10 +126,10 @@ def quiet_after_failure(
 ) -> QuietPeriod:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
-    After ``MOST_FAILURES`` in a row, there is also no retry until a new message comes. ``at_least`` is the wait that
+    After ``MAX_FAILURES`` in a row, there is also no retry until a new message comes. ``at_least`` is the wait that
     the provider asked for.
     """
     failures = conversation.failure_count + 1
-    pause = min(max(pause_after(failures, BACK_OFF, BACK_OFF_MAX), at_least), BACK_OFF_MAX)
-    until_seq = conversation.last_seq if failures >= MOST_FAILURES else 0
+    pause = min(max(pause_after(failures, BACK_OFF, MAX_BACK_OFF), at_least), MAX_BACK_OFF)
+    until_seq = conversation.last_seq if failures >= MAX_FAILURES else 0
     return QuietPeriod(until_seq=until_seq, until=now + pause, reason=reason)

@@ -14,7 +14,7 @@ from app.usecases.compaction.inline import InlineOutcome
 from app.usecases.compaction.manual import CompactInput, ManualCompaction
 
 COMMAND: Final = "/compact"
-FOCUS_MAX = 1_000  # characters, as in POST …/compact
+MAX_FOCUS_LENGTH = 1_000  # characters, as in POST …/compact
 _MINUTE = 60  # seconds
 PATIENCE = 110.0  # seconds: less than the default timeout of a request
 
@@ -27,7 +27,7 @@ def compact_command(content: str) -> CompactInput | None:
     given = typed[len(COMMAND) :]
     if given and not given[0].isspace():
         return None
-    return CompactInput(focus=given.strip()[:FOCUS_MAX] or None)
+    return CompactInput(focus=given.strip()[:MAX_FOCUS_LENGTH] or None)
 
 
 class TypedCommands:

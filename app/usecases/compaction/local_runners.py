@@ -15,7 +15,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 
 # A compaction takes processor time, and a model call, from the process that serves chats.
 LANES = 2
-MOST_JOBS = 20  # jobs between two sweeps at least
+MAX_JOBS = 20  # the most jobs that one sweep starts
 IDLE = frozenset({"not_wanted", "not_now"})
 """Outcomes after which there is nothing more to do for now."""
 
@@ -53,7 +53,7 @@ class LocalJobRunner:
 
     async def _work(self) -> None:
         try:
-            for _ in range(MOST_JOBS):
+            for _ in range(MAX_JOBS):
                 if not self._needed() or await self._do() in IDLE:
                     return
         except Exception as error:  # noqa: BLE001 - the next sweep begins again

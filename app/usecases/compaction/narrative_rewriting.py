@@ -23,7 +23,7 @@ from app.core.state.apply import (
 )
 from app.core.state.layout import layout_of
 from app.core.state.pruning import prune, state_of, state_token_limit
-from app.core.state.survival import with_quotes
+from app.core.state.restored_sentences import with_quotes
 from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.budget import Budget, first_fitting
 from app.core.validation.dates import text_with_dates
@@ -36,7 +36,7 @@ from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, su
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count_compaction, end_row, finish
 from app.usecases.compaction.job import Job
-from app.usecases.shared.layouts import MOST_ANCHORS, lay_out
+from app.usecases.shared.layouts import MAX_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Results, run_with_retries
@@ -102,7 +102,7 @@ async def _read_sources(shell: Shell, lease: Lease) -> _NarrativeSources | None:
         before = list[Message]()
         if messages and messages[0].seq > 1 and is_narrative_only(schema):
             before = await _newest_covered(uow, conversation, most, through_seq=messages[0].seq - 1)
-        anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MOST_ANCHORS)
+        anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MAX_ANCHORS)
     if not messages or all(field.is_list for field in schema.fields):
         return None
     chunk = Chunk(
@@ -197,11 +197,11 @@ def _with_lost_values(
     if not is_narrative_only(resolved.schema):  # other schemas have entries in lists, which hold the values
         return narrative, ()
     lost = lost_sentences(messages, [entry.text for entry in narrative], served_anchors=(), unserved_anchors=())
-    room = Budget(resolved.budgets.state_cap // QUOTES_DIVISOR)
+    budget = Budget(resolved.budgets.state_cap // QUOTES_DIVISOR)
     by_seq = {message.seq: message for message in messages}
     quotes = [
         (seq, text_with_dates(text, [by_seq[seq]]))
-        for seq, text in fitting_quotes(lost, room, resolved.policy.estimator)
+        for seq, text in fitting_quotes(lost, budget, resolved.policy.estimator)
     ]
     version = narrative[0].since_version
     whole = with_quotes(resolved.schema, narrative, quotes, messages, version=version, next_entry=0, at_end=by_model)

@@ -28,7 +28,7 @@ from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held, keep_lease
 from app.usecases.shared.shell import Shell
 
-MOST_UNRECORDED = 256  # cancelled runs; of more than these the callers were cancelled too, and will not ask
+MAX_UNRECORDED_RUNS = 256  # the callers of earlier ones were cancelled too, and will not ask
 
 log = structlog.get_logger(__name__)
 
@@ -268,7 +268,7 @@ class CompactionService:
     def _keep_unrecorded_calls(self, lease: Lease, calls: AttemptsResult | None) -> None:
         if calls is not None:
             self._unrecorded[lease.token] = calls
-            while len(self._unrecorded) > MOST_UNRECORDED:
+            while len(self._unrecorded) > MAX_UNRECORDED_RUNS:
                 del self._unrecorded[next(iter(self._unrecorded))]
 
     async def _row_as_stored(self, row: Compaction) -> Compaction:

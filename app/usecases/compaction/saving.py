@@ -157,8 +157,10 @@ def _served_state(ready: _Ready, sources: LayoutSources) -> _Served:
     applied, chunk = ready.applied, ready.chunk
 
     def room_for_digests(layout: Layout) -> int | None:
-        room = _most_tokens_after(chunk) - (applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout))
-        return None if room >= chunk.resolved.budgets.digest_tokens else max(room, 0)
+        tokens_left = _most_tokens_after(chunk) - (
+            applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout)
+        )
+        return None if tokens_left >= chunk.resolved.budgets.digest_tokens else max(tokens_left, 0)
 
     layout = layout_from_sources(sources, chunk.resolved.schema, applied.state, room_for_digests)
     tokens = applied.tokens_after + _tokens_beyond_computed(chunk, applied, layout)

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from app.core.model.allowances import Limits, SpendingPurpose, has_hourly_limit, hourly_usages
 from app.core.model.errors import RateLimitedError
+from app.core.model.usage_limits import Limits, SpendingPurpose, has_hourly_limit, hourly_usages
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 

@@ -56,7 +56,7 @@ from app.usecases.files.serving import FileServing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.due_anchors import AnchorsDueError, Outcome, find_due_anchors
 from app.usecases.history.preparing import size_of
-from app.usecases.shared.layouts import MOST_ANCHORS, detail_of, digestible, held_messages
+from app.usecases.shared.layouts import MAX_ANCHORS, detail_of, digestible, held_messages
 from app.usecases.shared.optional_writes import optional_write
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -69,7 +69,7 @@ DIGEST_SOURCE_TOKENS = 64_000  # … and at most this many tokens, which take ab
 DIGEST_DIVISOR = 4  # a digest has at most DIGEST_SOURCE_TOKENS divided by this
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
-_MOST_SECONDS_FOR_ANCHORS: Final = 2.0
+_MAX_SECONDS_FOR_ANCHORS: Final = 2.0
 """The longest that a context waits for anchors after an import. The worker finds the rest."""
 _SERVED_MESSAGE_SIZE: Final = 10
 """The size, in bytes of work, of a message that is served unchanged: about five microseconds."""
@@ -159,7 +159,7 @@ class ContextService:
                 found: Outcome | None = None
                 with optional_write("anchors.not_found_now", conversation_id=str(conversation_id)):
                     found = await find_due_anchors(
-                        self._shell, tenant_id, conversation_id, seconds=_MOST_SECONDS_FOR_ANCHORS
+                        self._shell, tenant_id, conversation_id, seconds=_MAX_SECONDS_FOR_ANCHORS
                     )
                 timed_context = await once(anchors_found=True)
             if found == "all":
@@ -185,13 +185,13 @@ class ContextService:
             if anchors_found:  # except for messages that came since
                 conversation = replace(conversation, anchors_due_from=None)
             resolved = self._shell.resolver(conversation, model=model).with_options(options)
-            room = self._room_for_detail(resolved, budget, recall_request)
+            detail_tokens = self._detail_tokens(resolved, budget, recall_request)
             loaded, fits, anchor_tokens = await load(
                 uow,
                 resolved,
                 budget,
                 all_anchors=recall_request.makes_room(budget),
-                detail_room=room,
+                detail_tokens=detail_tokens,
                 may_recall=recall_request.in_turn,
             )
             material = with_wanted_sections(loaded, recall_request.wanted)
@@ -220,7 +220,7 @@ class ContextService:
         context, left = await self._files.served(tenant_id, context, model=model, in_turn=recall_request.in_turn)
         if resolved.caching is not None and all(file.form != "words" for file in context.files):
             context = replace(context, caching=resolved.caching.with_files(context.files, context.locale))
-        context = await with_media(self._shell, tenant_id, context, room=left)
+        context = await with_media(self._shell, tenant_id, context, characters_left=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return TimedContext(context=context, recall_ms=took, begins_answer=begins)
 
@@ -231,7 +231,7 @@ class ContextService:
         """
         return await self._files.renewed(tenant_id, context, model)
 
-    def _room_for_detail(self, resolved: Resolved, budget: int | None, recall_request: RecallRequest) -> int | None:
+    def _detail_tokens(self, resolved: Resolved, budget: int | None, recall_request: RecallRequest) -> int | None:
         if budget is not None:
             return budget
         if not recall_request.in_turn or resolved.policy.anchor_share is not None:
@@ -373,7 +373,7 @@ async def load(
     budget: int | None = None,
     *,
     all_anchors: bool = False,
-    detail_room: int | None = None,
+    detail_tokens: int | None = None,
     may_recall: bool = True,
 ) -> tuple[ContextInputs, bool, int | None]:
     """Read the inputs of a context, except for its anchors: one query for the tail, bounded by the budget.
@@ -385,11 +385,11 @@ async def load(
         resolved: The conversation with its policy.
         budget: The most tokens, if not the policy's.
         all_anchors: Read segments and have anchors read even if nothing has to be left out.
-        detail_room: The tokens for details of segments; without them none are read.
+        detail_tokens: The tokens for details of segments; without them none are read.
         may_recall: Whether a recall may follow. If not, details need only the positions of anchors.
 
     Returns:
-        The inputs; whether it is certain that nothing has to be left out; and the room for anchors, as
+        The inputs; whether it is certain that nothing has to be left out; and the tokens for anchors, as
         ``available_anchor_tokens`` gives it (0 if no anchors are needed).
     """
     conversation, budgets = resolved.conversation, resolved.budgets
@@ -417,10 +417,10 @@ async def load(
         files=tuple(await uow.files.of_conversation(conversation.id)) if conversation.file_bytes else (),
     )
     is_cut = await off_loop(partial(exceeds_budget, material, budget=budget), size=_bytes_of_block(conversation.layout))
-    if detail_room and not is_cut and resolved.policy.levels and conversation.boundary_seq:
+    if detail_tokens and not is_cut and resolved.policy.levels and conversation.boundary_seq:
         detail = await detail_of(uow, resolved)
         material = replace(
-            material, detail=replace(detail, max_added_tokens=None if budget is not None else detail_room)
+            material, detail=replace(detail, max_added_tokens=None if budget is not None else detail_tokens)
         )
     fits = not is_cut and (budget is not None or resolved.policy.on_failure != "keep_full")
     if not (all_anchors or is_cut or material.detail.segments):
@@ -428,26 +428,28 @@ async def load(
     if conversation.anchors_due_from is not None:
         raise AnchorsDueError
     if not (all_anchors or is_cut or may_recall):
-        seqs = await uow.anchors.active_seqs(conversation.id, limit=MOST_ANCHORS)
+        seqs = await uow.anchors.active_seqs(conversation.id, limit=MAX_ANCHORS)
         return replace(material, detail=replace(material.detail, anchor_seqs=tuple(seqs))), fits, 0
     served = conversation.layout.digest_tokens if conversation.layout else 0
-    source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, room=served)
+    source = await digestible(uow, resolved, through_seq=conversation.boundary_seq, max_tokens=served)
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)
     size = _bytes_of_block(conversation.layout)
     return material, fits, await off_loop(partial(available_anchor_tokens, material, budget), size=size)
 
 
-async def _anchors(uow: UnitOfWork, material: ContextInputs, room: int | None) -> tuple[Sequence[FoundAnchor], int]:
+async def _anchors(
+    uow: UnitOfWork, material: ContextInputs, max_tokens: int | None
+) -> tuple[Sequence[FoundAnchor], int]:
     """The anchors that could be shown, and how many others there are."""
     conversation = material.conversation
-    if room is None:
-        return await uow.anchors.servable(conversation.id, limit=MOST_ANCHORS), 0
+    if max_tokens is None:
+        return await uow.anchors.servable(conversation.id, limit=MAX_ANCHORS), 0
     return await uow.anchors.showable(
         conversation.id,
         covered_seq=conversation.boundary_seq,
         held=[message.seq for message in material.held],
-        room=room,
-        limit=MOST_ANCHORS,
+        max_tokens=max_tokens,
+        limit=MAX_ANCHORS,
     )
 
 

@@ -22,9 +22,9 @@ from app.core.model.errors import (
     ModelUnavailableError,
     NotFoundError,
 )
-from app.core.model.overlap import message_text
 from app.core.model.records import Attempt, DetailCall
 from app.core.model.redaction import redact_messages
+from app.core.model.word_overlap import message_text
 from app.off_loop import off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork

@@ -23,17 +23,19 @@ _A_PART: Final = 1
 
 
 async def with_media(
-    shell: Shell, tenant_id: UUID, context: AssembledContext, *, room: int | None = None
+    shell: Shell, tenant_id: UUID, context: AssembledContext, *, characters_left: int | None = None
 ) -> AssembledContext:
     """The context with as many of the newest media as its provider takes; older ones are replaced by words.
 
-    ``room`` is the number of Base64 characters that are left, if that is less than the setting allows.
+    ``characters_left`` is the number of Base64 characters that are left, if that is less than the setting allows.
     """
     messages = context.messages
     size = _A_PART * sum(len(message.parts) for message in messages)
     if not await off_loop(messages_with_data, messages, size=size):
         return context
-    kept = parts_within_bytes(messages, shell.media_bytes if room is None else room, context.locale)
+    kept = parts_within_bytes(
+        messages, shell.media_bytes if characters_left is None else characters_left, context.locale
+    )
     if kept != [message.parts for message in messages]:
         context = replace(context, warnings=(*context.warnings, LEFT_OUT))
     wanted = references(part for parts in kept for part in parts)

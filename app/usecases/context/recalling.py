@@ -22,7 +22,7 @@ from app.core.retrieval.question_completion import needs_context
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall_without_history
 from app.core.retrieval.related_words import forms_of
-from app.core.retrieval.serving import RECALLED_TAG, Passage, Recall
+from app.core.retrieval.rendering import RECALLED_TAG, Passage, Recall
 from app.core.state.digest_selection import NO_DIGESTS, Digests
 from app.core.text.memo import Latest
 from app.core.text.parts import own_parts
@@ -33,7 +33,7 @@ CANDIDATES: Final = 500
 """How many messages with words of the question are read, without their neighbours, where a conversation is too long to
 be read whole. With five talks in one conversation, 500 find as much evidence in the same room as 600 and 1 500 do, and
 300 find three points less (``bench.narrowing``); so they do among 100 000 messages (docs/experiments/speed.md)."""
-MOST_CANDIDATES: Final = 1_500
+MAX_CANDIDATES: Final = 1_500
 """The same for budgets that hold many messages. A conversation with no more messages is read whole."""
 CHOICE: Final = 3
 """Candidates for each message that the budget has room for: with one each there would be no choice."""
@@ -157,13 +157,15 @@ def search_stems(question: str, before: Sequence[str] = ()) -> list[str]:
 def candidate_limit(material: ContextInputs, recall_request: RecallRequest, budget: int | None) -> int:
     """How many messages are read to choose from, without their neighbours; more where the budget has more room."""
     total = material.conversation.total
-    room = (1.0 if recall_request.fills(budget) else material.policy.recall_share) * (budget or material.budgets.budget)
-    return limit_for_places(room * total.messages / max(total.tokens, 1))
+    recall_tokens = (1.0 if recall_request.fills(budget) else material.policy.recall_share) * (
+        budget or material.budgets.budget
+    )
+    return limit_for_places(recall_tokens * total.messages / max(total.tokens, 1))
 
 
 def limit_for_places(places: float) -> int:
     """How many messages are read to choose from, where there is room for that many in the context."""
-    return min(max(CANDIDATES, round(CHOICE * places)), MOST_CANDIDATES)
+    return min(max(CANDIDATES, round(CHOICE * places)), MAX_CANDIDATES)
 
 
 _CORPORA: Final = Latest[UUID, tuple[Narrowed, Corpus]]()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Role
 from app.core.model.errors import FieldError, InvalidInputError
-from app.core.model.overlap import message_text
+from app.core.model.word_overlap import message_text
 from app.core.retrieval.corpus import Source, words_in
 from app.core.retrieval.search import Query, RankedMessage, has_phrases, query_of, rank_messages, snippet
 from app.core.text.speakers import name_in

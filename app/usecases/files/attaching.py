@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation
 from app.core.model.errors import FieldError, InvalidInputError, NoRoomForFileError, NotFoundError
-from app.core.model.files import MOST_FILES, MOST_FILES_BYTES, ConversationFile
+from app.core.model.files import MAX_FILES, MAX_FILES_BYTES, ConversationFile
 from app.core.model.policies.contradictions import contradictions
 from app.core.model.records import Page
 from app.core.text.contents import Content
@@ -23,7 +23,7 @@ from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-MOST_BYTES_ON_LOOP: Final = 10_000
+MAX_BYTES_ON_LOOP: Final = 10_000
 """The number of bytes above which a file is examined off the event loop."""
 
 
@@ -42,7 +42,7 @@ class NewFile:
 class FileService:
     """The files of conversations, as clients ask for them."""
 
-    def __init__(self, shell: Shell, *, files_bytes: int = MOST_FILES_BYTES) -> None:
+    def __init__(self, shell: Shell, *, files_bytes: int = MAX_FILES_BYTES) -> None:
         """``files_bytes``: the limit of all files of a conversation together."""
         self._shell = shell
         self._files_bytes = files_bytes
@@ -138,10 +138,10 @@ class FileService:
 
     async def _refuse_too_many(self, uow: UnitOfWork, conversation: Conversation, file: ConversationFile) -> None:
         count, size, _ = await uow.files.sums(conversation.id)
-        if count >= MOST_FILES:
+        if count >= MAX_FILES:
             raise NoRoomForFileError(
-                f"the conversation has {count} files, at most {MOST_FILES} are taken: remove one first",
-                extra={"files": count, "limit": MOST_FILES},
+                f"the conversation has {count} files, at most {MAX_FILES} are taken: remove one first",
+                extra={"files": count, "limit": MAX_FILES},
             )
         if size + file.bytes > self._files_bytes:
             raise NoRoomForFileError(
@@ -185,7 +185,7 @@ def _with_file_sizes_added(conversation: Conversation, tokens: int, size: int) -
 
 
 async def _hash_and_weight(given: NewFile) -> tuple[str, int]:
-    if len(given.data) <= MOST_BYTES_ON_LOOP:
+    if len(given.data) <= MAX_BYTES_ON_LOOP:
         return _checked_hash_and_weight(given)
     return await off_loop(_checked_hash_and_weight, given)
 

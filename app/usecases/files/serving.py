@@ -48,7 +48,7 @@ def has_files_with_data(context: AssembledContext) -> bool:
 class _Plan:
     """How each file is sent."""
 
-    room: int
+    characters_left: int
     """Base64 characters that are left for files and media."""
     texts: list[ConversationFile] = field(default_factory=list)
     inline: list[ConversationFile] = field(default_factory=list)
@@ -57,10 +57,10 @@ class _Plan:
 
     def put_inline(self, file: ConversationFile, otherwise: str) -> None:
         size = encoded_bytes(file.bytes)
-        if size > self.room:
+        if size > self.characters_left:
             self.words[file.id] = otherwise
             return
-        self.room -= size
+        self.characters_left -= size
         self.inline.append(file)
 
 
@@ -74,7 +74,7 @@ class FileServing:
     async def served(
         self, tenant_id: UUID, context: AssembledContext, *, model: str | None, in_turn: bool
     ) -> tuple[AssembledContext, int]:
-        """The context with its files, for that model or for a client; and the room that is left for media.
+        """The context with its files, for that model or for a client; and the Base64 characters left for media.
 
         A turn's model gets the files that it can read: small ones with the request, large ones as a copy at its
         provider, if it keeps copies. A client gets the data, as far as a request has room.
@@ -82,20 +82,20 @@ class FileServing:
         if not context.attached:
             return context, self._shell.media_bytes
         profile = self._shell.models.chat(model).profile if in_turn else None
-        files, room = await self.carried(tenant_id, context.attached, context.locale, profile)
+        files, characters_left = await self.carried(tenant_id, context.attached, context.locale, profile)
         warnings = tuple(f"{NOT_SENT}:{file.file_id}" for file in files if file.form == "words")
-        return replace(context, files=files, warnings=(*context.warnings, *warnings)), room
+        return replace(context, files=files, warnings=(*context.warnings, *warnings)), characters_left
 
     async def carried(
         self, tenant_id: UUID, attached: Sequence[ConversationFile], locale: str, profile: ModelProfile | None
     ) -> tuple[tuple[RequestFile, ...], int]:
-        """The files as a request to that model carries them, or an answer to a client; and the room left for media."""
+        """The files as a request to that model carries them, or an answer to a client; and the characters left."""
         plan = _planned(attached, profile, self._shell.media_bytes)
         addresses = await self._copy_addresses(tenant_id, plan, profile)
         wanted = sorted({file.sha256 for file in (*plan.texts, *plan.inline)})
         async with self._shell.uow(tenant_id) as uow:
             contents = await uow.contents.read(wanted) if wanted else {}
-        return await off_loop(_request_files, attached, locale, plan, addresses, contents), plan.room
+        return await off_loop(_request_files, attached, locale, plan, addresses, contents), plan.characters_left
 
     async def renewed(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """Forget the copies that a context names, one of which was lost. Returns whether a new try can help."""
@@ -117,8 +117,8 @@ class FileServing:
         return addresses
 
 
-def _planned(files: Sequence[ConversationFile], profile: ModelProfile | None, room: int) -> _Plan:
-    plan = _Plan(room)
+def _planned(files: Sequence[ConversationFile], profile: ModelProfile | None, max_characters: int) -> _Plan:
+    plan = _Plan(max_characters)
     for file in files:
         if is_text(file):
             plan.texts.append(file)

@@ -11,7 +11,7 @@ from uuid import UUID
 from app.core.anchors.detect import detect
 from app.core.anchors.pool import places_with_stems
 from app.core.anchors.statements import Statement, statements_of
-from app.core.anchors.transitions import MOST_POSITIONS_BACK, SUPERSEDING_TYPES, subject_stems, transitions
+from app.core.anchors.transitions import MAX_POSITIONS_BACK, SUPERSEDING_TYPES, subject_stems, transitions
 from app.core.model.anchors import Anchor, FoundAnchor, Transition
 from app.core.model.conversation import Conversation, Message
 from app.off_loop import BYTES_PER_ITEM, off_loop
@@ -22,7 +22,7 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
-MOST_ACTIVE: Final = 1_000
+MAX_ACTIVE_ANCHORS: Final = 1_000
 """The most active anchors, the newest first, that an append can change: bounds its work for any length of history."""
 _AN_ANCHOR: Final = 50
 """The size, in bytes of work, of an active anchor: one not yet read in this process takes half a millisecond at most.
@@ -119,11 +119,11 @@ async def _within_reach(uow: UnitOfWork, conversation: Conversation, parsed: Mes
     """
     if conversation.last_seq == 0:
         return []
-    from_seq = min(message.seq for message in parsed.messages) - MOST_POSITIONS_BACK
+    from_seq = min(message.seq for message in parsed.messages) - MAX_POSITIONS_BACK
     words = subject_stems(parsed.found) if from_seq > 1 else frozenset[str]()
     if not words:
-        return await uow.anchors.active_since(conversation.id, from_seq, limit=MOST_ACTIVE)
-    active_texts = await uow.anchors.active_texts(conversation.id, limit=MOST_ACTIVE)
+        return await uow.anchors.active_since(conversation.id, from_seq, limit=MAX_ACTIVE_ANCHORS)
+    active_texts = await uow.anchors.active_texts(conversation.id, limit=MAX_ACTIVE_ANCHORS)
     texts = [content for _, _, content in active_texts]
     places = set(await off_loop(places_with_stems, texts, words, size=BYTES_PER_ITEM * len(texts)))
     wanted = [id_ for place, (id_, seq, _) in enumerate(active_texts) if place in places or seq >= from_seq]
@@ -152,7 +152,7 @@ async def add_proposed(
     if not proposed:
         return
     conversation = resolved.conversation
-    known = await uow.anchors.active(conversation.id, limit=MOST_ACTIVE)
+    known = await uow.anchors.active(conversation.id, limit=MAX_ACTIVE_ANCHORS)
     tail = await uow.messages.newest(conversation.id, after_seq=span[-1].seq, max_tokens=resolved.budgets.budget)
     changes = await compute(_transitions_from_first_proposed, proposed, known, [*span, *tail])
     made, changed = _with_final_status(proposed, changes)

@@ -19,14 +19,14 @@ from app.core.model.errors import (
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.gauge import Gauge
 from app.core.model.json_merge import merge_patch
-from app.core.model.limits import MERGED_BYTES, json_bytes
+from app.core.model.json_sizes import MERGED_BYTES, json_bytes
 from app.core.model.policies.contradictions import contradictions, without_triggers
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import Preset
 from app.core.model.policies.resolving import PRESETS
 from app.core.model.records import Event, Page
 from app.core.text import memo
-from app.off_loop import BYTES_PER_POLICY, MOST_BYTES_ON_LOOP, off_loop
+from app.off_loop import BYTES_PER_POLICY, MAX_BYTES_ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
@@ -236,7 +236,7 @@ class ConversationService(Service):
 
         They are read before the conversation is locked. The tokens of a large system prompt are counted here as well.
         """
-        if not POLICY & changes.keys() and len(changes.get("system_prompt") or "") <= MOST_BYTES_ON_LOOP:
+        if not POLICY & changes.keys() and len(changes.get("system_prompt") or "") <= MAX_BYTES_ON_LOOP:
             return NO_GOALS
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.get(conversation_id)

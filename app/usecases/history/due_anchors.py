@@ -19,11 +19,11 @@ import structlog
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import TooLargeError
-from app.off_loop import BYTES_PER_ITEM, MOST_BYTES_ON_LOOP, off_loop
+from app.off_loop import BYTES_PER_ITEM, MAX_BYTES_ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.anchoring import (
-    MOST_ACTIVE,
+    MAX_ACTIVE_ANCHORS,
     NO_ANCHOR_EFFECTS,
     AnchorEffects,
     effects_of,
@@ -186,7 +186,7 @@ async def _due(
         first_seq=first,
         next_seq=last + 1 if last < conversation.last_seq else None,
         messages=tuple(messages),
-        before=tuple(await uow.anchors.active(conversation.id, through_seq=first - 1, limit=MOST_ACTIVE)),
+        before=tuple(await uow.anchors.active(conversation.id, through_seq=first - 1, limit=MAX_ACTIVE_ANCHORS)),
         present=tuple(await uow.anchors.between(conversation.id, first, last)),
         new_id=shell.new_id,
         now=now,
@@ -194,7 +194,7 @@ async def _due(
 
 
 async def _compute_effects(shell: Shell, conversation: Conversation, due: DueMessages) -> AnchorEffects:
-    if due.size <= MOST_BYTES_ON_LOOP:
+    if due.size <= MAX_BYTES_ON_LOOP:
         return await off_loop(effects_of_due, due)
     return await shell.processes.run(conversation.tenant_id, effects_of_due, due)
 

@@ -53,7 +53,7 @@ DIGEST_MESSAGES: Final = (
     60  # how many of the newest covered messages the digest that replaces the narrative is made from
 )
 WORD_SEARCH_DISCOUNT: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
-LEAST_DIGEST_TOKENS: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
+MIN_DIGEST_TOKENS: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
 NO_REMAINING_MESSAGES: Final = RemainingMessages({})  # if no text made from messages may hold what was erased
 
 
@@ -252,17 +252,17 @@ class ErasureService:
         originals = await erasure.uow.messages.between(
             conversation.id, version.boundary_seq - DIGEST_MESSAGES, version.boundary_seq
         )
-        room = min(
-            max(estimate_text(narrative.text), LEAST_DIGEST_TOKENS),
-            self._room_for_narrative(conversation, version, entries),
+        max_tokens = min(
+            max(estimate_text(narrative.text), MIN_DIGEST_TOKENS),
+            self._max_narrative_tokens(conversation, version, entries),
         )
         size = sum(BYTES_PER_ITEM + message.byte_length for message in originals)
-        text = await erasure.compute(_digest, originals, room, conversation.locale, size=size)
+        text = await erasure.compute(_digest, originals, max_tokens, conversation.locale, size=size)
         if not text:
             return tuple(entries)
         return (*entries, replace(narrative, text=text, superseded=(), from_seqs=(), in_doubt=False))
 
-    def _room_for_narrative(
+    def _max_narrative_tokens(
         self, conversation: Conversation, version: StateVersion, entries: Sequence[StateEntry]
     ) -> int:
         resolved, schema = self._shell.resolver(conversation), schema_named(version.state_schema)

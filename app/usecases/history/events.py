@@ -12,7 +12,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import Clock, EventBus
 
 # The time that is left until a heartbeat may be less than the clock can measure.
-SHORTEST_WAIT = 0.01
+MIN_WAIT_SECONDS = 0.01
 PAGE = 100
 
 
@@ -66,7 +66,7 @@ class EventFeed:
                     yield None
                     spoke_at, quiet_for = self._clock.monotonic(), 0.0
                 pause = min(self._poll_seconds, self._heartbeat_seconds - quiet_for)
-                woken = await wake_up.wait(max(pause, SHORTEST_WAIT))
+                woken = await wake_up.wait(max(pause, MIN_WAIT_SECONDS))
 
     async def _checked_last_event(self, tenant_id: UUID, conversation_id: UUID, after: int) -> int:
         async with self._uow(tenant_id) as uow:

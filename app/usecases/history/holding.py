@@ -27,7 +27,7 @@ OVER_ALLOTMENT: Final = "over_allotment"
 GOALS: Final = "goal_statements"
 FARTHEST: Final = 10
 """The longest chain of calls and results from a message to one that is held together with it; usually two."""
-MOST_PARTNERS: Final = 500
+MAX_PARTNERS: Final = 500
 """The most earlier messages that are held as tool partners of new ones; the newest are taken."""
 READ_AT_ONCE: Final = 5_000
 """Messages that are read at once: some megabytes of text."""
@@ -115,11 +115,11 @@ async def _rest_of_units(uow: UnitOfWork, messages: Sequence[Message], calls: se
     others, asked = list[Message](), set[str]()
     for _ in range(FARTHEST):
         new = calls - asked
-        if not new or len(known) > len(messages) + MOST_PARTNERS:
+        if not new or len(known) > len(messages) + MAX_PARTNERS:
             break
         asked |= new
         halves = await uow.messages.other_halves(
-            messages[0].conversation_id, new, of=list(known.values()), most=MOST_PARTNERS
+            messages[0].conversation_id, new, of=list(known.values()), most=MAX_PARTNERS
         )
         known |= {one.seq: one for one in halves if one.seq not in own and not one.is_command}
         units = [unit for unit in units_of(_in_order(known.values())) if any(one.seq in own for one in unit)]
@@ -190,7 +190,7 @@ async def decide_protection_again(
     changed = {one.seq: reason for one in messages if (reason := reasons[one.seq]) != one.protected_reason}
     without_room = [message for message in messages if reasons[message.seq] == OVER_ALLOTMENT]
     if without_room and policy.over_allotment == "refuse":
-        raise _pins_without_room_error(resolved, messages, reasons, without_room[0])
+        raise _pins_over_budget_error(resolved, messages, reasons, without_room[0])
     total = await uow.messages.set_protection(resolved.conversation.id, dict(changed))
     summed = shell.resolver(await store_sums(uow, resolved.conversation, total))
     await add_over_allotment_events(uow, shell, summed, [one for one in without_room if one.seq in changed])
@@ -229,19 +229,19 @@ async def over_allotment_error(
     estimator, first = resolved.policy.estimator, decided.left_out[0]
     stored = await uow.messages.protected_tokens(resolved.conversation.id, estimator)
     used = stored + sum(size_of(one, estimator) for one in decided.messages if uses_pin_budget(one.protected_reason))
-    return _no_room_error(
+    return _pin_budget_error(
         resolved, first, used, "Nothing was stored. Say it shorter, unpin something, raise pin_share, or set"
     )
 
 
-def _pins_without_room_error(
+def _pins_over_budget_error(
     resolved: Resolved, messages: Sequence[Message], reasons: dict[int, ProtectedReason], first: Message
 ) -> PinBudgetExceededError:
     used = sum(size_of(one, resolved.policy.estimator) for one in messages if uses_pin_budget(reasons[one.seq]))
-    return _no_room_error(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
+    return _pin_budget_error(resolved, first, used, "Nothing was changed. Raise pin_share, or set")
 
 
-def _no_room_error(resolved: Resolved, first: Message, used: int, advice: str) -> PinBudgetExceededError:
+def _pin_budget_error(resolved: Resolved, first: Message, used: int, advice: str) -> PinBudgetExceededError:
     size, limit = size_of(first, resolved.policy.estimator), resolved.budgets.pin_tokens
     return PinBudgetExceededError(
         f"message {first.seq} is one that stays word for word for ever (an objective, constraint, sign-in or goal) and"

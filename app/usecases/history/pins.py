@@ -67,7 +67,7 @@ class PinService(Service):
         used = await other_held_tokens(uow, resolved, unit)
         reasons = await protection_reasons(resolved, unit, used=used)
         if wanted.is_pinned and reasons[wanted.seq] != "pinned":
-            raise _no_room_error(resolved, unit, used)
+            raise _pin_budget_error(resolved, unit, used)
         conversation_id = wanted.conversation_id
         stored = await uow.messages.pin(
             conversation_id, wanted.id, is_pinned=wanted.is_pinned, reason=reasons[wanted.seq]
@@ -88,7 +88,7 @@ class PinService(Service):
         return [job] if job else []
 
 
-def _no_room_error(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudgetExceededError:
+def _pin_budget_error(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudgetExceededError:
     size = sum(size_of(one, resolved.policy.estimator) for one in unit)
     limit = resolved.budgets.pin_tokens
     whole = "the message" if len(unit) == 1 else "the tool call with its results"

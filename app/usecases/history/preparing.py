@@ -15,9 +15,9 @@ from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.core.text.token_counts import Weight
-from app.off_loop import BYTES_PER_ITEM, MOST_BYTES_ON_LOOP, in_slices, off_loop
+from app.off_loop import BYTES_PER_ITEM, MAX_BYTES_ON_LOOP, in_slices, off_loop
 from app.usecases.history.anchoring import (
-    MOST_ACTIVE,
+    MAX_ACTIVE_ANCHORS,
     AnchorEffects,
     effects_of,
     is_searched_for_anchors,
@@ -31,7 +31,7 @@ from app.usecases.shared.retries import Results, run_with_retries
 from app.usecases.shared.shell import Shell
 
 Result = TypeVar("Result")
-MOST_PREPARATIONS: Final = 3
+MAX_PREPARATIONS: Final = 3
 """How often messages are read before their transaction if others keep writing; after that they are read within it."""
 _SCALAR_BYTES: Final = 8
 """The bytes counted for a value that is neither text nor a container, and for the brackets of a container."""
@@ -135,7 +135,7 @@ def size_of(drafts: Sequence[MessageDraft]) -> int:
     for draft in drafts:
         size += BYTES_PER_ITEM + len(draft.content)
         for part in draft.parts:
-            if size > MOST_BYTES_ON_LOOP:
+            if size > MAX_BYTES_ON_LOOP:
                 return size
             size += BYTES_PER_ITEM + sum(json_size(value) for key, value in part.items() if key != "data")
     return size
@@ -154,7 +154,7 @@ def options_size(options: TurnOptions) -> int:
 def json_size(value: Any) -> int:
     """The approximate size in bytes of a value as JSON. Counting stops once it is clear that the value is large."""
     size, waiting = 0, [value]
-    while waiting and size <= MOST_BYTES_ON_LOOP:
+    while waiting and size <= MAX_BYTES_ON_LOOP:
         one = waiting.pop()
         if isinstance(one, Mapping):
             waiting += [*one.keys(), *one.values()]
@@ -199,13 +199,15 @@ async def prepared_groups(
     """
     drafts = [draft for group in groups for draft in group]
     size = size_of(drafts)
-    if size <= MOST_BYTES_ON_LOOP and sum(len(draft.content) for draft in drafts) <= CHARS_IN_TRANSACTION:
+    if size <= MAX_BYTES_ON_LOOP and sum(len(draft.content) for draft in drafts) <= CHARS_IN_TRANSACTION:
         return [Prepared(tuple(group)) for group in groups]
     async with shell.uow(tenant_id) as uow:
         if await claim_key(uow, idem, shell.clock.now()) is not None:
             return [Prepared(tuple(group)) for group in groups]
         conversation = await uow.conversations.get(conversation_id)
-        active = [] if defers_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MOST_ACTIVE)
+        active = (
+            [] if defers_anchors(conversation) else await uow.anchors.active(conversation_id, limit=MAX_ACTIVE_ANCHORS)
+        )
     named = [(draft, message_name(index, len(drafts))) for index, draft in enumerate(drafts)]
     await in_slices(lambda one: refuse_long(*one), named)
     return await _prepared_groups(shell, conversation, active, groups, gap_before_last=gap_before_last, size=size)
@@ -235,7 +237,7 @@ async def _prepared_groups(
     )
     work = (
         off_loop(weights_and_effects, texts)
-        if size <= MOST_BYTES_ON_LOOP
+        if size <= MAX_BYTES_ON_LOOP
         else shell.processes.run(conversation.tenant_id, weights_and_effects, texts)
     )
     ready = zip(named, firsts, lasts, await work, strict=True)
@@ -265,7 +267,7 @@ async def prepare_and_run(
 
     ``prepare`` reads messages in a short transaction of its own; ``transaction`` appends them.
     """
-    for _ in range(MOST_PREPARATIONS):
+    for _ in range(MAX_PREPARATIONS):
         ready = await prepare()
         try:
             return await run_with_retries(partial(transaction, ready))
@@ -311,7 +313,7 @@ def weights_and_effects(texts: _Texts) -> list[tuple[list[Weight], AnchorEffects
 def _active_after(active: Sequence[Anchor], effects: AnchorEffects) -> tuple[Anchor, ...]:
     changed = {change.anchor_id for change in effects.changed}
     still = [anchor for anchor in active if anchor.id not in changed]
-    return (*still, *(anchor for anchor in effects.new if anchor.status == "active"))[-MOST_ACTIVE:]
+    return (*still, *(anchor for anchor in effects.new if anchor.status == "active"))[-MAX_ACTIVE_ANCHORS:]
 
 
 def warm() -> None:

@@ -211,10 +211,10 @@ def _fitting(prompt: Prompt, profile: ModelProfile) -> tuple[ContextMessage, ...
     words = prompt.options.instructions
     system = (ContextMessage(role="system", content=words),) if words else ()
     sizes, other_tokens = _message_tokens(prompt.messages), _tokens_beside_messages(prompt.options)
-    room = profile.input_limit - other_tokens
-    if sum(sizes) <= room:
+    tokens_left = profile.input_limit - other_tokens
+    if sum(sizes) <= tokens_left:
         return (*system, *messages)
-    kept = newest_within(messages, sizes, room) if prompt.truncates else ()
+    kept = newest_within(messages, sizes, tokens_left) if prompt.truncates else ()
     if not kept:
         raise _too_large(sum(sizes) + other_tokens, profile.input_limit)
     return (*system, *kept)

@@ -38,7 +38,7 @@ from app.usecases.openai.sealed import CompactedInput
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-MOST_MESSAGES: Final = 2_000
+MAX_MESSAGES: Final = 2_000
 """The most messages of a stored conversation that are compacted for a client; its state describes the older ones."""
 TOO_LITTLE: Final = frozenset({"not_smaller"})
 
@@ -211,7 +211,7 @@ class ArrayCompaction:
 async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: int) -> list[MessageDraft]:
     """A conversation up to a position: the state in place of covered messages, the held ones, the rest unchanged."""
     covered = conversation.boundary_seq if conversation.boundary_seq <= through_seq else 0
-    first = max(covered, through_seq - MOST_MESSAGES) + 1
+    first = max(covered, through_seq - MAX_MESSAGES) + 1
     held = await uow.messages.held(conversation.id, through_seq=first - 1)
     messages = await uow.messages.between(conversation.id, first, through_seq)
     summary_drafts: list[MessageDraft] = []

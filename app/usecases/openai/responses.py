@@ -21,7 +21,7 @@ from app.usecases.chat.starting import ChatService
 from app.usecases.history.erasure import ErasureService
 from app.usecases.shared.shell import Shell
 
-MOST_INPUT: Final = 2_000
+MAX_INPUT_MESSAGES: Final = 2_000
 """The most messages of one response's input that are read, the newest first, and at most ``READ_BYTES`` of them."""
 
 Json = dict[str, Any]
@@ -176,7 +176,7 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
     """The messages that the request brought, up to the one that was answered; an erased one is empty."""
     turn = response.turn
     last = (await uow.messages.get(turn.conversation_id, turn.message_id)).seq
-    first = max(turn.input_from_seq or last, last - MOST_INPUT + 1)
+    first = max(turn.input_from_seq or last, last - MAX_INPUT_MESSAGES + 1)
     messages = await uow.messages.span(turn.conversation_id, first, last, max_bytes=READ_BYTES, newest=True)
     return [one for one in messages if one.status != "erased"]
 
@@ -190,12 +190,12 @@ async def _rendered(messages: Sequence[Message], render: Render) -> list[tuple[J
 async def _with_data(uow: UnitOfWork, page: ItemPage, of_item: Mapping[str, Message], render: Render) -> ItemPage:
     """The page with the data of its media. If the data is large, the page has fewer items, but at least one."""
     fitting: dict[UUID, Message] = {}
-    count, room = 0, PAGE_BYTES
+    count, bytes_left = 0, PAGE_BYTES
     for item in page.items:
         message = of_item[item["id"]]
         if message.id not in fitting:
-            room -= sum(data_bytes(part) for part in message.parts)
-            if room < 0 and fitting:
+            bytes_left -= sum(data_bytes(part) for part in message.parts)
+            if bytes_left < 0 and fitting:
                 break
             fitting[message.id] = message
         count += 1

@@ -15,7 +15,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.context.reconciling import Line, Reconciliation, lines_of
-from app.core.context.tools import MOST_CALLS
+from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import (
     ConflictError,
@@ -50,7 +50,7 @@ from app.usecases.shared.shell import Shell
 
 PAGE: Final = 500
 """How many stored messages are compared at once."""
-MOST_NEW: Final = 1_000
+MAX_NEW_MESSAGES: Final = 1_000
 """The most messages that one request may add."""
 RETRY_AFTER: Final = 2.0
 
@@ -267,7 +267,7 @@ class StoredAnswers:
                 )
             conversation = await uow.conversations.get(turn.conversation_id)
             following = await uow.messages.span(
-                turn.conversation_id, reply.seq + 1, reply.seq + MOST_CALLS, max_bytes=READ_BYTES
+                turn.conversation_id, reply.seq + 1, reply.seq + MAX_CALLS, max_bytes=READ_BYTES
             )
             last = await uow.messages.last(turn.conversation_id)
         # If the service's own tools were called together with the client's, their results come after the reply and
@@ -392,8 +392,10 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
     Raises:
         InvalidInputError: There are too many messages, or the last one cannot be answered.
     """
-    if len(new) > MOST_NEW:
-        raise _invalid(f"hold {len(new)} new ones, and at most {MOST_NEW} are added at once: add the others before")
+    if len(new) > MAX_NEW_MESSAGES:
+        raise _invalid(
+            f"hold {len(new)} new ones, and at most {MAX_NEW_MESSAGES} are added at once: add the others before"
+        )
     prompt = request.prompt
     base = ChatInput(
         instructions=prompt.options.instructions or None,

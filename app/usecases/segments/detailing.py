@@ -30,22 +30,22 @@ from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.spending import SpendGuard
 from app.usecases.ports import Summarizer
-from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MOST_TRIES, back_off, is_compaction_waiting
+from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MAX_TRIES, back_off, is_compaction_waiting
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 SHARE: Final = 0.25
 """The share of the originals' tokens that an L1 should have."""
-LEAST_TARGET: Final = 60
-MOST_TARGET: Final = 600
+MIN_TARGET_TOKENS: Final = 60
+MAX_TARGET_TOKENS: Final = 600
 WORTH: Final = 100
 """The least tokens of a segment for which a model is worth asking: code takes nearly all of a shorter one."""
 OUTPUT_PER_TARGET: Final = 4  # output tokens asked for per target token, since reasoning counts as output
-LEAST_OUTPUT: Final = 2_048
-MOST_SETTLED: Final = 50  # segments that are settled without a call in one run
+MIN_OUTPUT_TOKENS: Final = 2_048
+MAX_SETTLED_SEGMENTS: Final = 50  # segments that are settled without a call in one run
 _OF_THE_REQUEST: Final = frozenset({"bad_request", "context_too_long"})
 """Reasons for which the same request would always fail again."""
-MOST_CANDIDATES: Final = 1_000  # how many waiting segments of a conversation are searched for one to write
+MAX_CANDIDATES: Final = 1_000  # how many waiting segments of a conversation are searched for one to write
 
 Outcome = Literal["written", "kept", "refused", "failed", "stale", "not_now", "not_wanted"]
 """``kept``: the present L1 stays for good. ``not_now``: the segment is looked at again later."""
@@ -104,7 +104,7 @@ class DetailService:
         """
         outcome: Outcome = "not_wanted"
         try:
-            for _ in range(MOST_SETTLED):
+            for _ in range(MAX_SETTLED_SEGMENTS):
                 wanting = await self._wanting_detail(conversation_id)
                 if not wanting:
                     return outcome
@@ -174,7 +174,7 @@ class DetailService:
                     return "not_now"
                 segment = replace(segment, detail_tries=0)
             else:
-                wanted = await uow.segments.wanting_detail(limit=MOST_CANDIDATES, conversation_id=conversation_id)
+                wanted = await uow.segments.wanting_detail(limit=MAX_CANDIDATES, conversation_id=conversation_id)
                 if not any(id_ == segment_id for _, _, id_ in wanted):
                     return "not_wanted"
             found = await self._claim_or_reason(uow, conversation, segment, urgent=urgent)
@@ -192,7 +192,7 @@ class DetailService:
             return await self._put_off(uow, segment, BACK_OFF)
         metered = summarizer.profile.metered
         useless = not metered or "L1" not in resolved.policy.levels or segment.tokens < WORTH
-        if useless or segment.detail_tries >= MOST_TRIES:
+        if useless or segment.detail_tries >= MAX_TRIES:
             return await self._stop_wanting(uow, segment)
         if not urgent and await uow.compactions.in_flight(conversation.id):
             return await self._put_off(uow, segment, COMPACTION_PAUSE)
@@ -296,7 +296,7 @@ class DetailService:
         """
         tries = claim.tries - (attempt.reason == NOT_ASKED)
         wait = back_off(tries)
-        again = tries < MOST_TRIES and attempt.reason not in _OF_THE_REQUEST
+        again = tries < MAX_TRIES and attempt.reason not in _OF_THE_REQUEST
         await uow.segments.update(
             claim.conversation.id,
             claim.segment.id,
@@ -332,12 +332,12 @@ def _content_hash(messages: tuple[Message, ...], model: str) -> str:
 def _request(claim: _Claim) -> DetailRequest:
     """The request to the model: the messages without secrets, the largest of them elided if they exceed its window."""
     profile = claim.summarizer.profile
-    target = int(min(max(SHARE * claim.segment.tokens, LEAST_TARGET), MOST_TARGET))
+    target = int(min(max(SHARE * claim.segment.tokens, MIN_TARGET_TOKENS), MAX_TARGET_TOKENS))
     return DetailRequest(
         topic=redact(claim.segment.topic),
         messages=redact_messages(claim.messages),
         target_tokens=target,
-        max_output_tokens=min(max(OUTPUT_PER_TARGET * target, LEAST_OUTPUT), profile.output_limit),
+        max_output_tokens=min(max(OUTPUT_PER_TARGET * target, MIN_OUTPUT_TOKENS), profile.output_limit),
         locale=claim.conversation.locale,
         instructions=claim.resolved.policy.instructions,
         shown_tokens=chunk_tokens(profile),

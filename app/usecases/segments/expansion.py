@@ -56,11 +56,11 @@ from app.usecases.shared.optional_writes import optional_write
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
-MOST_TOKENS: Final = 8_000
+MAX_TOKENS: Final = 8_000
 """The most tokens of a page if the caller does not say how many."""
-MOST_ROWS: Final = 100
+MAX_ROWS: Final = 100
 """The most messages, segments or anchors on one page."""
-MOST_ANCHORS: Final = 200
+MAX_ANCHORS: Final = 200
 """The most anchors shown with a segment; the last ones are taken."""
 RETRY_AFTER: Final = 15.0
 _TRIES: Final = 5  # an erasure may come between reading and writing; then all is read again
@@ -178,7 +178,7 @@ class ExpansionService:
             InvalidInputError: The cursor is invalid, or the text that it points into was written again.
         """
         began, shell = self._shell.clock.monotonic(), self._shell
-        page_request = _PageRequest(max_tokens=max_tokens or MOST_TOKENS, after=after)
+        page_request = _PageRequest(max_tokens=max_tokens or MAX_TOKENS, after=after)
         wanted = LEVEL_BY_NAME[level]
         if segment_id == ANCHORS_ID:
             await find_due_anchors(shell, tenant_id, conversation_id)
@@ -237,7 +237,7 @@ class ExpansionService:
         async with shell.uow(tenant_id) as uow:
             again = await claim_key(uow, idem, shell.clock.now())
             segment = (await uow.segments.of_ranges(conversation_id, [(segment.from_seq, segment.to_seq)]))[0]
-            shown = await _page_of_segment(uow, segment, level, _PageRequest(max_tokens=MOST_TOKENS, after=None))
+            shown = await _page_of_segment(uow, segment, level, _PageRequest(max_tokens=MAX_TOKENS, after=None))
             if not again:  # found by its range, since an id may change
                 await record(uow, idem, {"from_seq": segment.from_seq, "to_seq": segment.to_seq}, 200)
                 await uow.commit()
@@ -384,7 +384,7 @@ def _level_by_code(
 async def _page_of_originals(uow: UnitOfWork, segment: Segment, page_request: _PageRequest) -> Expanded:
     """A page of whole messages. A message that alone exceeds the limit is a page of its own."""
     start = _seq_in(page_request.after, segment) if page_request.after else segment.from_seq - 1
-    outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MOST_ROWS)
+    outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MAX_ROWS)
     inside = [item for item in outline if item.seq <= segment.to_seq]
     shown = inside[: rows_within([item.token_count for item in inside], page_request.max_tokens)]
     last = shown[-1].seq if shown else segment.to_seq
@@ -426,7 +426,7 @@ async def _earlier_segments(
     uow: UnitOfWork, conversation: Conversation, level: Level, page_request: _PageRequest
 ) -> Expanded:
     """All covered segments of the current version, oldest first, each on a line with its marker."""
-    page = Page(limit=MOST_ROWS, after=page_request.after, order="asc")
+    page = Page(limit=MAX_ROWS, after=page_request.after, order="asc")
     found, next_cursor = await uow.segments.page(conversation.id, page)
     lines = [segment_line(segment, level, conversation.locale) for segment in found]
     count = rows_within([estimate_text(line) + 1 for line in lines], page_request.max_tokens)
@@ -442,7 +442,7 @@ async def _earlier_segments(
 
 
 async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, page_request: _PageRequest) -> Expanded:
-    page = Page(limit=MOST_ROWS, after=page_request.after, order="asc")
+    page = Page(limit=MAX_ROWS, after=page_request.after, order="asc")
     found, next_cursor = await uow.anchors.page(conversation.id, page, status="active")
     lines = [line_of(anchor) for anchor in found]
     count = rows_within([estimate_text(line) + 1 for line in lines], page_request.max_tokens)
@@ -474,7 +474,7 @@ def _expanded_list(
 
 
 async def _anchors_of_segment(uow: UnitOfWork, segment: Segment) -> tuple[Anchor, ...]:
-    active = await uow.anchors.active(segment.conversation_id, through_seq=segment.to_seq, limit=MOST_ANCHORS)
+    active = await uow.anchors.active(segment.conversation_id, through_seq=segment.to_seq, limit=MAX_ANCHORS)
     # Read from the segment's end backwards, so that its own anchors come first.
     return _anchors_inside(active, segment)
 

@@ -24,8 +24,8 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.shell import Shell
 
-MOST_MESSAGES: Final = 1_000
-MOST_TOKENS: Final = 32_000
+MAX_MESSAGES: Final = 1_000
+MAX_TOKENS: Final = 32_000
 """The most tokens of a range, since a level is made from it in one go."""
 _TRIES: Final = 5  # an erasure may come between reading and writing; then all is read again
 
@@ -62,8 +62,8 @@ async def _finished(
     """The messages in the range that say something."""
     if last < first or last > conversation.last_seq:
         raise _range_error(f"the conversation ends with message {conversation.last_seq}: choose an earlier range")
-    if last - first >= MOST_MESSAGES:
-        raise _range_error(f"a range may have at most {MOST_MESSAGES} messages: choose a shorter one")
+    if last - first >= MAX_MESSAGES:
+        raise _range_error(f"a range may have at most {MAX_MESSAGES} messages: choose a shorter one")
     outline = await uow.messages.outline(
         conversation.id, after_seq=first - 1, limit=last - first + 1 + MESSAGES_READ_AFTER_RANGE
     )
@@ -73,8 +73,8 @@ async def _finished(
             "only finished messages have levels: the range holds a question that is not answered yet, or parts a tool"
             " call from its result"
         )
-    if sum(item.token_count for item in outline if item.seq <= last) > MOST_TOKENS:
-        raise _range_error(f"a range may have at most {MOST_TOKENS} tokens: choose a shorter one")
+    if sum(item.token_count for item in outline if item.seq <= last) > MAX_TOKENS:
+        raise _range_error(f"a range may have at most {MAX_TOKENS} tokens: choose a shorter one")
     spoken = [one for one in await uow.messages.between(conversation.id, first, last) if one.status != "erased"]
     if not spoken:
         raise _range_error("nothing is said in this range")

@@ -12,8 +12,8 @@ from app.core.model.instruments import BACKGROUND_DEATHS
 from app.usecases.ports import Clock, Meter
 from app.usecases.shared.pauses import pause_after
 
-FIRST_PAUSE: Final = 1.0
-LONGEST_PAUSE: Final = 60.0
+FIRST_PAUSE_SECONDS: Final = 1.0
+MAX_PAUSE_SECONDS: Final = 60.0
 STEADY_SECONDS: Final = 60.0
 """Work that has run for this long counts as well again, so its next pause is the first one."""
 
@@ -71,7 +71,7 @@ class _Task:
             error = await self._error_at_end()
             self._failures = 1 if self.is_well else self._failures + 1
             self._began = None
-            pause = pause_after(self._failures, FIRST_PAUSE, LONGEST_PAUSE)
+            pause = pause_after(self._failures, FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
             self._meter.count(BACKGROUND_DEATHS, task=self._name)
             _log.error("background.died", task=self._name, error=error, again_in_seconds=pause)
             await self._clock.sleep(pause)

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.storage.unit_of_work import UnitOfWork
 
-MOST_TRIES: Final = 3
+MAX_TRIES: Final = 3
 BACK_OFF: Final = timedelta(minutes=1)
 _LONG_BACK_OFF: Final = timedelta(minutes=10)
 COMPACTION_PAUSE: Final = timedelta(seconds=15)
@@ -17,7 +17,7 @@ _PATIENCE: Final = timedelta(seconds=1)
 
 
 def back_off(tries: int) -> timedelta:
-    """The pause after this number of failures; after ``MOST_TRIES`` failures there is no further try."""
+    """The pause after this number of failures; after ``MAX_TRIES`` failures there is no further try."""
     return BACK_OFF if tries < 2 else _LONG_BACK_OFF  # noqa: PLR2004 - the second failure
 
 

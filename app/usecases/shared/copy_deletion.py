@@ -21,7 +21,7 @@ AT_ONCE: Final = 20
 TRIES: Final = 12
 FIRST_PAUSE: Final = timedelta(minutes=1)
 """The pause after the first failure; it doubles with each further one, up to a day. All tries take some four days."""
-LONGEST_PAUSE: Final = timedelta(days=1)
+MAX_PAUSE: Final = timedelta(days=1)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
         return {}
 
     async def _delete(self, found: Copy) -> None:
-        pause = pause_after(found.tries + 1, FIRST_PAUSE, LONGEST_PAUSE)
+        pause = pause_after(found.tries + 1, FIRST_PAUSE, MAX_PAUSE)
         async with self._shell.uow(found.tenant_id) as uow:
             copy = await self._copies(uow).take(*found.key, pause=pause)
             await uow.commit()

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.anchors.rendering import FRAME_TOKENS
-from app.core.anchors.serving import serve
+from app.core.anchors.selection import serve
 from app.core.context.drafts import Detail
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
@@ -28,15 +28,15 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute
 
-MOST_ANCHORS: Final = 4_000
+MAX_ANCHORS: Final = 4_000
 """The most active anchors, the newest, that one layout uses: bounds the work for any length of history."""
-MOST_SEGMENTS: Final = 200
+MAX_SEGMENTS: Final = 200
 """The most segments, the newest, that one layout uses; weighing their digests takes about a millisecond each."""
-MOST_DETAILED: Final = 400
+MAX_DETAILED_SEGMENTS: Final = 400
 """The most segments, the newest, that are read in detail for a larger budget."""
-MOST_OUTDATED: Final = 200
+MAX_OUTDATED_ANCHORS: Final = 200
 """The most superseded anchors, the newest, that digests must not repeat."""
-LEAST_DIGEST: Final = 10
+MIN_DIGEST_TOKENS: Final = 10
 """About the tokens of the shortest line in the digests: no more segments are read than could have a line."""
 
 DigestRoom = Callable[[Layout], int | None]
@@ -151,9 +151,9 @@ async def layout_sources(
         digest_room=digest_room,
         held=await held_messages(uow, id_, through_seq=boundary_seq),
         since=await _first_day_uncovered(uow, id_, boundary_seq),
-        active_anchors=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MOST_ANCHORS),
+        active_anchors=await uow.anchors.servable(id_, through_seq=boundary_seq, limit=MAX_ANCHORS),
         newest_segments=await _newest_segments(
-            uow, resolved, room=most if digest_room is None else min(most, digest_room)
+            uow, resolved, max_tokens=most if digest_room is None else min(most, digest_room)
         ),
     )
 
@@ -194,13 +194,15 @@ def layout_from_sources(
     digest_room = room_for_digests(layout) if room_for_digests else sources.digest_room
     other_tokens = layout.tokens + sum(tokens_of(one.token_count, one.byte_length, policy.estimator) for one in held)
     allotted = _tokens_for_digests(sources.budgets, other_tokens=other_tokens)
-    room = allotted if digest_room is None else min(allotted, digest_room)
+    max_tokens = allotted if digest_room is None else min(allotted, digest_room)
     source = _digestible_within(
-        policy, sources.locale, sources.newest_segments, through_seq=sources.boundary_seq, room=room
+        policy, sources.locale, sources.newest_segments, through_seq=sources.boundary_seq, max_tokens=max_tokens
     )
     state_texts = (text for value in state.values() for text in ([value] if isinstance(value, str) else value))
     source = replace(source, block_texts=[*state_texts, *(anchor.content for anchor in anchors.shown)])
-    return with_digests(layout, source, max_tokens=room, later_digest_budget=digest_room, served_as=policy.served_as)
+    return with_digests(
+        layout, source, max_tokens=max_tokens, later_digest_budget=digest_room, served_as=policy.served_as
+    )
 
 
 def _tokens_for_digests(budgets: Budgets, *, other_tokens: int) -> int:
@@ -218,26 +220,26 @@ def _anchor_room(resolved: Resolved, schema: StateSchema, given_layout: Layout |
     return earlier.anchor_tokens + earlier.anchors.count("\n") + FRAME_TOKENS if earlier.anchors else 0
 
 
-async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, room: int) -> DigestSource:
-    """The newest segments up to that ``seq``: as many as could have a line within ``room`` tokens.
+async def digestible(uow: UnitOfWork, resolved: Resolved, *, through_seq: int, max_tokens: int) -> DigestSource:
+    """The newest segments up to that ``seq``: as many as could have a line within ``max_tokens``.
 
     If the layout shows some of them, only these: no others are served until the next layout.
     """
     layout = resolved.conversation.layout
     newest = await _newest_segments(
-        uow, resolved, room=room, shown=[one.id for one in layout.segments] if layout else ()
+        uow, resolved, max_tokens=max_tokens, shown=[one.id for one in layout.segments] if layout else ()
     )
-    work = partial(_digestible_within, through_seq=through_seq, room=room)
+    work = partial(_digestible_within, through_seq=through_seq, max_tokens=max_tokens)
     return await off_loop(
         work, resolved.policy, resolved.conversation.locale, newest, size=BYTES_PER_ITEM * len(newest.segments)
     )
 
 
 async def _newest_segments(
-    uow: UnitOfWork, resolved: Resolved, *, room: int, shown: Sequence[str] = ()
+    uow: UnitOfWork, resolved: Resolved, *, max_tokens: int, shown: Sequence[str] = ()
 ) -> NewestSegments:
-    id_, limit = resolved.conversation.id, _most_segments(room)
-    if room <= 0 or not resolved.policy.levels:
+    id_, limit = resolved.conversation.id, _segment_limit(max_tokens)
+    if max_tokens <= 0 or not resolved.policy.levels:
         return NO_SEGMENTS
     read = uow.segments.among_newest(id_, shown, limit=limit) if shown else uow.segments.newest(id_, limit=limit)
     segments = await read
@@ -248,17 +250,17 @@ async def _newest_segments(
     )
 
 
-def _most_segments(room: int) -> int:
-    return min(room // LEAST_DIGEST + 1, MOST_SEGMENTS)
+def _segment_limit(max_tokens: int) -> int:
+    return min(max_tokens // MIN_DIGEST_TOKENS + 1, MAX_SEGMENTS)
 
 
 def _digestible_within(
-    policy: CompactionPolicy, locale: str, stored: NewestSegments, *, through_seq: int, room: int
+    policy: CompactionPolicy, locale: str, stored: NewestSegments, *, through_seq: int, max_tokens: int
 ) -> DigestSource:
     source = DigestSource(levels=policy.levels, estimator=policy.estimator, locale=locale)
-    if room <= 0:
+    if max_tokens <= 0:
         return source
-    newest = stored.segments[-_most_segments(room) :]
+    newest = stored.segments[-_segment_limit(max_tokens) :]
     covered = [segment for segment in newest if segment.to_seq <= through_seq]
     if newest and not covered:
         return source
@@ -272,7 +274,7 @@ async def detail_of(uow: UnitOfWork, resolved: Resolved) -> Detail:
     They are the same for every budget, so that a larger one only adds.
     """
     id_ = resolved.conversation.id
-    found = await uow.segments.newest(id_, limit=MOST_DETAILED, whole=True)
+    found = await uow.segments.newest(id_, limit=MAX_DETAILED_SEGMENTS, whole=True)
     if not found:
         return Detail()
     return Detail(segments=tuple(await _without_outdated(uow, resolved, found)), total=await uow.segments.count(id_))
@@ -286,7 +288,7 @@ async def _without_outdated(
 
 
 async def _superseded_texts(uow: UnitOfWork, resolved: Resolved) -> list[str]:
-    return await uow.anchors.superseded_texts(resolved.conversation.id, limit=MOST_OUTDATED)
+    return await uow.anchors.superseded_texts(resolved.conversation.id, limit=MAX_OUTDATED_ANCHORS)
 
 
 async def _first_day_uncovered(uow: UnitOfWork, conversation_id: UUID, boundary_seq: int) -> date | None:

@@ -7,10 +7,10 @@ from typing import Final, TypeVar
 
 Pause = TypeVar("Pause", float, timedelta)
 
-_MOST_DOUBLINGS: Final = 20
+_MAX_DOUBLINGS: Final = 20
 """After this many doublings of the first pause, every longest pause is reached."""
 
 
 def pause_after(failures: int, first: Pause, longest: Pause) -> Pause:
     """The first pause after one failure, twice as long after each further one in a row, up to the longest."""
-    return min(first * (1 << min(failures - 1, _MOST_DOUBLINGS)), longest)
+    return min(first * (1 << min(failures - 1, _MAX_DOUBLINGS)), longest)

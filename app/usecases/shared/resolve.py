@@ -11,7 +11,7 @@ from uuid import UUID
 from app.core.context.assembly import system_text
 from app.core.context.awareness import awareness_block
 from app.core.context.tools import (
-    LEAST_HIDDEN_TOKENS,
+    MIN_HIDDEN_TOKENS,
     OWN_TOOL_NAMES,
     offered_tools,
     tools_after_compaction,
@@ -33,7 +33,7 @@ from app.core.state.layout import messages_tokens
 from app.core.text.localization.catalogue import catalogue_of
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.token_counts import Estimator, tokens_of
-from app.off_loop import MOST_BYTES_ON_LOOP, off_loop
+from app.off_loop import MAX_BYTES_ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Models
 
@@ -156,7 +156,7 @@ class Resolved:
 
     def coming_tool_tokens_after(self, folded_tokens: int) -> int:
         """Tokens of the tools that will be offered in addition, once this many more tokens are folded."""
-        return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= LEAST_HIDDEN_TOKENS else 0
+        return self.coming_tool_tokens if hidden_tokens(self.conversation) + folded_tokens >= MIN_HIDDEN_TOKENS else 0
 
     @property
     def planning_budgets(self) -> Budgets:
@@ -258,7 +258,7 @@ class Resolver:
 
     async def weigh_large_prompt(self, conversation: Conversation) -> None:
         """Count the tokens of a large system prompt off the event loop, so that resolving takes no time."""
-        if len(conversation.system_prompt) > MOST_BYTES_ON_LOOP:
+        if len(conversation.system_prompt) > MAX_BYTES_ON_LOOP:
             await off_loop(self, conversation)
 
     def refuse_beyond_model(self, window: int) -> None:

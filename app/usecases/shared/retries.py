@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable
 from operator import eq
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
-from app.off_loop import MOST_BYTES_ON_LOOP, off_loop
+from app.off_loop import MAX_BYTES_ON_LOOP, off_loop
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
-MOST_TRIES: Final = 12
+MAX_TRIES: Final = 12
 """After this many tries that met changed values or another missing result, the transaction computes everything itself.
 """
 
@@ -65,7 +65,7 @@ class Results:
         for known, before, result in self._known:
             if known == work and await off_loop(eq, before, arguments, size=size):
                 return result  # type: ignore[no-any-return]  # of this very function
-        if size > MOST_BYTES_ON_LOOP and self._tries < MOST_TRIES:
+        if size > MAX_BYTES_ON_LOOP and self._tries < MAX_TRIES:
             raise MissingResultError(work, arguments)
         result_now = await off_loop(work, *arguments, size=size)
         self._known.append((work, arguments, result_now))

@@ -21,7 +21,7 @@ from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Clock, NewId
 from app.usecases.shared.optional_writes import optional_write
 
-MOST_CRASHES: Final = 2
+MAX_CRASHES: Final = 2
 """With this many crashes a conversation is set aside. One may be the machine's fault; two in a row, with the same work
 not done in between, are blamed on the conversation.
 """
@@ -204,8 +204,8 @@ async def count_crash(uow: UnitOfWork, work: Work, clock: Clock) -> CrashCount |
     await uow.conversations.lock(work.conversation_id)
     if not await uow.works.end_all_like(work):
         return None
-    crashes = await uow.works.count_crash(work, most=MOST_CRASHES)
-    if crashes.count == MOST_CRASHES:
+    crashes = await uow.works.count_crash(work, most=MAX_CRASHES)
+    if crashes.count == MAX_CRASHES:
         data = {"reason": crashes.kind, "crashes": crashes.count}
         await uow.events.add(work.conversation_id, "conversation.set_aside", data, clock.now())
     return crashes

@@ -16,11 +16,11 @@ import structlog
 
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.errors import CompactionInProgressError
-from app.core.model.overlap import message_text
 from app.core.model.records import Compaction, Event
 from app.core.model.redaction import redact_messages
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
+from app.core.model.word_overlap import message_text
 from app.core.validation.damage import (
     Damage,
     MendedEntries,
@@ -40,11 +40,11 @@ from app.usecases.shared.shell import Service
 from app.usecases.verification.pending import note_version
 from app.usecases.verification.rewriting import write_entries
 
-MOST_VERSIONS: Final = 200
+MAX_VERSIONS: Final = 200
 """How many versions, from the newest, are searched."""
 _READ: Final = 200  # messages read at a time
-_LONGEST: Final = 100_000  # characters of a message in which entries are looked up
-_MOST_READ: Final = 20_000_000  # characters of all messages together; the newest are read first
+_MAX_MESSAGE_LENGTH: Final = 100_000  # characters of a message in which entries are looked up
+_MAX_CHARACTERS_READ: Final = 20_000_000  # characters of all messages together; the newest are read first
 _RETRY_AFTER: Final = 5.0
 
 log = structlog.get_logger(__name__)
@@ -187,7 +187,7 @@ async def _current_version(uow: UnitOfWork, present: Conversation) -> StateVersi
 async def _versions_to_present(uow: UnitOfWork, present: Conversation) -> list[StateVersion]:
     found: list[StateVersion] = []
     number: int | None = present.state_version
-    while number and len(found) < MOST_VERSIONS:
+    while number and len(found) < MAX_VERSIONS:
         found.append(await uow.states.get(present.id, number))
         number = found[-1].parent_version
     return found[::-1]
@@ -228,10 +228,10 @@ async def _texts_of(uow: UnitOfWork, conversation_id: UUID, lineage: Sequence[Re
         texts = await off_loop(_texts_by_seq, messages)
         texts_by_seq |= texts
         read += sum(map(len, texts.values()))
-        if read > _MOST_READ:
+        if read > _MAX_CHARACTERS_READ:
             break
     return texts_by_seq
 
 
 def _texts_by_seq(messages: Sequence[Message]) -> dict[int, str]:
-    return {message.seq: message_text(message)[:_LONGEST] for message in redact_messages(messages)}
+    return {message.seq: message_text(message)[:_MAX_MESSAGE_LENGTH] for message in redact_messages(messages)}

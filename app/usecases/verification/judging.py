@@ -16,16 +16,16 @@ from app.core.model.claims import Claim
 from app.core.model.conversation import Message, Usage
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, VerificationRequest
-from app.core.model.overlap import message_text
 from app.core.model.records import Attempt
 from app.core.model.redaction import redact, redact_message, redact_messages
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.state import StateEntry, StateVersion
 from app.core.model.timings import VERIFIER_CALLS
+from app.core.model.word_overlap import message_text
 from app.core.state.apply import served
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
-from app.core.validation.claims import MOST_CLAIMS, DigestText, claim_batches, claims_of, part_claims, unshown_sources
+from app.core.validation.claims import MAX_CLAIMS, DigestText, claim_batches, claims_of, part_claims, unshown_sources
 from app.core.validation.evidence import background_entries, evidence_messages
 from app.core.validation.lost_entries import lost_entries
 from app.core.validation.narrative_sources import narrative_sources
@@ -42,7 +42,7 @@ from app.usecases.verification.pending import PENDING
 
 CUT_OFF: Final = "cut_off"
 NO_VERDICTS: Final = "no_verdicts"
-MOST_VERSIONS: Final = 50
+MAX_VERSIONS: Final = 50
 """How many versions, from the newest, are searched."""
 EXCERPT: Final = 2_000  # characters of an earlier message
 OLDER_PART: Final = 4
@@ -160,7 +160,7 @@ async def read_version(
     )
     judged = versions[:judged_count]
     segments = await uow.segments.named(conversation_id, [id_ for one in judged for id_ in one.segment_ids])
-    claimed = await uow.anchors.claimed(conversation_id, through_seq=version.boundary_seq, limit=MOST_CLAIMS)
+    claimed = await uow.anchors.claimed(conversation_id, through_seq=version.boundary_seq, limit=MAX_CLAIMS)
     return VersionSources(
         version=version,
         before=versions[judged_count] if judged_count < len(versions) else base,
@@ -175,7 +175,7 @@ async def _versions_judged_together(
     uow: UnitOfWork, conversation_id: UUID, version: StateVersion
 ) -> tuple[tuple[StateVersion, ...], StateVersion | None]:
     since, base = [version], await _parent_version(uow, conversation_id, version)
-    while base is not None and len(since) < MOST_VERSIONS:
+    while base is not None and len(since) < MAX_VERSIONS:
         folds_nothing = since[-1].boundary_seq == base.boundary_seq
         if not folds_nothing and base.verified != PENDING:
             break

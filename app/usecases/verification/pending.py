@@ -26,7 +26,7 @@ WAITING_REASONS: Final = frozenset({GATHERING, SPEND_LIMIT})
 """Reasons on a row that are no failures; they are removed when its verification begins."""
 ENOUGH_TOKENS: Final = 6_000
 """The tokens of folded messages from which the cost of a verification is in proportion."""
-MOST_GATHERED: Final = 10
+MAX_GATHERED_VERSIONS: Final = 10
 """The most versions that are judged together; if there were more, some would be deleted in time."""
 PAUSE: Final = timedelta(seconds=60)
 """A conversation without a new message for this long has paused. Its state is judged before the user comes back."""
@@ -49,7 +49,7 @@ def is_wanted(shell: Shell, policy: CompactionPolicy) -> bool:
     return shell.verifies and policy.verify != "off"
 
 
-FEWEST_KEPT: Final = 20
+MIN_KEPT_VERSIONS: Final = 20
 """The least number of versions that are kept, since a verification may look back at them."""
 
 
@@ -88,7 +88,7 @@ async def note_version(
 
 def _is_enough_waiting(shell: Shell, waiting: Waiting, version: StateVersion) -> bool:
     folded = version.covered.tokens - waiting.tokens_before
-    return not shell.verify_wait or waiting.versions >= MOST_GATHERED or folded >= ENOUGH_TOKENS
+    return not shell.verify_wait or waiting.versions >= MAX_GATHERED_VERSIONS or folded >= ENOUGH_TOKENS
 
 
 def gathering_end(shell: Shell, row: Verification, last_message_at: datetime | None) -> datetime | None:
@@ -106,6 +106,6 @@ def gathering_end(shell: Shell, row: Verification, last_message_at: datetime | N
 async def _forget_old_versions(uow: UnitOfWork, shell: Shell, conversation_id: UUID, newest: int) -> None:
     if not shell.versions_kept:
         return
-    through = newest - max(shell.versions_kept, FEWEST_KEPT)
+    through = newest - max(shell.versions_kept, MIN_KEPT_VERSIONS)
     while through > 0 and await uow.states.forget(conversation_id, through=through) == FORGOTTEN_AT_ONCE:
         through -= FORGOTTEN_AT_ONCE

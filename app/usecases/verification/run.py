@@ -26,8 +26,8 @@ from app.core.model.segments import Level, Segment
 from app.core.model.state import StateEntry, StateVersion, VerificationCounts
 from app.core.model.timings import VERDICTS_WAIT_SECONDS
 from app.core.segments.describing import describe
+from app.core.state.restored_sentences import with_restored_sentences
 from app.core.state.schema_change import next_entry_number
-from app.core.state.survival import with_restored_sentences
 from app.core.text.token_counts import Estimator
 from app.core.validation.claims import unshown_sources
 from app.core.validation.lost_entries import without_lost_entries
@@ -45,7 +45,7 @@ from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
 from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import renew_layout
 from app.usecases.ports import Summarizer
-from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MOST_TRIES, back_off, is_compaction_waiting
+from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MAX_TRIES, back_off, is_compaction_waiting
 from app.usecases.shared.lease import LeaseLostError, keep_work
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results, run_with_retries
@@ -64,7 +64,7 @@ from app.usecases.verification.judging import (
 from app.usecases.verification.pending import PENDING, WAITING_REASONS, gathering_end, is_wanted, note_version
 from app.usecases.verification.rewriting import write_entries
 
-MOST_SEARCH_HITS: Final = 200
+MAX_SEARCH_HITS: Final = 200
 """The most earlier messages that are read because they have words of the claims."""
 _SLOT_FACTOR: Final = 2
 """At most this many times ``slots`` verifications run, those that take long included."""
@@ -250,7 +250,7 @@ class VerificationService:
             await uow.verifications.update(row.id, after=until)
             return "not_now"
         row = replace(row, version=version.version, reason=None if row.reason in WAITING_REASONS else row.reason)
-        if row.tries >= MOST_TRIES:
+        if row.tries >= MAX_TRIES:
             return await self._end_without_changes(uow, row, "failed", row.reason or "given_up")
         summarizer = self._verifier(resolved)
         if not is_wanted(self._shell, resolved.policy) or (summarizer and not summarizer.profile.metered):
@@ -324,9 +324,7 @@ class VerificationService:
         words = await off_loop(search_words, subject.claims, subject.messages)
         async with self._shell.uow(tenant_id) as uow:
             narrowed = (
-                await uow.messages.sources(id_, stems=words, limit=MOST_SEARCH_HITS, neighbours=False)
-                if words
-                else None
+                await uow.messages.sources(id_, stems=words, limit=MAX_SEARCH_HITS, neighbours=False) if words else None
             )
             seqs = {source.seq for source in narrowed.sources if source.seq < first} if narrowed else set[int]()
             rested = unshown_sources(subject.claims, [message.seq for message in subject.messages])
@@ -425,7 +423,7 @@ class VerificationService:
         """End the row after calls without verdicts, or queue it again if the model was unavailable."""
         last = judgement.last
         tries = row.tries - (last is not None and last.reason == NOT_ASKED)
-        if last is None or last.outcome != "error" or last.reason in REMEDIES or tries >= MOST_TRIES:
+        if last is None or last.outcome != "error" or last.reason in REMEDIES or tries >= MAX_TRIES:
             return await self._end_without_changes(uow, row, "failed", last.reason if last else NO_VERDICTS)
         wait = back_off(tries)
         await uow.verifications.update(

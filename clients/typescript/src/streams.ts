@@ -12,7 +12,7 @@ export type ChatEvent = Exclude<Schemas["ChatStreamEvent"], Schemas["ReplyFailed
 export type ConversationEvent = Schemas["ConversationEvent"];
 
 const NOTHING = { "reply.delta": "", "reasoning.delta": "" };
-const MOST_BUFFERED = 64_000_000; // characters of one event: a reply with its whole context is far less
+const MAX_EVENT_LENGTH = 64_000_000; // characters of one event: a reply with its whole context is far less
 
 /** How streams are opened and waited for. */
 export interface Connection {
@@ -64,7 +64,7 @@ export async function* follow<Item>(
 /** The events of a response, however its bytes are cut; a long silence, and a page that is no stream, are failures. */
 export async function* readEvents(
   response: Response,
-  { timeout, signal, limit = MOST_BUFFERED }: Pick<Connection, "timeout" | "signal"> & { limit?: number },
+  { timeout, signal, limit = MAX_EVENT_LENGTH }: Pick<Connection, "timeout" | "signal"> & { limit?: number },
 ): AsyncGenerator<EventSourceMessage, void, undefined> {
   if (!response.headers.get("content-type")?.startsWith("text/event-stream") || response.body === null) {
     await response.body?.cancel();

@@ -13,7 +13,7 @@ from app.core.context.formats.calls import pair_up
 from app.core.context.formats.values import AssistantEntry, Call, Entry, Piece, Result, SystemEntry, Text, UserEntry
 from app.core.context.formats.words import part_as_text, piece_of, with_names_in_text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import split_elements
+from app.core.retrieval.rendering import split_elements
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.parts import Part, own_content, own_parts
 

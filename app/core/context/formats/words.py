@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.core.context.formats.values import Media, Piece, Text
 from app.core.model.model_io import ContextMessage
-from app.core.retrieval.serving import split_elements, with_elements_before
+from app.core.retrieval.rendering import split_elements, with_elements_before
 from app.core.text.contents import inline_base64, named_address
 from app.core.text.json_data import arguments_in
 from app.core.text.localization.catalogue import Catalogue
@@ -19,7 +19,7 @@ from app.core.text.speakers import with_speaker_name
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
-_MOST_NAME_CHARACTERS: Final = 100  # the most characters of a medium's name
+_MAX_NAME_LENGTH: Final = 100  # the most characters of a medium's name
 _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
 
 
@@ -66,7 +66,7 @@ def part_as_text(part: Part, catalogue: Catalogue) -> str:
 def media_type_and_name(part: Part, catalogue: Catalogue) -> tuple[str, ...]:
     """The type of a medium, and its name if it has one."""
     kind, name = str(part.get("media_type") or catalogue.text("context.part.a_file")), part.get("name")
-    return (kind, " ".join(name.split())[:_MOST_NAME_CHARACTERS]) if isinstance(name, str) and name else (kind,)
+    return (kind, " ".join(name.split())[:_MAX_NAME_LENGTH]) if isinstance(name, str) and name else (kind,)
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:

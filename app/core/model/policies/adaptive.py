@@ -17,13 +17,13 @@ from app.core.model.errors import FieldError
 from app.core.model.pace import Pace
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger, exact_share
 
-LEAST_TURNS_APART: Final = 3
+MIN_TURNS_APART: Final = 3
 """The fewest turns between two compactions, even where a provider caches nothing: each compaction is a model call."""
-LEAST_TURNS_APART_CACHED: Final = 48
+MIN_TURNS_APART_CACHED: Final = 48
 """The same where everything comes from the provider's cache."""
-LEAST_BELOW_SYNC: Final = Fraction(5, 100)
+MIN_BELOW_SYNC: Final = Fraction(5, 100)
 """Default room between the latest background trigger and the trigger inside a turn, as a share of the budget."""
-MOST_BELOW_TARGET: Final = Fraction(20, 100)
+MAX_BELOW_TARGET: Final = Fraction(20, 100)
 """How far below its own target a policy lets a compaction fold by default, as a share of the budget."""
 _PERCENT: Final = 100
 """Thresholds are whole percents of the budget: they are easy to read, and do not move with every turn."""
@@ -112,12 +112,12 @@ def bounds_of(policy: CompactionPolicy, budgets: Budgets, trigger: Trigger) -> T
     inside a turn; and it folds down to the policy's target, or up to 0.20 of the budget deeper.
     """
     given, own, target = policy.adaptive_bounds, _share_of(trigger), exact_share(policy.target)
-    latest = max(own, _sync_share(policy, budgets) - LEAST_BELOW_SYNC)
+    latest = max(own, _sync_share(policy, budgets) - MIN_BELOW_SYNC)
     return ThresholdBounds(
         background_min=_bound_or_default(given.background_min, (own + target) / 2),
         background_max=_bound_or_default(given.background_max, latest),
         target_min=_bound_or_default(
-            given.target_min, max(target - MOST_BELOW_TARGET, min(target, Fraction(1, _PERCENT)))
+            given.target_min, max(target - MAX_BELOW_TARGET, min(target, Fraction(1, _PERCENT)))
         ),
         target_max=_bound_or_default(given.target_max, target),
     )
@@ -172,7 +172,7 @@ def _background_share(own: Fraction, bounds: ThresholdBounds, sync: Fraction, bu
 
 
 def _target_share(own: Fraction, bounds: ThresholdBounds, budgets: Budgets, pace: Pace) -> Fraction:
-    apart = LEAST_TURNS_APART + (LEAST_TURNS_APART_CACHED - LEAST_TURNS_APART) * exact_share(pace.cached_share)
+    apart = MIN_TURNS_APART + (MIN_TURNS_APART_CACHED - MIN_TURNS_APART) * exact_share(pace.cached_share)
     wish = own - apart * pace.turn_tokens / budgets.budget
     return _between(bounds.target_min, _rounded_down(wish), bounds.target_max)
 

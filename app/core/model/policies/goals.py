@@ -10,7 +10,7 @@ from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex
 
-MOST_CHARACTERS: Final = 4_000
+MAX_CHARACTERS: Final = 4_000
 """Characters of a message in which a goal is looked for: nobody states one after pages of pasted text."""
 
 _APOSTROPHE: Final = str.maketrans("’ʼ", "''")
@@ -36,4 +36,4 @@ _GOALS: Final = _GoalPatterns([pattern for one in languages() for pattern in one
 
 def states_goal(text: str) -> bool:
     """Whether a text says what somebody is after, in any language that has patterns for it."""
-    return _GOALS.fit(text[:MOST_CHARACTERS].translate(_APOSTROPHE))
+    return _GOALS.fit(text[:MAX_CHARACTERS].translate(_APOSTROPHE))

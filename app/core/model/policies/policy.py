@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_or
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from app.core.model.caches import LONGEST_TTL, SHORTEST_TTL, CacheMode
+from app.core.model.caches import MAX_TTL_SECONDS, MIN_TTL_SECONDS, CacheMode
 from app.core.model.model_io import Reasoning
 from app.core.model.records import Fold, FoldRequest
 from app.core.model.segments import LEVELS, Level
@@ -30,8 +30,8 @@ Protect = Literal["turn_0", "initial_objective", "constraint", "auth_checkpoint"
 _IN_TURN: frozenset[Moment] = frozenset({"before_call", "between_calls"})
 
 Share = Annotated[float, Field(gt=0, le=1)]
-MOST_KEPT = 1_000  # keeps are read from one bounded outline of the tail (services.compaction)
-MOST_OUTPUT_RESERVE = 4_096  # a chat reply rarely needs more
+MAX_KEPT = 1_000  # keeps are read from one bounded outline of the tail (services.compaction)
+MAX_OUTPUT_RESERVE = 4_096  # a chat reply rarely needs more
 OUTPUT_RESERVE_SHARE = Fraction(1, 10)
 STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
 STATE_CAP_FACTOR = 2
@@ -111,8 +111,8 @@ class Threshold(_Frozen):
 class Keep(_Frozen):
     """What stays verbatim at the end of the conversation: each number is a minimum."""
 
-    turns: Annotated[int, Field(ge=0, le=MOST_KEPT)] = 0
-    messages: Annotated[int, Field(ge=0, le=MOST_KEPT)] = 0
+    turns: Annotated[int, Field(ge=0, le=MAX_KEPT)] = 0
+    messages: Annotated[int, Field(ge=0, le=MAX_KEPT)] = 0
     tokens: Annotated[int, Field(ge=0)] = 0
 
 
@@ -123,8 +123,8 @@ class Trigger(_Frozen):
     on: Moment
     at: Threshold
     run: Run
-    keep_turns: Annotated[int, Field(ge=0, le=MOST_KEPT)] = 0
-    keep_messages: Annotated[int, Field(ge=0, le=MOST_KEPT)] = 0
+    keep_turns: Annotated[int, Field(ge=0, le=MAX_KEPT)] = 0
+    keep_messages: Annotated[int, Field(ge=0, le=MAX_KEPT)] = 0
     keep_tokens: Annotated[int, Field(ge=0)] = 0
     fold: Fold = "to_target"
 
@@ -248,7 +248,7 @@ class CompactionPolicy(_Frozen):
     """The most metered model calls of this conversation's compactions within an hour."""
     cache: CacheMode = "auto"
     """Whether the common beginning of all requests is kept in a provider's cache: never, where it pays, or always."""
-    cache_ttl: Annotated[int, Field(ge=SHORTEST_TTL, le=LONGEST_TTL)] = 3_600
+    cache_ttl: Annotated[int, Field(ge=MIN_TTL_SECONDS, le=MAX_TTL_SECONDS)] = 3_600
     """For how many seconds such a cache is kept; one that is used near its end is kept for as long again."""
 
     @property
@@ -310,7 +310,7 @@ def budgets_of(policy: CompactionPolicy, model_limit: int, *, output_limit: int 
         output_limit: The summarizer's output limit; needed if the state is a share of the window.
     """
     limit = policy.context_window or model_limit
-    default_reserve = min(MOST_OUTPUT_RESERVE, math.floor(OUTPUT_RESERVE_SHARE * limit))
+    default_reserve = min(MAX_OUTPUT_RESERVE, math.floor(OUTPUT_RESERVE_SHARE * limit))
     reserve = default_reserve if policy.output_reserve is None else policy.output_reserve
     window = max(limit - reserve, 0)
     budget = part_of(policy.window_share, window)

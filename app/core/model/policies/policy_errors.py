@@ -32,7 +32,7 @@ KINDS: Mapping[str, str] = {
     "float_type": "must be a number",
 }
 """Our message for a value of the wrong type, by pydantic's name of the error."""
-_MOST_HINTS = 20
+_MAX_HINTS = 20
 """For how many unknown fields a similar one is looked for, since thousands would take long."""
 
 
@@ -49,7 +49,7 @@ def policy_invalid(
     found = (
         FieldError(
             field=".".join(["policy", short_form_at(item["loc"]) or ".".join(map(str, item["loc"]))]),
-            message=_message(item, short_forms, hints=number < _MOST_HINTS),
+            message=_message(item, short_forms, hints=number < _MAX_HINTS),
         )
         for number, item in enumerate(error.errors(include_url=False))
     )

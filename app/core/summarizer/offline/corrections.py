@@ -15,12 +15,12 @@ from app.core.summarizer.offline.items import label_and_clauses
 from app.core.text.identifiers import EXACT_KINDS, Identifier, find_identifiers
 from app.core.text.words import GENERIC_STEMS, stems
 
-FEWEST_WORDS_ALONE: Final = 3
+MIN_WORDS_ALONE: Final = 3
 """The fewest content words of an utterance that can be understood without the one before it."""
-_MOST_CORRECTED: Final = 3  # the most passages that one corrects
+_MAX_CORRECTED_PASSAGES: Final = 3  # the most passages that one corrects
 
-_MOST_COMPARED_PASSAGES: Final = 8  # how many of the newest passages with a word are compared with a correction
-_MOST_TURNS_BACK: Final = 6  # how many messages back a correction without a subject of its own may refer
+_MAX_COMPARED_PASSAGES: Final = 8  # how many of the newest passages with a word are compared with a correction
+_MAX_MESSAGES_BACK: Final = 6  # how many messages back a correction without a subject of its own may refer
 
 
 class Content(NamedTuple):
@@ -62,7 +62,7 @@ def _corrects(new: Passage, content: Content, old: Passage, old_content: Content
     if is_about and replaces(new.text, old.text, new_type="correction"):
         return True
     is_bare = (
-        len(content.stems) < FEWEST_WORDS_ALONE and "correction" in new.cues and new.turn - old.turn <= _MOST_TURNS_BACK
+        len(content.stems) < MIN_WORDS_ALONE and "correction" in new.cues and new.turn - old.turn <= _MAX_MESSAGES_BACK
     )
     return is_bare and bool(content.values and old_content.values) and names_alternative(new.text, old.text, near=True)
 
@@ -108,7 +108,7 @@ class Corrections:
         return label, [clause for index, clause in enumerate(clauses) if (entry, index) not in self._outdated_clauses]
 
     def _read_passages(self) -> None:
-        recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_MOST_COMPARED_PASSAGES))
+        recent: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_MAX_COMPARED_PASSAGES))
         stated: dict[str, Passage] = {}
         for passage, content in zip(self._passages, self._contents, strict=True):
             self._note_restatement(passage, stated)
@@ -167,7 +167,7 @@ class Corrections:
 
     def _antecedents(self, passage: Passage, content: Content, recent: defaultdict[str, deque[int]]) -> list[Passage]:
         counts = Counter(index for word in content.keys for index in recent.get(word, ()))
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_MOST_COMPARED_PASSAGES]
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))[:_MAX_COMPARED_PASSAGES]
         found = (
             old
             for old in (self._passages[index] for index, _ in ranked)
@@ -176,4 +176,4 @@ class Corrections:
             and passage.role in {old.role, "user"}
             and _corrects(passage, content, old, self._contents[old.index])
         )
-        return list(islice(found, _MOST_CORRECTED))
+        return list(islice(found, _MAX_CORRECTED_PASSAGES))

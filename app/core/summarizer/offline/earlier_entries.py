@@ -28,7 +28,7 @@ from app.core.text.relative import without_added_days
 from app.core.text.words import stems
 
 _OPENING_MESSAGES: Final = 12  # the number of messages that open a talk
-_MOST_OPENING_SHARE: Final = 0.4  # the largest share of the room that is reserved for their exact values
+_MAX_OPENING_SHARE: Final = 0.4  # the largest share of the room that is reserved for their exact values
 _EARLIER_ENTRY_FACTOR: Final = 1.2  # the factor for earlier entries, so that only clearly better new ones replace them
 _RULE_FACTOR: Final = 2.5  # the factor for the cues of a rule, which binds until it is taken back, however old it is
 _OPEN_WORTH: Final = 2.0
@@ -106,7 +106,7 @@ class EarlierEntries:
             if entry.from_seqs and min(entry.from_seqs) <= _OPENING_MESSAGES and option.worth.values
             if role_of(label_and_clauses(entry.text)[0]) not in _SPEAKER_FACTORS
         )
-        return each_fitting(opening, int(_MOST_OPENING_SHARE * total), _tokens_of)
+        return each_fitting(opening, int(_MAX_OPENING_SHARE * total), _tokens_of)
 
 
 def _tokens_of(option: Option) -> int:

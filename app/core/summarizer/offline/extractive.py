@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from app.core.anchors.serving import is_entry_in_anchors, serve
+from app.core.anchors.selection import is_entry_in_anchors, serve
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.model.model_io import SummaryRequest
@@ -49,15 +49,15 @@ _ONE_FACT_TOKENS: Final = 120
 """Tokens for one fact, so that a span with facts never gives only a story, even if all are long."""
 _NARRATIVE_SHARE: Final = 0.12  # the share of the target for the narrative
 _NARRATIVE_SHARE_OF_NEW: Final = 0.3  # the share of the room for new text that the narrative may take
-_NARRATIVE_MOST: Final = 90
-_NARRATIVE_LEAST: Final = 44
+_MAX_NARRATIVE_TOKENS: Final = 90
+_MIN_NARRATIVE_TOKENS: Final = 44
 _BRIEF_TOKENS: Final = 340  # tokens; with a smaller target all are needed for facts
 _STYLE_SHARE: Final = 0.12
-_STYLE_LEAST: Final = 48  # tokens for the tone and one wish
+_MIN_STYLE_TOKENS: Final = 48  # tokens for the tone and one wish
 _KNOWN_SHARE: Final = 0.12
 _FILES_SHARE: Final = 0.3  # the share of the room for new text that files get, if a field asks for files
 _DATA_SHARE: Final = 0.5  # the share of the target; if tools' data takes more, it is written in fewer words
-_MOST_OBJECTIVES: Final = 1
+_MAX_OBJECTIVES: Final = 1
 
 
 def compress(request: SummaryRequest) -> str:
@@ -199,7 +199,7 @@ class _CandidateContent:
         self.facts, self.given_up = self._with_objective(facts.items), facts.given_up
         if not (self.narrative or self.facts or self.open or self.style or self.known) and "narrative" in self._roles:
             self.narrative = narrative(
-                passages, ratings, previous, language, max_tokens=_NARRATIVE_LEAST
+                passages, ratings, previous, language, max_tokens=_MIN_NARRATIVE_TOKENS
             )  # small talk is kept too
         self.replaced = {
             entry for item in [*self.facts, *self.open, *self.style, *self.known] for entry in item.replaces
@@ -227,9 +227,9 @@ class _CandidateContent:
         if _is_brief(request):
             return ""
         most = min(
-            _NARRATIVE_MOST,
+            _MAX_NARRATIVE_TOKENS,
             int(_NARRATIVE_SHARE_OF_NEW * new_tokens),
-            max(_NARRATIVE_LEAST, int(_NARRATIVE_SHARE * target)),
+            max(_MIN_NARRATIVE_TOKENS, int(_NARRATIVE_SHARE * target)),
         )
         return narrative(passages, self._ratings, request.previous, language, max_tokens=most)
 
@@ -359,9 +359,9 @@ def _wants_objective(schema: StateSchema) -> bool:
 def _objectives(entries: Sequence[StateEntry], schema: StateSchema) -> list[StateEntry]:
     names = {field.name for field in schema.fields if OBJECTIVE in field.takes}
     return [entry for entry in entries if entry.role == "fact" and (is_narrative_only(schema) or entry.field in names)][
-        :_MOST_OBJECTIVES
+        :_MAX_OBJECTIVES
     ]
 
 
 def _style_tokens(new_tokens: int) -> int:
-    return min(new_tokens // 3, max(_STYLE_LEAST, int(_STYLE_SHARE * new_tokens)))
+    return min(new_tokens // 3, max(_MIN_STYLE_TOKENS, int(_STYLE_SHARE * new_tokens)))

@@ -17,8 +17,8 @@ from app.core.reading.sentence import TRAITS
 from app.core.reading.tool_data_lines import is_call, joined_records, line_name
 from app.core.summarizer.offline.corrections import Corrections
 from app.core.summarizer.offline.earlier_entries import EarlierEntries
-from app.core.summarizer.offline.items import LONGEST_ITEM, Item, entry_tokens, joined_clauses
-from app.core.summarizer.offline.phrasing import MOST_CONTEXT_CHARACTERS, Phrasing
+from app.core.summarizer.offline.items import MAX_ITEM_LENGTH, Item, entry_tokens, joined_clauses
+from app.core.summarizer.offline.phrasing import MAX_CONTEXT_LENGTH, Phrasing
 from app.core.text.relative import has_relative_time
 
 _CORRECTION_WORTH: Final = 2.5  # added worth for a passage that replaces something, and so must not be missing
@@ -130,7 +130,7 @@ def _without_quoted_elsewhere(chosen: Sequence[Passage], phrasing: Phrasing) -> 
     quoted = {
         passage.index
         for passage in (*replies, *before)
-        if passage is not None and len(passage.text) <= 2 * MOST_CONTEXT_CHARACTERS
+        if passage is not None and len(passage.text) <= 2 * MAX_CONTEXT_LENGTH
     }
     return [passage for passage in chosen if passage.index not in quoted]
 
@@ -147,7 +147,7 @@ def _passages_by_item(chosen: Sequence[Passage], phrasing: Phrasing, corrections
             and (last[0].seq == passage.seq or (phrasing.is_brief and last[0].speaker == passage.speaker))
             and phrasing.is_simple(last[0])
             and last[0].index not in corrections.replaced
-            and sum(len(one.core) for one in last) + len(passage.core) <= LONGEST_ITEM
+            and sum(len(one.core) for one in last) + len(passage.core) <= MAX_ITEM_LENGTH
         ):
             last.append(passage)
         else:

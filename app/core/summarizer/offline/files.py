@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Final
 
 from app.core.reading.passages import Passage
-from app.core.summarizer.offline.items import LONGEST_ITEM, Item, entry_tokens, joined_clauses
+from app.core.summarizer.offline.items import MAX_ITEM_LENGTH, Item, entry_tokens, joined_clauses
 from app.core.summarizer.offline.phrasing import Phrasing
 from app.core.text.cue_patterns import CuePatterns
-from app.core.text.languages.joined import pattern_of, sources_of
+from app.core.text.languages.combined_words import pattern_of, sources_of
 from app.core.text.patterns import compiled
 
 _DONE_WORK: Final = pattern_of("work", "done")
@@ -109,7 +109,7 @@ def _items_of_messages(chosen: Sequence[Passage], phrasing: Phrasing) -> Iterato
                 seqs = tuple(sorted(phrasing.source_seqs(passage)))
                 yield Item(text=phrasing.text(passage), seqs=seqs, passages=(passage,))
                 continue
-            if run and sum(len(one.core) for one in run) + len(passage.core) > LONGEST_ITEM:
+            if run and sum(len(one.core) for one in run) + len(passage.core) > MAX_ITEM_LENGTH:
                 yield _item_of_run(run, seq)
                 run = []
             run.append(passage)
@@ -128,7 +128,7 @@ def _file_list(other_files: Sequence[tuple[int, str]], max_tokens: int) -> Itera
     names: list[str] = []
     for seq, file in other_files:
         text = ", ".join([*names, file])
-        if entry_tokens(text) > max_tokens or len(text) > LONGEST_ITEM:
+        if entry_tokens(text) > max_tokens or len(text) > MAX_ITEM_LENGTH:
             break
         names.append(file)
         seqs.add(seq)

@@ -16,7 +16,7 @@ from app.core.text.token_counts import estimate_text
 ITEM_OVERHEAD: Final = 1
 """The tokens of the marks between two items of a list."""
 
-LONGEST_ITEM: Final = 220
+MAX_ITEM_LENGTH: Final = 220
 """The most characters of one entry, since an entry can only be kept or lost as a whole."""
 
 ANSWER_SEPARATOR: Final = " — "

@@ -13,7 +13,7 @@ from app.core.summarizer.offline.files import is_about_future
 from app.core.summarizer.offline.items import Item
 from app.core.text.clauses import begins_unresolved
 from app.core.text.cue_patterns import CuePatterns as WordCue
-from app.core.text.languages.joined import pattern_of, sources_of
+from app.core.text.languages.combined_words import pattern_of, sources_of
 from app.core.text.supposing import is_supposed
 
 OBJECTIVE: Final = "objective"
@@ -35,12 +35,12 @@ _DECISION_CUES: Final[frozenset[Cue]] = frozenset({"decision"})
 """Cues that do not count as kinds of a statement about the future: what will be decided is not a decision."""
 _RULE_CUES: Final[frozenset[Cue]] = frozenset({"constraint", "rule"})
 """Cues that do not count as kinds of an assistant's words, which only repeat rules, or name its own limits."""
-_MOST_SENTENCES: Final = 12  # the number of sentences among which the objective is looked for
-_LEAST_OBJECTIVE_WORDS: Final = 3  # the fewest content words of an objective
+_MAX_SENTENCES: Final = 12  # the number of sentences among which the objective is looked for
+_MIN_OBJECTIVE_WORDS: Final = 3  # the fewest content words of an objective
 _STATED_GOAL_WORTH: Final = 12.0  # the worth of a stated goal: it is the objective, however long other sentences are
 _WANT_WORTH: Final = 4.0
 _FIRST_SENTENCE_WORTH: Final = 4.0  # the worth of the first sentence, which mostly says what the talk is about
-_MOST_COUNTED_WORDS: Final = 10  # the most content words that count: further ones say no more about what is wanted
+_MAX_COUNTED_WORDS: Final = 10  # the most content words that count: further ones say no more about what is wanted
 _OBSTACLES: Final = WordCue(sources_of("claims", "obstacles"))
 _WANTS: Final = pattern_of("claims", "wanted")
 
@@ -91,9 +91,9 @@ def kinds_of(item: Item, objective_index: int | None = None) -> frozenset[str]:
 
 def objective(passages: Sequence[Passage]) -> Passage | None:
     """The sentence of a user's first meaningful messages that says what they want; ``None`` without one."""
-    user_passages = [one for one in passages if one.role == "user" and not one.is_pasted][:_MOST_SENTENCES]
+    user_passages = [one for one in passages if one.role == "user" and not one.is_pasted][:_MAX_SENTENCES]
     meaningful = [
-        one for one in user_passages if len(one.stems) >= _LEAST_OBJECTIVE_WORDS and not PLEASANTRY.match(one.text)
+        one for one in user_passages if len(one.stems) >= _MIN_OBJECTIVE_WORDS and not PLEASANTRY.match(one.text)
     ]
     if not meaningful:
         return None
@@ -108,4 +108,4 @@ def objective(passages: Sequence[Passage]) -> Passage | None:
 
 def _worth_as_objective(passage: Passage) -> float:
     named = _STATED_GOAL_WORTH * states_goal(passage.text) + _WANT_WORTH * bool(_WANTS.search(passage.text))
-    return named + min(len(passage.stems), _MOST_COUNTED_WORDS) / 2 + 2 * len(passage.cues - {"identity"})
+    return named + min(len(passage.stems), _MAX_COUNTED_WORDS) / 2 + 2 * len(passage.cues - {"identity"})

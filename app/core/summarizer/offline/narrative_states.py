@@ -15,7 +15,7 @@ from app.core.text.patterns import compiled
 from app.core.text.sentences import closed, sentences
 from app.core.text.speakers import label_of
 
-_LONGEST_STATEMENT: Final = 420
+_MAX_STATEMENT_LENGTH: Final = 420
 """The most characters of one speaker's sentences in a statement, enough for a question quoted with its answer."""
 _TOPIC_FRAMES: Final = tuple(words.about.partition("{")[0] for words in PHRASES.values())
 _LATEST_FRAMES: Final = tuple(words.last.partition("{")[0] for words in PHRASES.values())
@@ -97,7 +97,7 @@ def statement_pieces(text: str) -> list[str]:
 def _statements(text: str) -> list[str]:
     result: list[str] = []
     for sentence in sentences(text):
-        goes_on = result and len(result[-1]) + len(sentence) <= _LONGEST_STATEMENT and label_of(sentence) is None
+        goes_on = result and len(result[-1]) + len(sentence) <= _MAX_STATEMENT_LENGTH and label_of(sentence) is None
         goes_on = goes_on and not sentence.startswith(_FRAMES) and not is_quotation(sentence)
         is_labelled = goes_on and label_of(result[-1]) and not is_quotation(result[-1])
         if goes_on and (

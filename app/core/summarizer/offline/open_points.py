@@ -14,8 +14,8 @@ from app.core.reading.passages import Passage
 from app.core.summarizer.offline.items import Item, without_label
 from app.core.text.words import stems
 
-_MOST_MESSAGES: Final = 6  # the most messages with open points that are kept
-_MOST_POINTS: Final = 3  # the most open points of one message
+_MAX_MESSAGES: Final = 6  # the most messages with open points that are kept
+_MAX_POINTS: Final = 3  # the most open points of one message
 
 
 def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], language: str) -> list[Item]:
@@ -28,11 +28,11 @@ def open_items(passages: Sequence[Passage], previous: Sequence[StateEntry], lang
             by_message[passage.seq].append(passage)
     items: list[Item] = []
     known = KeptTexts(frozenset(stems(without_label(entry.text))) for entry in previous)
-    for seq, found in sorted(by_message.items())[-_MOST_MESSAGES:]:
+    for seq, found in sorted(by_message.items())[-_MAX_MESSAGES:]:
         if known.repeats(frozenset().union(*(passage.stems for passage in found))):
             continue
         speaker = "" if label and not found[0].is_named else f"{found[0].speaker}: "
-        points = " ".join(passage.text for passage in found[:_MOST_POINTS])
+        points = " ".join(passage.text for passage in found[:_MAX_POINTS])
         text = (
             speaker + points
             if points.casefold().startswith(label.casefold().rstrip(": "))

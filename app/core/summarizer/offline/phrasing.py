@@ -10,23 +10,23 @@ from app.core.reading.cues import PLEASANTRY
 from app.core.reading.importance import Ratings
 from app.core.reading.passages import Passage
 from app.core.reading.scoring import BINDING_KINDS, kind_of, proposal_before
-from app.core.summarizer.offline.corrections import FEWEST_WORDS_ALONE, Corrections, specific_stems
+from app.core.summarizer.offline.corrections import MIN_WORDS_ALONE, Corrections, specific_stems
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR
 from app.core.text.clauses import begins_unresolved, is_fragment
-from app.core.text.languages.joined import alternatives
+from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.sentences import closed
 from app.core.text.shortening import clip
 
-MOST_CONTEXT_CHARACTERS: Final = 90
+MAX_CONTEXT_LENGTH: Final = 90
 """The most characters that are quoted of the utterance before or after."""
 
-_LEAST_CHARACTERS_ALONE: Final = 40
+_MIN_LENGTH_ALONE: Final = 40
 """The least characters of a sentence that can do without context. Readers would keep a third of shorter sentences, and
 two thirds of those twice as long."""
-_LEAST_UNDERSTANDABLE: Final = 0.25
+_MIN_UNDERSTANDABLE: Final = 0.25
 """The least likelihood to be understood alone; other sentences are shown with the one before."""
-_MOST_THANKS_WORDS: Final = 3  # the most words of mere thanks
+_MAX_THANKS_WORDS: Final = 3  # the most words of mere thanks
 _ANAPHORA: Final = compiled(
     rf"^(?:{alternatives('clauses', 'open_beginnings')})\b|\b(?:{alternatives('clauses', 'open_ends')})", re.IGNORECASE
 )
@@ -34,9 +34,7 @@ _ANAPHORA: Final = compiled(
 
 def is_thanks(passage: Passage) -> bool:
     """Whether a sentence is mere politeness."""
-    return (
-        len(passage.stems) <= _MOST_THANKS_WORDS and not passage.values and PLEASANTRY.match(passage.text) is not None
-    )
+    return len(passage.stems) <= _MAX_THANKS_WORDS and not passage.values and PLEASANTRY.match(passage.text) is not None
 
 
 class Phrasing:
@@ -68,11 +66,11 @@ class Phrasing:
     def _text_in_context(self, passage: Passage) -> str:
         before = self.question_before(passage) or self._utterance_meant_by_pronoun(passage)
         if before is not None:
-            question = clip(before.core, 2 * MOST_CONTEXT_CHARACTERS)
+            question = clip(before.core, 2 * MAX_CONTEXT_LENGTH)
             return f"{before.speaker}: {question}{ANSWER_SEPARATOR}{passage.core_with_speaker}"
         reply = self.accepting_reply(passage)
         if reply is not None:
-            answer = clip(reply.text, 2 * MOST_CONTEXT_CHARACTERS)
+            answer = clip(reply.text, 2 * MAX_CONTEXT_LENGTH)
             return f"{passage.core_with_speaker}{ANSWER_SEPARATOR}{reply.speaker}: {answer}"
         lead = self.sentence_before(passage)
         return (
@@ -101,7 +99,7 @@ class Phrasing:
         )
 
     def _needs_context(self, passage: Passage) -> bool:
-        if self._standing[passage.index] < _LEAST_UNDERSTANDABLE:
+        if self._standing[passage.index] < _MIN_UNDERSTANDABLE:
             return True
         return bool(passage.verdict and not passage.values and not specific_stems(passage.stems))
 
@@ -113,7 +111,7 @@ class Phrasing:
         """The same speaker's sentence right before, if this one refers to it or says too little alone."""
         if passage.index == 0 or passage.line:
             return None
-        is_short = len(passage.text) < _LEAST_CHARACTERS_ALONE and kind_of(passage.cues) not in BINDING_KINDS
+        is_short = len(passage.text) < _MIN_LENGTH_ALONE and kind_of(passage.cues) not in BINDING_KINDS
         if not (self._needs_context(passage) or is_short or _ANAPHORA.search(passage.text)):
             return None
         before = self._passages[passage.index - 1]
@@ -121,7 +119,7 @@ class Phrasing:
         if (
             not goes_on
             or before.line
-            or len(before.text) > 2 * MOST_CONTEXT_CHARACTERS
+            or len(before.text) > 2 * MAX_CONTEXT_LENGTH
             or before.index in self._corrections.outdated
         ):
             return None
@@ -140,12 +138,12 @@ class Phrasing:
         if before is None or not before.is_question or not _is_reply_to(passage, before):
             return None
         if (
-            len(specific_stems(before.stems)) < (1 if passage.identifiers else FEWEST_WORDS_ALONE - 1)
+            len(specific_stems(before.stems)) < (1 if passage.identifiers else MIN_WORDS_ALONE - 1)
             and not passage.values
         ):
             return None
-        short = len(specific_stems(passage.stems)) <= FEWEST_WORDS_ALONE and len(passage.text) < MOST_CONTEXT_CHARACTERS
-        needed = (passage.verdict or self._needs_context(passage)) and len(passage.text) < 2 * MOST_CONTEXT_CHARACTERS
+        short = len(specific_stems(passage.stems)) <= MIN_WORDS_ALONE and len(passage.text) < MAX_CONTEXT_LENGTH
+        needed = (passage.verdict or self._needs_context(passage)) and len(passage.text) < 2 * MAX_CONTEXT_LENGTH
         return before if short or needed else None
 
     def _last_passage_but_thanks(self, passage: Passage) -> Passage | None:
@@ -172,7 +170,7 @@ class Phrasing:
             return None
         before = self._passages[passage.index - 1]
         usable = _is_reply_to(passage, before) and not before.is_pasted
-        usable = usable and len(before.core) <= MOST_CONTEXT_CHARACTERS and not begins_unresolved(before.core)
+        usable = usable and len(before.core) <= MAX_CONTEXT_LENGTH and not begins_unresolved(before.core)
         return before if usable and not is_fragment(before.core) else None
 
 

@@ -25,9 +25,9 @@ from app.core.summarizer.offline.items import Item
 from app.core.text.pasted import before_paste
 from app.core.text.required_literals import PatternIndex
 
-_LEAST_TONE_SHARE: Final = 0.12  # the least share of messages with a tone
-_LEAST_LOW_MOOD_SHARE: Final = 0.05  # the least share of messages in a low mood: fewer mean little
-_LEAST_MESSAGES: Final = 4  # the fewest messages from which a tone is recognised
+_MIN_TONE_SHARE: Final = 0.12  # the least share of messages with a tone
+_MIN_LOW_MOOD_SHARE: Final = 0.05  # the least share of messages in a low mood: fewer mean little
+_MIN_MESSAGES: Final = 4  # the fewest messages from which a tone is recognised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def style_items(
     labels = tuple(known.tone for known in PHRASES.values())
     old = [entry for entry in previous if entry.role == "style" and entry.text.startswith(labels)]
     items: list[Item] = []
-    if len(spoken) >= _LEAST_MESSAGES and (tone := _tone(messages, old, words)):
+    if len(spoken) >= _MIN_MESSAGES and (tone := _tone(messages, old, words)):
         text, seqs = tone
         items.append(Item(text=words.tone + text, seqs=seqs, replaces=tuple(entry.id for entry in old)))
     known_texts = {entry.text for entry in previous}
@@ -73,7 +73,7 @@ def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases
     moods = [_mood(message.seq, text) for message, text in zip(spoken, texts, strict=True)]
     direction, seqs = _mood_direction(moods, old, words)
     if direction == words.steady or (
-        not old and sum(mood.value < 0 for mood in moods) < max(1.0, _LEAST_LOW_MOOD_SHARE * len(moods))
+        not old and sum(mood.value < 0 for mood in moods) < max(1.0, _MIN_LOW_MOOD_SHARE * len(moods))
     ):
         return None
     possible = [_INDEX.may_match_text(text) for text in texts]
@@ -81,7 +81,7 @@ def _tone(messages: Sequence[Message], old: Sequence[StateEntry], words: Phrases
         word
         for word, pattern in ((words.informal, INFORMAL), (words.polite, POLITE), (words.friendly, DELIGHT))
         if sum(bool(_BITS[pattern] & bits and pattern.search(text)) for text, bits in zip(texts, possible, strict=True))
-        >= max(2.0, _LEAST_TONE_SHARE * len(texts))
+        >= max(2.0, _MIN_TONE_SHARE * len(texts))
     ]
     return "; ".join(filter(None, [", ".join(traits), direction])), seqs
 

@@ -7,14 +7,14 @@ from typing import Final
 
 from app.core.model.state import StateEntry
 from app.core.reading.passages import Passage
-from app.core.summarizer.offline.corrections import FEWEST_WORDS_ALONE, specific_stems
+from app.core.summarizer.offline.corrections import MIN_WORDS_ALONE, specific_stems
 from app.core.summarizer.offline.items import ANSWER_SEPARATOR, Item
-from app.core.text.languages.joined import pattern_of
+from app.core.text.languages.combined_words import pattern_of
 from app.core.text.shortening import clip
 
 _UNDERSTOOD: Final = pattern_of("talk", "understood")
-_MOST: Final = 3
-_LONGEST: Final = 160  # the most characters of an explanation
+_MAX_POINTS: Final = 3
+_MAX_EXPLANATION_LENGTH: Final = 160  # the most characters of an explanation
 
 
 def understood_items(
@@ -23,7 +23,7 @@ def understood_items(
     """The newest things that were understood, in order."""
     known = {entry.text for entry in previous if entry.role == "known"}
     found = [item for item in _understood_items(passages, likely) if item.text not in known]
-    return found[-_MOST:]
+    return found[-_MAX_POINTS:]
 
 
 def _understood_items(passages: Sequence[Passage], likely: Sequence[float]) -> Iterator[Item]:
@@ -39,8 +39,8 @@ def _understood_items(passages: Sequence[Passage], likely: Sequence[float]) -> I
 
 
 def _item(explained: Passage, answer: Passage) -> Item:
-    text = f"{explained.speaker}: {clip(explained.text, _LONGEST)}"
-    if len(specific_stems(answer.stems)) < FEWEST_WORDS_ALONE:
+    text = f"{explained.speaker}: {clip(explained.text, _MAX_EXPLANATION_LENGTH)}"
+    if len(specific_stems(answer.stems)) < MIN_WORDS_ALONE:
         return Item(text=text, seqs=(explained.seq,), passages=(explained,))
     return Item(
         text=f"{text}{ANSWER_SEPARATOR}{answer.text_with_speaker}",

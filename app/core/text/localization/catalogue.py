@@ -38,7 +38,7 @@ _PLACE: Final = compiled(r"\{(\w{1,40})\}")
 _RANGE: Final = compiled(
     r"\s{0,8}([A-Za-z]{1,8})(?:[-_][A-Za-z0-9_-]{1,40})?\s{0,8}(?:;\s{0,8}q=([01](?:\.\d{0,3})?)\s{0,8})?"
 )
-_LONGEST_HEADER: Final = 1_000
+_MAX_HEADER_LENGTH: Final = 1_000
 _HEAD: Final = frozenset({"language", "numbers", "own"})
 
 Number = int | float
@@ -166,7 +166,7 @@ def catalogue_of(*wishes: str | None) -> Catalogue:
 
 def languages(wish: str) -> Sequence[str]:
     """The primary languages of an ``Accept-Language`` header or of one tag, the most wanted first."""
-    parts = [found for one in wish[:_LONGEST_HEADER].split(",") if (found := _RANGE.fullmatch(one))]
+    parts = [found for one in wish[:_MAX_HEADER_LENGTH].split(",") if (found := _RANGE.fullmatch(one))]
     weighed = [(float(found[2]) if found[2] else 1.0, found[1].lower()) for found in parts]
     return [language for weight, language in sorted(weighed, key=lambda one: -one[0]) if weight > 0]
 

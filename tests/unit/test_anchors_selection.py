@@ -19,7 +19,7 @@ from app.core.anchors.rendering import (
     line_tokens,
     seqs_in,
 )
-from app.core.anchors.serving import LEAST_TOKEN_LIMIT, NO_SERVED_ANCHORS, ServableAnchors, ServedAnchors, serve
+from app.core.anchors.selection import MIN_TOKEN_LIMIT, NO_SERVED_ANCHORS, ServableAnchors, ServedAnchors, serve
 from app.core.model.anchors import FoundAnchor, Proposer
 from app.core.text.token_counts import Estimator, estimate_text
 from tests.unit.test_anchors_transitions import anchors_of, said
@@ -91,7 +91,7 @@ def test_what_was_shown_stays_when_more_of_the_same_weight_come() -> None:
 
 def test_what_a_user_set_never_goes() -> None:
     anchors = [anchor(1, by="user", importance=0.0), anchor(2, by="model"), anchor(3, importance=1.0)]
-    served = serve(anchors, through_seq=9, held_seqs=(), token_limit=LEAST_TOKEN_LIMIT)
+    served = serve(anchors, through_seq=9, held_seqs=(), token_limit=MIN_TOKEN_LIMIT)
 
     assert seqs(served) == [1]
     assert served.behind_marker == 2
@@ -100,7 +100,7 @@ def test_what_a_user_set_never_goes() -> None:
 def test_without_a_share_there_is_not_even_a_marker() -> None:
     anchors = [anchor(1, by="user"), anchor(2, by="model"), anchor(3)]
     assert serve(anchors, through_seq=9, held_seqs=(), token_limit=0) == NO_SERVED_ANCHORS
-    assert serve(anchors, through_seq=9, held_seqs=(), token_limit=LEAST_TOKEN_LIMIT).behind_marker == 2
+    assert serve(anchors, through_seq=9, held_seqs=(), token_limit=MIN_TOKEN_LIMIT).behind_marker == 2
 
 
 def test_the_same_words_are_shown_once_where_they_stood_last() -> None:
@@ -108,7 +108,7 @@ def test_the_same_words_are_shown_once_where_they_stood_last() -> None:
     assert seqs(serve([*same, anchor(5)], through_seq=9, held_seqs=(), token_limit=None)) == [5, 7]
     assert seqs(serve(same, through_seq=6, held_seqs=(), token_limit=None)) == [4], "the last that is not in the tail"
     assert seqs(serve(same, through_seq=9, held_seqs={7}, token_limit=None)) == [4]
-    assert serve(same, through_seq=9, held_seqs=(), token_limit=LEAST_TOKEN_LIMIT).behind_marker == 1
+    assert serve(same, through_seq=9, held_seqs=(), token_limit=MIN_TOKEN_LIMIT).behind_marker == 1
     set_by_user = [anchor(1, "Use Postgres", by="user"), *same[1:]]
     assert seqs(serve(set_by_user, through_seq=9, held_seqs=(), token_limit=None)) == [1], (
         "one that a user set never goes"

@@ -15,7 +15,7 @@ from app.core.model.conversation import Message
 from app.core.model.schemas import SESSION
 from app.core.model.state import StateEntry
 from app.core.state.apply import fitting_quotes
-from app.core.state.survival import with_quotes
+from app.core.state.restored_sentences import with_quotes
 from app.core.text.budget import Budget
 from app.core.text.token_counts import estimate_text
 from app.core.validation.lost_values import critical_values, lost_sentences

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.numerals import continues_number, number_of_words
-from app.core.text.scanned import Cursor
+from app.core.text.scan_results import Cursor
 from app.core.text.tables import (
     AND_MORE,
     DOZENS,
@@ -21,7 +21,7 @@ from app.core.text.tables import (
 )
 
 _Phrases = Mapping[str, tuple[tuple[str, ...], ...]]
-_MOST_WORDS, _HUNDRED, _MINUTES, _TEN, _AFTER = 12, 100, 60, 10, 12
+_MAX_WORDS, _HUNDRED, _MINUTES, _TEN, _AFTER = 12, 100, 60, 10, 12
 _EAST_ASIAN: Final = "\u3040"
 _BETWEEN: Final = frozenset({"", " ", "-", "  "})
 
@@ -45,7 +45,7 @@ def spelled_number_words(c: Cursor, place: int) -> tuple[list[str], int]:
     """The words from this token on that make one number together, and the token after them."""
     words: list[str] = []
     after, last = place, 0.0
-    while len(words) < _MOST_WORDS and (not words or c.gap(after) in _BETWEEN):
+    while len(words) < _MAX_WORDS and (not words or c.gap(after) in _BETWEEN):
         word, behind = phrase_at(c, after, _PHRASES)
         if word in NUMBERS and (not last or word in DOZENS or continues_number(last, NUMBERS[word])):
             last = NUMBERS[word]

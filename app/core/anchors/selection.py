@@ -33,15 +33,15 @@ class ServedAnchors:
 
 NO_SERVED_ANCHORS: Final = ServedAnchors()
 
-LEAST_TOKEN_LIMIT: Final = 1
+MIN_TOKEN_LIMIT: Final = 1
 """The room in tokens if nothing is left of an allotment. Anchors that a user set and the marker are served even then; a
 room of 0 would mean that no anchors are served at all."""
 
-_MOST_COMPARED: Final = (
+_MAX_COMPARED_ANCHORS: Final = (
     50  # the most earlier anchors with a word that are compared, newest first: a common word says little
 )
-_FEWEST_SHARED_WORDS: Final = 2  # the fewest words that two anchors on the same thing share
-_LEAST_SHARED_WEIGHT: Final = (
+_MIN_SHARED_WORDS: Final = 2  # the fewest words that two anchors on the same thing share
+_MIN_SHARED_WEIGHT: Final = (
     0.2  # the least share of the smaller anchor's words that these are, weighted by their rarity
 )
 
@@ -149,7 +149,7 @@ class ServableAnchors:
         rarity = {stem: math.log((len(stems_by_place) + 1) / (count + 0.5)) for stem, count in stem_counts.items()}
         total_rarity = {place: sum(map(rarity.__getitem__, stems)) for place, stems in stems_by_place.items()}
         newer_places: defaultdict[int, list[int]] = defaultdict(list)
-        earlier_places: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_MOST_COMPARED))
+        earlier_places: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_MAX_COMPARED_ANCHORS))
         for place, stems in stems_by_place.items():
             shared: defaultdict[int, list[float]] = defaultdict(list)
             for stem in stems:
@@ -157,7 +157,7 @@ class ServableAnchors:
                     shared[old].append(rarity[stem])
                 earlier_places[stem].append(place)
             for old, shared_rarities in shared.items():
-                if len(shared_rarities) >= _FEWEST_SHARED_WORDS and sum(shared_rarities) >= _LEAST_SHARED_WEIGHT * min(
+                if len(shared_rarities) >= _MIN_SHARED_WORDS and sum(shared_rarities) >= _MIN_SHARED_WEIGHT * min(
                     total_rarity[old], total_rarity[place]
                 ):
                     newer_places[old].append(place)

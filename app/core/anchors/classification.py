@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from app.core.anchors.statements import Statement
-from app.core.anchors.tables import LONGEST_STATEMENT, TABLES, Rule, Table
+from app.core.anchors.tables import MAX_STATEMENT_LENGTH, TABLES, Rule, Table
 from app.core.anchors.topics import stems_of, technologies_in
 from app.core.model.anchors import AnchorType, Speaker
 from app.core.text.corrections import correction_in
@@ -37,13 +37,13 @@ _BINDING_TYPES: Final = frozenset({"commitment", "decision"})
 _CONCRETE_TYPES: Final = frozenset({"correction", "decision", "critical_fact"})
 """The types whose patterns already require an object. Statements of other types have to be concrete."""
 
-_FEWEST_VALUES_OF_DATA: Final = 2
+_MIN_VALUES_OF_DATA: Final = 2
 """A statement with this many exact values is data, whatever its words say."""
 
 _QUOTATION_MARKS: Final = frozenset('"“«„`「')
 _QUOTATION: Final = capped(
     r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|«[^»\n]{1,300}»|„[^“”\n]{1,300}[“”]|`[^`\n]{1,300}`|「[^」\n]{1,300}」",
-    LONGEST_STATEMENT,
+    MAX_STATEMENT_LENGTH,
 )
 
 
@@ -189,7 +189,7 @@ def _gives_exact_values(statement: Statement) -> bool:
     # An exclamation about values expresses a feeling.
     if statement.is_question or statement.text.endswith("!"):
         return False
-    return sum(one.kind in EXACT_KINDS for one in statement.identifiers) >= _FEWEST_VALUES_OF_DATA
+    return sum(one.kind in EXACT_KINDS for one in statement.identifiers) >= _MIN_VALUES_OF_DATA
 
 
 def _is_concrete(statement: Statement) -> bool:

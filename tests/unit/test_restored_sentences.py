@@ -20,7 +20,7 @@ from app.core.model.state import StateEntry, StateSchema
 from app.core.planning.compaction import CompactionPlan
 from app.core.state import pruning
 from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate, repairs_on_record
-from app.core.state.survival import with_restored_sentences
+from app.core.state.restored_sentences import with_restored_sentences
 from app.core.text.budget import Budget
 from app.core.text.language import detect
 from app.core.text.sentences import sentences
@@ -254,7 +254,7 @@ def test_whole_sentences_of_users_and_each_value_once(told: list[str]) -> None:
 def test_so_many_values_are_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
     span = talk(*[f"Number {seq} costs {seq * 100 + 1} euros." for seq in range(1, 41)])
     assert len(lost(span)) == 20
-    monkeypatch.setattr(lost_values, "_MOST_VALUES", 5)
+    monkeypatch.setattr(lost_values, "_MAX_VALUES", 5)
     assert len(lost(span)) == 5
 
 

@@ -22,7 +22,7 @@ from app.core.text.hours import time_at
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText, plain_text_of
-from app.core.text.scanned import WEEKDAY, Cursor, FoundValue, Token
+from app.core.text.scan_results import WEEKDAY, Cursor, FoundValue, Token
 from app.core.text.scanner import tokens
 from app.core.text.vocabulary import BEGINNINGS
 

@@ -40,7 +40,7 @@ _REPHRASED_SHARE: Final = 0.5  # the share of a statement's words by which a new
 _REPEATED_SHARE: Final = 0.85  # the share of its words and values by which a new text counts as a repetition
 _CHANGES: Final[frozenset[Cue]] = frozenset({"correction", "update"})
 _EARLIER_STATE: Final = 0  # the number, in place of a message's, of a quote from the state so far
-_MOST_LOST: Final = 2_000  # the most values of one chunk that are checked
+_MAX_CHECKED_VALUES: Final = 2_000  # the most values of one chunk that are checked
 
 
 def with_quotes(
@@ -115,7 +115,7 @@ def forgotten_statements(
     for entry in entries:
         present.add(entry.text)
     bags = [frozenset(stems(text)) for entry in entries for text in statements(entry.text)]
-    lost = _lost_texts(earlier[: -_MOST_LOST - 1 : -1], present, bags)
+    lost = _lost_texts(earlier[: -_MAX_CHECKED_VALUES - 1 : -1], present, bags)
     newest = first_fitting(lost, max_tokens, lambda text: estimate_text(text, estimator))
     return [(_EARLIER_STATE, text) for text in reversed(newest)]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.allowances import KEY_LIMITS, TENANT_LIMITS, Limits, MinuteSpending, SlidingCount, hourly_usages
 from app.core.model.errors import InvalidInputError, RateLimitedError
+from app.core.model.usage_limits import KEY_LIMITS, TENANT_LIMITS, Limits, MinuteSpending, SlidingCount, hourly_usages
 from app.settings import Settings
 from app.usecases.admin import failures
 from app.usecases.admin.failures import FailedKeys
@@ -93,7 +93,7 @@ def test_limits_of_the_settings_and_of_a_key(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_failures_are_bounded_in_memory_and_by_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "MOST_ADDRESSES", 3)
+    monkeypatch.setattr(failures, "MAX_ADDRESSES", 3)
     failed = FailedKeys(2, lambda: 100.0)
     for host in range(50):
         failed.failed(f"2001:db8::{host:x}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
-from app.core.text.languages.joined import words_of
+from app.core.text.languages.combined_words import words_of
 from app.core.text.tables import CUBES, NUMBERS, SQUARES, UNITS
 
 TIGHT: Final = frozenset({"", " ", "-", "  ", " -", "- "})

@@ -12,12 +12,12 @@ from app.core.model.conversation import Message
 from app.core.text.parts import TOOL_PART_TYPES, Part, own_parts
 from app.core.text.words import stems
 
-_LEAST_SHARE: Final = 0.3  # share of a text's weight; two texts on one topic share less by chance
+_MIN_SHARE: Final = 0.3  # share of a text's weight; two texts on one topic share less by chance
 _UNSEEN_WORD_WEIGHT: Final = (
     0.5  # weight of a word that the span lacks (paraphrases have some), as a share of the rarest word's
 )
 _TIED_SHARE: Final = 0.85  # share of the best message's weight; a message that shares as much is a source too
-_MOST_SOURCES: Final = 3
+_MAX_SOURCES: Final = 3
 
 
 class Overlap:
@@ -36,11 +36,11 @@ class Overlap:
         total = sum(weights.values())
         shared = self._shared_weights(weights)
         best = max(shared.values(), default=0.0)
-        if not total or best < _LEAST_SHARE * total:
+        if not total or best < _MIN_SHARE * total:
             return ()
         close = [seq for seq, weight in shared.items() if weight >= _TIED_SHARE * best]
         close.sort(key=lambda seq: (-shared[seq], seq))
-        return tuple(sorted(close[:_MOST_SOURCES]))
+        return tuple(sorted(close[:_MAX_SOURCES]))
 
     def _shared_weights(self, weights: Mapping[str, float]) -> Counter[int]:
         shared: Counter[int] = Counter()
