@@ -254,3 +254,34 @@ def test_a_sum_halfway_between_two_numbers_may_be_rounded_either_way(total: str)
     for stated, fails in ((total, False), ("£87", True), ("£90", True)):
         text = f"Monthly costs: insurance £33.50 and food £55, together {stated}."
         assert bool(examine_candidate(candidate(item(text, 1)), shown).failures) is fails
+
+
+STAY = talk(
+    "We would like to stay from Friday 28 May 2027 to Monday 31.",
+    "You can. The offer holds until 20 April.",
+    "Which rooms are left?",
+    "Ten doubles.",
+    "Good. Is there something planned later?",
+    "Nothing so far.",
+    "On Saturday we want to have dinner together.",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "fails"),
+    [
+        ("They have dinner together on Saturday, 29 May.", False),
+        ("They have dinner together on 29 May.", False),
+        ("They have dinner together on 30 May.", True),
+        ("They have dinner together on 5 June.", True),
+        ("They have dinner together on 24 April.", True),
+    ],
+)
+def test_a_weekday_is_the_day_of_a_stay_that_was_named_anywhere(text: str, *, fails: bool) -> None:
+    assert bool(examine_candidate(candidate(item(text, 7)), SourceTexts(STAY)).failures) is fails
+
+
+def test_control_without_the_stays_that_day_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_texts, "_MAX_STAYS", 0)
+    text = "They have dinner together on 29 May."
+    assert examine_candidate(candidate(item(text, 7)), SourceTexts(STAY)).failures

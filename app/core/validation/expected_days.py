@@ -111,6 +111,7 @@ class _Date(ExpectedValue):
         yield ("date", "own ± near"), self._moved(own.days, _lengths(near))
         yield ("date", "near ± any"), self._moved(near.days, _lengths(stated + own))
         yield ("date", "weekday after near"), self._weekdays_after(near.days, own.weekdays)
+        yield ("date", "weekday within stay"), self._weekdays_within(basis.stays, own.weekdays)
 
     @staticmethod
     def _moved(days: Iterable[date], lengths: Sequence[Quantity], ways: Sequence[int] = (1, -1)) -> Results:
@@ -121,6 +122,13 @@ class _Date(ExpectedValue):
     def _weekdays_after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
         for day, weekday in product(days, weekdays):
             yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
+
+    @staticmethod
+    def _weekdays_within(stays: Iterable[tuple[date, date]], weekdays: Sequence[int]) -> Results:
+        for (first, last), weekday in product(stays, weekdays):
+            yield from (
+                float(day) for day in range(first.toordinal(), last.toordinal() + 1) if (day - 1) % _WEEK == weekday
+            )
 
 
 def _lengths(one: Operands) -> list[Quantity]:

@@ -46,6 +46,8 @@ class CalculationBasis:
     """The statement's sources."""
     nearby_sources: Sequence[SourceOperands] = ()
     """The messages near the sources."""
+    stays: Sequence[tuple[date, date]] = ()
+    """The first and the last day of each stretch of some days in the texts that were shown: "28 to 31 May"."""
     newest_day: date | None = None
     """The day of the newest message, for a sentence of a narrative: it may count days to it."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, islice, product
 from typing import Final
 
 from app.core.model.anchors import FoundAnchor
@@ -46,6 +46,10 @@ _MIN_TELLING_NUMBER: Final = 100
 _MAX_SIZE_RATIO: Final = 5
 _CLAUSE: Final = compiled(r"[^.,;:!?\n。,;!?]++(?:[.,:](?=\S)[^.,;:!?\n。,;!?]*+)*+[.,;:!?\n。,;!?]?")
 _LIST: Final = compiled(r"(?<![\d.])\d++(?:,\d++)++")
+_MAX_DAYS_OF_STAY: Final = 10
+_MAX_DAYS: Final = 8
+"""The most days of one text with which a stay may begin."""
+_MAX_STAYS: Final = 64
 _MAX_OWN_SOURCES: Final = 6
 _MAX_NEARBY_SOURCES: Final = 6
 
@@ -230,7 +234,15 @@ class SourceTexts:
             statement_operands,
             self._with_closeness(own[:_MAX_OWN_SOURCES], words),
             self._with_closeness(near[:_MAX_NEARBY_SOURCES], words),
+            self._stays if any(value.kind == "date" for value in novel) else (),
         )
+
+    @cached_property
+    def _stays(self) -> Sequence[tuple[date, date]]:
+        days = ((one.days[:_MAX_DAYS], one.days + one.relative) for one in map(self._operands_of, self._texts))
+        pairs = (pair for first, last in days for pair in product(first, last[: 2 * _MAX_DAYS]))
+        stays = dict.fromkeys(pair for pair in pairs if 0 < (pair[1] - pair[0]).days <= _MAX_DAYS_OF_STAY)
+        return tuple(islice(stays, _MAX_STAYS))
 
     @cached_property
     def newest_day(self) -> date | None:
