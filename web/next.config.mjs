@@ -22,8 +22,8 @@ const config = {
     resolveAlias: {
       // Markdown brings a parser of HTML: this page shows none, and need not load it.
       'rehype-raw': './src/chat/no-html.ts',
-      // It cuts a text into blocks, which saves little in texts of a reply's size.
-      marked: './src/chat/one-block.ts',
+      // It is a second parser of Markdown.
+      marked: './src/chat/blocks.ts',
       'tailwind-merge': './src/ui/no-merge.ts',
     },
   },

@@ -61,6 +61,56 @@ test('a long history scrolls back to its first message, and forward again', asyn
   });
 });
 
+test('the page answers while a long reply is set', async () => {
+  const part = (number) => `## Part ${number}\n\n- **one** of ${number}\n\n  more of it\n\n\`\`\`\na\n\nb\n\`\`\`\n\n${'Some words. '.repeat(9)}\n\n`;
+  const talk = async (title, content) => {
+    const { id } = await api('POST', '/conversations', { title, policy: { max_tokens: -1 } });
+    await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'assistant', content }] });
+    return id;
+  };
+  const parts = 700;
+  const long = await talk('Long reply', Array.from({ length: parts }, (_, number) => part(number)).join(''));
+  const short = await talk('Short reply', part(0));
+  await withPage({}, async (page) => {
+    // Counts how often the page answers between the text as it is written and the text as it is set.
+    await page.addInitScript(() => {
+      globalThis.answers = 0;
+      setInterval(() => (globalThis.answers += document.querySelector('[data-seq] > div > p') ? 1 : 0), 1);
+    });
+    const answers = async (id) => {
+      await open(page, `?c=${id}`);
+      await page.locator('[data-seq="1"] .prose-reply').waitFor();
+      return page.evaluate(() => globalThis.answers);
+    };
+    assert.ok((await answers(long)) > 3);
+    const reply = page.locator('[data-seq="1"]');
+    for (const kind of ['h2', 'ul', 'pre']) assert.equal(await reply.locator(kind).count(), parts, kind);
+    assert.equal(await reply.locator('li > p').count(), 2 * parts, 'blank lines do not end an item');
+    const below = await page.getByTestId('thread').evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+    assert.ok(below < 48, `${below} pixels are below what is shown`);
+    assert.equal(await answers(short), 0, 'control: a short reply is set at once');
+  });
+});
+
+test('a search of titles says how many it looked through, and looks further when asked', async () => {
+  await withPage({}, async (page) => {
+    await api('POST', '/conversations', {});
+    const [one] = (await api('GET', '/conversations?limit=1')).data;
+    let asked = 0;
+    await page.route(/\/conversations\?limit/, (route) => {
+      asked += 1;
+      const data = Array.from({ length: 30 }, (_, number) => ({ ...one, id: `${asked}-${number}`, title: `Talk ${asked}` }));
+      return route.fulfill({ json: { data, next_cursor: asked < 30 ? 'more' : null, has_more: asked < 30 } });
+    });
+    await open(page);
+    await page.getByRole('searchbox', { name: 'Search titles' }).fill('Talk 25');
+    await page.getByText('The titles of the newest 600 conversations were searched.').waitFor();
+    assert.equal(await page.getByText('Talk 25').count(), 0);
+    await page.getByRole('button', { name: 'Search older ones' }).click();
+    await page.getByText('Talk 25').first().waitFor();
+  });
+});
+
 test('the chat page loads at most 300 kB of script', async () => {
   const { id } = await api('POST', '/conversations', { title: 'Scripts' });
   await withPage({}, async (page) => {

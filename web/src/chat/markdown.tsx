@@ -1,20 +1,19 @@
 'use client';
 
-import { memo, type ReactNode } from 'react';
+import { memo, type ReactNode, useDeferredValue } from 'react';
 import { Streamdown } from 'streamdown';
 import { useOpener } from '@/state/opener';
 import { linked, segmentOf } from './markers';
 
+/** A longer text is shown as it is written until it is set: React does that in small steps, so that the page answers meanwhile. */
+const LONG = 20_000;
+
 /** Markdown that may end anywhere. Pictures from elsewhere are not loaded, since the page's policy forbids it. */
 export const Markdown = memo(function Markdown({ text, running = false }: { text: string; running?: boolean }) {
+  const isSet = useDeferredValue(true, running || text.length < LONG);
+  if (!isSet) return <p className="whitespace-pre-wrap">{text}</p>;
   return (
-    <Streamdown
-      className="prose-reply"
-      mode={running ? 'streaming' : 'static'}
-      parseIncompleteMarkdown={running}
-      controls={false}
-      components={COMPONENTS}
-    >
+    <Streamdown className="prose-reply" parseIncompleteMarkdown={running} controls={false} components={COMPONENTS}>
       {linked(text)}
     </Streamdown>
   );

@@ -14,19 +14,21 @@ import { Spinner } from '@/ui/spinner';
 import { Mark } from './mark';
 import { plain } from './plain';
 
-const SEARCHED_PAGES = 20;
+/** A search looks through so many titles, and through as many more when it is asked to. */
+const SEARCHED = 600;
 
 interface Page {
   found: ConversationSummary[];
   next: string | null;
 }
 
-/** Conversations, the newest first, page by page; a search looks through the titles of all of them. */
+/** Conversations, the newest first, page by page, and a search through their titles. */
 export function ConversationList({ revision, onOpen }: { revision: number; onOpen?: () => void }) {
   const { t } = useWords();
   const { conversation, view, open } = useNavigation();
   const [page, setPage] = useState<Page>({ found: [], next: null });
   const [search, setSearch] = useState('');
+  const [most, setMost] = useState(SEARCHED);
   const [busy, setBusy] = useState(true);
   const [error, setError] = useState<unknown>(null);
   const end = useRef<HTMLDivElement>(null);
@@ -53,18 +55,19 @@ export function ConversationList({ revision, onOpen }: { revision: number; onOpe
   }, [more, revision]);
 
   // A search also needs the titles that are not loaded yet.
-  const pages = Math.ceil(page.found.length / 30);
+  const isPartly = search !== '' && page.next !== null && !busy && !error;
+  const isEnough = page.found.length >= most;
   useEffect(() => {
-    if (search && page.next && !busy && pages < SEARCHED_PAGES) void more(page.next);
-  }, [search, page.next, busy, pages, more]);
+    if (isPartly && !isEnough) void more(page.next);
+  }, [isPartly, isEnough, page.next, more]);
 
   useEffect(() => {
     const mark = end.current;
-    if (!mark || !page.next || busy || search) return;
+    if (!mark || !page.next || busy || error || search) return;
     const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && void more(page.next));
     observer.observe(mark);
     return () => observer.disconnect();
-  }, [page.next, busy, search, more]);
+  }, [page.next, busy, error, search, more]);
 
   const shown = useMemo(() => {
     const words = plain(search.trim());
@@ -101,6 +104,12 @@ export function ConversationList({ revision, onOpen }: { revision: number; onOpe
             </li>
           ))}
         </ul>
+        {isPartly && isEnough && (
+          <div className="space-y-2 px-2 py-3 text-sm text-soft">
+            <p>{t('titles_searched', { count: page.found.length })}</p>
+            <Button onClick={() => setMost(page.found.length + SEARCHED)}>{t('search_older')}</Button>
+          </div>
+        )}
         <div ref={end} className="flex h-8 items-center justify-center text-soft">
           {busy && <Spinner />}
         </div>
