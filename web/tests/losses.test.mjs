@@ -55,6 +55,19 @@ test('what was written stays: over another view, its files, a refusal, a failure
   });
 });
 
+test('a conversation that is opened while the service is away is shown once it is back', async () => {
+  const id = await begun('Are you there?', 'Yes, I am.');
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    await page.route(`**/conversations/${id}**`, (route) => route.abort());
+    await page.route(`**/conversations/${id}/**`, (route) => route.abort());
+    await open(page, `?c=${id}`);
+    await page.getByText('The service does not answer. Is it running?').first().waitFor();
+    await page.unrouteAll();
+    await page.getByText('Yes, I am.').waitFor();
+    await page.getByText('The service does not answer. Is it running?').waitFor({ state: 'detached' });
+  });
+});
+
 test('a message whose arrival nobody knows of is sent again as the same one', async () => {
   const id = await begun();
   await withPage({ allows: ['ERR_FAILED'] }, async (page) => {

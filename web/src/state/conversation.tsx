@@ -137,16 +137,15 @@ export function ConversationProvider({ id, children }: { id: string; children: R
       for (const listener of listeners.current) listener(event);
       readSoon();
     };
-    let wasLive = false;
+    let wasLost = false;
     const onLive = (live: boolean) => {
       dispatch({ type: 'live', live });
-      if (!live) return;
       // There may be no event for what happened in between.
-      if (wasLive) {
+      if (live && wasLost) {
         dispatch({ type: 'all' });
         readSoon();
       }
-      wasLive = true;
+      wasLost = !live;
     };
     const onGone = (error: unknown) => dispatch({ type: 'gone', error });
     void followEvents(id, { newest: 0, onEvent, onLive, onGone }, control.signal);

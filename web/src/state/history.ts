@@ -20,7 +20,7 @@ export interface History extends Stretch {
   latest: () => Promise<number>;
   /** Show the messages around one. */
   around: (seq: number) => Promise<void>;
-  /** Read the shown messages again: one may have been erased, pinned or replaced. */
+  /** Read the shown messages again: one may have been erased, pinned or replaced. If none are shown, read the last ones. */
   again: () => Promise<void>;
 }
 
@@ -28,6 +28,11 @@ export interface History extends Stretch {
 export const lastSeq = ({ messages }: Stretch): number => messages.at(-1)?.seq ?? 0;
 
 const NOTHING: Stretch = { messages: [], atStart: false, atEnd: false };
+
+async function lastPage(id: string, signal: AbortSignal): Promise<Stretch> {
+  const page = await listMessages(id, 'desc', null, PAGE, signal);
+  return { messages: page.data.toReversed(), atStart: !page.has_more, atEnd: true };
+}
 
 /** A stretch of the history around what the reader looks at; it moves as they scroll. */
 export function useHistory(id: string): History {
@@ -66,10 +71,7 @@ export function useHistory(id: string): History {
   }, []);
 
   const latest = useCallback(async () => {
-    await run('first', async (signal) => {
-      const page = await listMessages(id, 'desc', null, PAGE, signal);
-      return { messages: page.data.toReversed(), atStart: !page.has_more, atEnd: true };
-    });
+    await run('first', (signal) => lastPage(id, signal));
     return lastSeq(held.current);
   }, [id, run]);
 
@@ -112,7 +114,7 @@ export function useHistory(id: string): History {
       run('newer', async (signal) => {
         const { messages, atStart, atEnd } = held.current;
         const [first, last] = [messages[0], messages.at(-1)];
-        if (!first || !last) return held.current;
+        if (!first || !last) return lastPage(id, signal);
         const read: Message[] = [];
         for (let next = first.seq - 1; next < last.seq; ) {
           const page = await listMessages(id, 'asc', next, LONGEST_PAGE, signal);

@@ -1,6 +1,7 @@
 'use client';
 
 import { type DependencyList, type ReactNode, useCallback, useEffect, useState } from 'react';
+import { ApiError } from '@/api/client';
 import { useWords } from '@/i18n/provider';
 import { Button } from './button';
 import { useErrorWords } from './error-words';
@@ -56,11 +57,12 @@ export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T)
 export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   const words = useErrorWords();
   const { t } = useWords();
+  const isGone = error instanceof ApiError && error.status === 404;
   return (
     <Notice tone="bad">
       <div className="flex flex-wrap items-center gap-2">
         <span className="min-w-0 flex-1">{words(error)}</span>
-        {onRetry && (
+        {onRetry && !isGone && (
           <Button onClick={onRetry} className="text-ink">
             {t('again')}
           </Button>
