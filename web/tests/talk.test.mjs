@@ -179,7 +179,7 @@ test('each line runs in its own direction', async () => {
   const { id } = await api('POST', '/conversations', { title: 'Directions' });
   const mixed = 'مرحبا, this is Sara.\nAnd مرحبا again.';
   await api('POST', `/conversations/${id}/messages/batch`, {
-    messages: [{ role: 'user', content: mixed }, { role: 'assistant', content: 'مرحبا, **Sara**.\n\nHello, مرحبا.' }],
+    messages: [{ role: 'user', content: mixed, created_at: '2025-03-04T12:10:00Z' }, { role: 'assistant', content: 'مرحبا, **Sara**.\n\nHello, مرحبا.' }],
   });
   await withPage({}, async (page) => {
     await open(page, `?c=${id}`);
@@ -203,6 +203,8 @@ test('each line runs in its own direction', async () => {
         [word, nth],
       );
     await page.locator('[data-seq="2"]').waitFor();
+    assert.match(await page.locator('[data-seq="1"] time').innerText(), /^4 Mar 2025, \d\d:10$/);
+    assert.match(await page.locator('[data-seq="2"] time').innerText(), /^\d\d:\d\d$/, 'of today only the time');
     assert.ok((await left(1, 'مرحبا')) > (await left(1, 'Sara')), 'a line that begins in Arabic, from the right');
     assert.ok((await left(1, 'And')) < (await left(1, 'مرحبا', 1)), 'the next one, from the left');
     assert.ok((await left(2, 'مرحبا')) > (await left(2, 'Sara')), 'in a reply too');

@@ -32,7 +32,7 @@ interface Props {
 
 /** A stored message. */
 export const MessageRow = memo(function MessageRow({ message, anchors, besides, isMarked, canRegenerate, actions }: Props) {
-  const { t, word, time } = useWords();
+  const { t, word, moment } = useWords();
   const isUser = message.role === 'user';
   if (message.status === 'erased') return <Gone seq={message.seq} text={t('erased')} />;
   if (message.status === 'superseded') return <Superseded message={message} />;
@@ -64,7 +64,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
       <div className={classes('mt-1 flex h-6 items-center gap-2 text-xs text-soft', isUser && 'flex-row-reverse')}>
         <span className="tabular-nums">#{message.seq}</span>
         <time dateTime={message.created_at} className="tabular-nums">
-          {time(message.created_at)}
+          {moment(message.created_at)}
         </time>
         {message.protected_reason === 'pinned' && (
           <Chip tone="accent">

@@ -19,6 +19,8 @@ export interface Translator {
   percent: (share: number) => string;
   time: (iso: string) => string;
   date: (iso: string) => string;
+  /** The time, and on another day than today also the date. */
+  moment: (iso: string) => string;
   seconds: (milliseconds: number) => string;
 }
 
@@ -27,6 +29,10 @@ export function translator(language: Language, texts: Texts, service: Texts): Tr
   const number = (value: number, options?: Intl.NumberFormatOptions) =>
     new Intl.NumberFormat(language === 'en' ? 'en-GB' : language, options).format(value);
   const locale = language === 'en' ? 'en-GB' : language;
+
+  const time = (iso: string) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }).format(new Date(iso));
+  const date = (iso?: string) =>
+    new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric' }).format(iso ? new Date(iso) : new Date());
 
   const written = (value: string | number) => (typeof value === 'number' ? number(value) : value);
   const filled = (text: string, given: Given) =>
@@ -46,9 +52,9 @@ export function translator(language: Language, texts: Texts, service: Texts): Tr
     },
     number,
     percent: (share) => number(share, { style: 'percent', maximumFractionDigits: 0 }),
-    time: (iso) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }).format(new Date(iso)),
-    date: (iso) =>
-      new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric' }).format(new Date(iso)),
+    time,
+    date,
+    moment: (iso) => (date(iso) === date() ? time(iso) : `${date(iso)}, ${time(iso)}`),
     seconds: (milliseconds) =>
       number(milliseconds / 1000, milliseconds < 10_000 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 0 }),
   };

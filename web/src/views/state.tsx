@@ -33,7 +33,7 @@ export default function StateView() {
 }
 
 function Versions({ versions }: { versions: StateVersion[] }) {
-  const { t, date, time } = useWords();
+  const { t, date, moment } = useWords();
   const newest = versions.reduce((best, one) => (one.version > best.version ? one : best));
   const [chosen, setChosen] = useState(newest.version);
   const [other, setOther] = useState<number | null>(null);
@@ -41,7 +41,7 @@ function Versions({ versions }: { versions: StateVersion[] }) {
   const version = versions.find((one) => one.version === chosen) ?? newest;
   const options = versions
     .toSorted((a, b) => b.version - a.version)
-    .map((one) => ({ value: String(one.version), label: `${t('version', { version: one.version })} · ${time(one.created_at)}` }));
+    .map((one) => ({ value: String(one.version), label: `${t('version', { version: one.version })} · ${moment(one.created_at)}` }));
 
   return (
     <div className="space-y-8">
