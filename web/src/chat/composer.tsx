@@ -87,6 +87,7 @@ export function Composer(props: Props) {
         </Button>
         <textarea
           ref={field}
+          id="message"
           rows={1}
           value={text}
           onChange={(event) => setText(event.target.value)}

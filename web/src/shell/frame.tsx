@@ -14,7 +14,7 @@ import { Workspace } from './workspace';
 /** The list of conversations next to the open one; on a phone the list is a sheet. */
 export function Frame() {
   const { t } = useWords();
-  const { conversation, open } = useNavigation();
+  const { conversation, view, open } = useNavigation();
   const [isListOpen, setIsListOpen] = useState(false);
   const [firstWords, setFirstWords] = useState<string | null>(null);
   const [attaching, setAttaching] = useState<{ id: string; files: File[] } | null>(null);
@@ -37,12 +37,15 @@ export function Frame() {
 
   return (
     <div className="flex h-dvh print:h-auto">
-      <a
-        href="#content"
-        className="sr-only z-50 rounded-lg bg-accent px-3 py-2 text-accent-ink focus:not-sr-only focus:absolute focus:top-2 focus:left-2"
-      >
-        {t('skip')}
-      </a>
+      {(view === 'chat' ? (['content', 'message'] as const) : (['content'] as const)).map((place) => (
+        <a
+          key={place}
+          href={`#${place}`}
+          className="sr-only z-50 rounded-lg bg-accent px-3 py-2 text-accent-ink focus:not-sr-only focus:absolute focus:top-2 focus:left-2"
+        >
+          {t(`skip_to_${place}`)}
+        </a>
+      ))}
       <aside className="hidden w-72 shrink-0 border-r border-line bg-raised/50 md:block print:hidden" aria-label={t('conversations')}>
         <ConversationList revision={listed} />
       </aside>
