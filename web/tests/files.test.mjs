@@ -29,7 +29,7 @@ test('files are attached, weigh in the gauge, stand in the context, are saved an
 
     // Nobody can tell of a sound what it weighs: whoever attaches it is asked.
     await choose(page, file('bell.ogg', 'audio/ogg', 'OggS and what follows'));
-    await dialog(page).getByLabel('What it weighs, in tokens').fill('64');
+    await dialog(page).getByLabel('Size in tokens').fill('64');
     await dialog(page).getByRole('button', { name: 'Attach', exact: true }).click();
     await dialog(page).getByRole('link', { name: 'bell.ogg' }).waitFor();
     assert.equal((await filesOf(id)).at(-1).tokens, 64);

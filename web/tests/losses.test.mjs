@@ -150,7 +150,7 @@ test('a part that cannot be loaded fails alone, and so does a search', async () 
 
     await page.route('**/_next/static/chunks/**', (route) => route.fulfill({ status: 404 }));
     await tab(page, 'Stats');
-    await page.getByText(/a reload helps/).waitFor();
+    await page.getByText(/could not be loaded/).waitFor();
     await tab(page, 'Chat');
     await page.locator('[data-seq="1"]').waitFor();
   });

@@ -103,7 +103,7 @@ test('a failure that lasts is told as one: nobody is sent to ask again for nothi
     await open(page, `?c=${id}`);
     await script({ name: 'error_401' });
     await send(page, 'Hello?');
-    await page.getByText(/Whoever runs this service has to put that right/).waitFor();
+    await page.getByText(/Asking again will not help until the operator/).waitFor();
     await script({ name: 'error_500' });
     await send(page, 'Control: a failure that passes.');
     await page.getByText(/ask again in a moment/).waitFor();
