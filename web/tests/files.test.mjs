@@ -65,10 +65,10 @@ test('what is not taken is told, and nothing of it is attached', async () => {
     for (const [refused, sentence] of [
       [file('large.txt', 'text/plain', 'a'.repeat(20_500_000)), /too large \(20\.5 MB\): up to 20 MB can be attached/],
       [file('plan.docx', 'application/vnd.openxmlformats-officedocument.wordprocessingml.document', 'PK'), /of this type cannot be attached/],
-      [file('plan.png', 'image/png', 'no picture'), /not what its name says/],
-      [file('data.bin', '', '\0\0\0'), /no text in UTF-8/],
+      [file('plan.png', 'image/png', 'no picture'), /does not match the file’s name/],
+      [file('data.bin', '', '\0\0\0'), /not text in UTF-8/],
       [file('empty.txt', 'text/plain', ''), /The file is empty\./],
-      [file('long.txt', 'text/plain', 'Many words of a very long report. '.repeat(900)), /weighs [\d,]+ tokens beside 0 of other files/],
+      [file('long.txt', 'text/plain', 'Many words of a very long report. '.repeat(900)), /takes [\d,]+ tokens, and other files take 0/],
     ]) {
       await choose(page, refused);
       const alert = dialog(page).getByRole('alert');

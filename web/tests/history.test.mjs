@@ -63,14 +63,15 @@ test('a long history scrolls back to its first message, and forward again', asyn
 
 test('the page answers while a long reply is set', async () => {
   const part = (number) => `## Part ${number}\n\n- **one** of ${number}\n\n  more of it\n\n\`\`\`\na\n\nb\n\`\`\`\n\n${'Some words. '.repeat(9)}\n\n`;
-  const talk = async (title, content) => {
+  const talk = async (title, content, role = 'assistant') => {
     const { id } = await api('POST', '/conversations', { title, policy: { max_tokens: -1 } });
-    await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'assistant', content }] });
+    await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role, content }] });
     return id;
   };
   const parts = 700;
   const long = await talk('Long reply', Array.from({ length: parts }, (_, number) => part(number)).join(''));
   const short = await talk('Short reply', part(0));
+  const question = await talk('Long question', 'ab '.repeat(50_000), 'user');
   await withPage({}, async (page) => {
     // Counts how often the page answers between the text as it is written and the text as it is set.
     await page.addInitScript(() => {
@@ -89,6 +90,13 @@ test('the page answers while a long reply is set', async () => {
     const below = await page.getByTestId('thread').evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
     assert.ok(below < 48, `${below} pixels are below what is shown`);
     assert.equal(await answers(short), 0, 'control: a short reply is set at once');
+
+    await open(page, `?c=${question}`);
+    const length = () => reply.locator('p').first().evaluate((text) => text.textContent.length);
+    await reply.waitFor();
+    assert.ok((await length()) < 101_000, 'of a very long question the beginning is shown');
+    await reply.getByRole('button', { name: 'Show all 150,000 characters' }).click();
+    assert.equal(await length(), 150_000);
   });
 });
 

@@ -51,11 +51,13 @@ export function CompactDialog({ open, onOpenChange }: { open: boolean; onOpenCha
         {Boolean(error) && <Failure error={error} />}
         {done && (
           <Notice>
-            {word('status', done.status)}
-            {done.reason && `: ${word('reason', done.reason)}`}
-            {done.tokens_before !== null && done.tokens_after !== null && done.duration_ms !== null && (
-              <> ({t('from_to', { before: number(done.tokens_before), after: number(done.tokens_after), seconds: seconds(done.duration_ms) })})</>
-            )}
+            <p className="first-letter:uppercase">
+              {word('status', done.status)}
+              {done.reason && `: ${word('reason', done.reason)}`}
+              {done.tokens_before !== null && done.tokens_after !== null && done.duration_ms !== null && (
+                <> ({t('from_to', { before: number(done.tokens_before), after: number(done.tokens_after), seconds: seconds(done.duration_ms) })})</>
+              )}
+            </p>
           </Notice>
         )}
         <div className="flex items-center justify-end gap-3">

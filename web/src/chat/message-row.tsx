@@ -11,9 +11,13 @@ import { copyText } from '@/ui/copy';
 import { Menu, MenuItem, MenuLine } from '@/ui/menu';
 import { AnchorChips } from './anchor-chips';
 import type { Besides } from './besides';
+import { LongText } from './long-text';
 import { Markdown } from './markdown';
 import { MessageParts, Thoughts } from './message-parts';
 import { Notices, Sources } from './sources';
+
+/** Browsers need many seconds to set a text of some megabytes. */
+const MOST_OF_A_QUESTION = 100_000;
 
 export interface MessageActions {
   pin: (message: Message) => void;
@@ -46,7 +50,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
       <div className={isUser ? 'max-w-[85%] rounded-2xl rounded-br-md bg-accent-wash px-3.5 py-2' : 'max-w-full'}>
         {message.reasoning && <Thoughts text={message.reasoning} />}
         {isUser ? (
-          <p className="whitespace-pre-wrap">{message.content}</p>
+          <LongText text={message.content} most={MOST_OF_A_QUESTION} />
         ) : (
           message.role !== 'tool' && message.content && <Markdown text={message.content} />
         )}

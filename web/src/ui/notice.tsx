@@ -19,7 +19,7 @@ export function Notice({ tone = 'info', children }: { tone?: Tone; children: Rea
       className={classes('flex items-start gap-2 rounded-xl px-3 py-2 text-sm', LOOKS[tone])}
     >
       <Icon className="mt-0.5 size-4 shrink-0" aria-hidden />
-      <div className="min-w-0 flex-1 first-letter:uppercase">{children}</div>
+      <div className="min-w-0 flex-1">{children}</div>
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { useDeferredValue, useState } from 'react';
 import { type ContextFormat, getContext } from '@/api/resources';
 import type { AssembledContext } from '@/api/types';
 import { Bar } from '@/chat/gauge';
-import { MarkedText } from '@/chat/marked-text';
+import { LongText, MOST_SHOWN } from '@/chat/long-text';
 import { MessageParts } from '@/chat/message-parts';
 import { warningWords } from '@/chat/warnings';
 import { useWords } from '@/i18n/provider';
@@ -135,33 +135,13 @@ function Plain({ context }: { context: AssembledContext }) {
             {word('role', message.role)}
             {message.seq !== null && <Originals seqs={[message.seq]} />}
           </p>
-          {message.content && <Long text={message.content} />}
+          {message.content && <LongText text={message.content} />}
           {message.parts.map((part, number) =>
-            part.type === 'text' ? <Long key={number} text={String(part.text)} /> : <MessageParts key={number} parts={[part]} />,
+            part.type === 'text' ? <LongText key={number} text={String(part.text)} /> : <MessageParts key={number} parts={[part]} />,
           )}
         </li>
       ))}
     </ol>
-  );
-}
-
-const MOST_SHOWN = 20_000;
-
-/** A text; of a very long one only the beginning is shown, until more is asked for. */
-function Long({ text }: { text: string }) {
-  const { t, number } = useWords();
-  const [whole, setWhole] = useState(false);
-  const isCut = !whole && text.length > MOST_SHOWN;
-  return (
-    <p className="whitespace-pre-wrap">
-      <MarkedText text={isCut ? text.slice(0, MOST_SHOWN) : text} />
-      {isCut && (
-        <>
-          {'… '}
-          <Button onClick={() => setWhole(true)}>{t('show_whole', { count: number(text.length) })}</Button>
-        </>
-      )}
-    </p>
   );
 }
 
