@@ -41,7 +41,7 @@ test('what was written stays: over another view, its files, a refusal, a failure
     await refuses(page, 401);
     await page.route('**/ui/session', (route) => route.fulfill({ status: 204 }));
     await send(page, 'Fourth');
-    await page.getByLabel('API key').fill('tl_x');
+    await page.locator('input[type=password]:focus').fill('tl_x');
     await page.getByRole('button', { name: 'Log in' }).click();
     await field(page).waitFor();
     assert.equal(await field(page).inputValue(), 'Fourth');

@@ -49,13 +49,14 @@ export function Login({ onDone }: { onDone: () => void }) {
           <Preferences />
         </div>
         <p className="text-sm text-soft">{t(IS_EXPORT ? 'login_key' : 'login_password')}</p>
-        {!IS_EXPORT && <Field label={t('login_name')} value={name} onChange={setName} autoComplete="username" maxLength={100} />}
+        {!IS_EXPORT && <Field label={t('login_name')} value={name} onChange={setName} autoComplete="username" maxLength={100} autoFocus />}
         <Field
           label={t(IS_EXPORT ? 'key' : 'password')}
           type="password"
           value={secret}
           onChange={setSecret}
           autoComplete="current-password"
+          autoFocus={IS_EXPORT}
         />
         {refused && <Notice tone="bad">{refused}</Notice>}
         <Button type="submit" look="primary" className="w-full" disabled={busy || !secret.trim()}>

@@ -16,6 +16,7 @@ interface Props {
   max?: number;
   step?: number | 'any';
   autoComplete?: string;
+  autoFocus?: boolean;
   mono?: boolean;
   hideLabel?: boolean;
 }
