@@ -7,10 +7,9 @@ that is cut or removed if the writer repeats it. Every second one of thirty talk
 are only counted, as are eight that were written later (``later``). Fifteen more, about code, lessons, support and
 friends, are divided in the same way (``work-open``, ``work-held``). The sets ``everyday``, ``languages``, ``further``
 and ``rounds`` (ten talks in five rounds) were worked on, ``further-held`` was only counted. The narratives of
-``restated`` and ``restated-held`` state nearly every value in another form than it was said. ``fresh`` (16 talks, most
-in three rounds), ``varied`` (18 talks, most in three rounds) and ``summed`` (12 talks in two rounds, by a writer who was
-to calculate) were counted first, and read then. ``--show`` prints
-the failing statements of the open talks.
+``restated`` and ``restated-held`` state nearly every value in another form than it was said. ``fresh`` (16 talks),
+``varied`` (18, both most in three rounds) and ``summed`` (12 in two rounds, by a writer who was to calculate) were
+counted first, and read then. ``--show`` prints the failing statements of the open talks.
 
 The other columns are a control: one number, amount, date or time of each statement is replaced by a random one. They
 count how many hints to the writer of such a statement name the original value. The last two columns say how many of the

@@ -28,11 +28,7 @@ export function CompactionState({ compaction }: { compaction: Compaction }) {
   return (
     <div className="appears mt-3 space-y-4 rounded-2xl border border-line bg-surface p-4" data-testid="compaction-state">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
-<<<<<<< HEAD
-        <h2 className="min-w-[60%] flex-1 text-sm font-semibold">
-=======
         <h2 className="min-w-40 flex-1 text-sm font-semibold">
->>>>>>> page
           {t('state_version', { version: version ?? before })}
           <span className="block text-xs font-normal text-soft">
             {t('folded_range', { from: String(compaction.from_seq), to: String(compaction.to_seq) })}
