@@ -49,7 +49,7 @@ from app.usecases.compaction.commands import CommandRunner
 from app.usecases.compaction.inline import InlineCompaction
 from app.usecases.compaction.manual import ManualCompaction
 from app.usecases.compaction.run import CompactionService
-from app.usecases.compaction.spending import SpendGuard
+from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.compaction.sweeper import Sweeper
 from app.usecases.context.context import ContextService
 from app.usecases.context.embedding import EmbeddingService, embedder_of

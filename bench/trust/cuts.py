@@ -26,8 +26,8 @@ from app.core.model.model_io import VerificationRequest
 from app.core.validation.evidence import evidence_messages
 from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.source_texts import SourceTexts
+from app.core.validation.verdict_application import apply_verdicts
 from app.core.validation.verdicts import Verdict, verdicts_of
-from app.core.validation.verified_state import apply_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION, render_verification, shown_texts, verdict_output_tokens
 from bench.report import print_table
 from bench.trust.blind import key_of

@@ -13,8 +13,8 @@ from app.core.text.relative import without_added_days
 from app.core.validation.claims import part_claims
 from app.core.validation.quotes import MAX_QUOTE_LENGTH, QuoteSearch, ShownTexts
 from app.core.validation.restoring import Restoration, is_proof
+from app.core.validation.verdict_application import apply_verdicts, doubtful_items
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import apply_verdicts, doubtful_items
 from app.core.validation.verifier_prompts import shown_texts
 from bench.trust.lies import Lie, honest_sentences, is_claim_of
 from bench.trust.playing import Played

@@ -26,7 +26,7 @@ from app.settings import Settings
 from app.storage.repositories.spending import SpendingRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.compaction.spending import SpendGuard
+from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.segments import detailing
 from tests.gemini_faults import FOREIGN, INVENTED

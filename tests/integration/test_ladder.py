@@ -26,7 +26,7 @@ from app.core.model.errors import (
 )
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction
-from app.core.planning.blocked_messages import WITHHELD
+from app.core.planning.withholding import WITHHELD
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings

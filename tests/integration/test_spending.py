@@ -19,7 +19,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction import sweeper
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.compaction.spending import WINDOW, _least_wait
+from app.usecases.compaction.spend_guard import WINDOW, _least_wait
 from tests.fakes import FAKE_PROFILE
 from tests.integration.rows import make_tenant
 from tests.integration.services import WORDS, Service, honest

@@ -16,8 +16,8 @@ from app.core.model.candidate import AnchorAnswer
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import parse_candidate
 from app.core.validation.claims import claims_of
+from app.core.validation.verdict_application import apply_verdicts
 from app.core.validation.verdicts import verdicts_of
-from app.core.validation.verified_state import apply_verdicts
 from tests.unit.talk import fact
 from tests.unit.test_anchors_transitions import anchors_of, said
 

@@ -21,8 +21,8 @@ from app.core.validation.cutting import without_values
 from app.core.validation.exact_checks import examine_candidate, without_failures
 from app.core.validation.restoring import Restoration
 from app.core.validation.source_texts import SourceTexts
+from app.core.validation.verdict_application import apply_verdicts
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import apply_verdicts
 from tests.unit.talk import candidate, entry, item, talk
 
 NOTHING = compiled(r"(?!)")

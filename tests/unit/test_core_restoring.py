@@ -22,8 +22,8 @@ from app.core.validation.evidence import background_entries
 from app.core.validation.exact_checks import examine_candidate, without_failures
 from app.core.validation.restoring import Restoration
 from app.core.validation.source_texts import SourceTexts
+from app.core.validation.verdict_application import VerifiedState, apply_verdicts
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import VerifiedState, apply_verdicts
 from app.core.validation.verifier_prompts import render_verification
 from tests.profiles import examples
 from tests.unit.talk import entry, message

@@ -17,8 +17,8 @@ from app.core.text.sentences import sentences
 from app.core.validation.claims import MAX_CLAIMS, DigestText, claims_of, part_claims
 from app.core.validation.quotes import MAX_QUOTE_LENGTH, QuoteSearch
 from app.core.validation.restoring import Restoration
+from app.core.validation.verdict_application import VerdictCounts, VerifiedState, apply_verdicts, doubtful_items
 from app.core.validation.verdicts import VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
-from app.core.validation.verified_state import VerdictCounts, VerifiedState, apply_verdicts, doubtful_items
 from tests.profiles import examples
 from tests.unit.talk import entry
 from tests.unit.timing import assert_linear

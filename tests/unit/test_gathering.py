@@ -15,7 +15,7 @@ from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Verification
 from app.core.model.state import StateEntry, StateVersion
 from app.core.validation.lost_entries import lost_entries, without_lost_entries
-from app.core.validation.verified_state import VerdictCounts, VerifiedState
+from app.core.validation.verdict_application import VerdictCounts, VerifiedState
 from app.usecases.verification import pending
 from app.usecases.verification.judging import _oldest_readable
 

@@ -14,7 +14,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import EntryCounts
 from app.core.model.schemas.session import SESSION
-from app.core.planning.blocked_messages import WITHHELD, with_placeholders
+from app.core.planning.withholding import WITHHELD, with_placeholders
 from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.gate import GateReport

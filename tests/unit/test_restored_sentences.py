@@ -29,7 +29,7 @@ from app.core.validation import lost_values
 from app.core.validation.claims import claims_of
 from app.core.validation.gate import judge
 from app.core.validation.lost_values import LostSentence, lost_sentences
-from app.core.validation.verified_state import VerdictCounts, VerifiedState
+from app.core.validation.verdict_application import VerdictCounts, VerifiedState
 from tests.builders import budgets, policy_of
 from tests.builders import message as weighed
 from tests.unit.talk import answer, fact, message, proposal, talk

@@ -38,7 +38,7 @@ from app.core.model.statistics import (
 )
 from app.core.retrieval.recall_use import uses_passages
 from app.core.text.localization.catalogue import CATALOGUES, FALLBACK, catalogue_of, languages, read_catalogues
-from app.core.validation.fidelity import MAX_VALUES, exact_values, fidelity, is_whole_in
+from app.core.validation.kept_values import MAX_VALUES, exact_values, fidelity, is_whole_in
 from app.infrastructure import metrics
 from app.infrastructure.metrics import MAX_SERIES, ProcessMeter
 from app.providers.replies import usage_of

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from app.core.text.escaping import escape, unescape
 from app.core.validation.quotes import MAX_QUOTE_LENGTH, QuoteSearch
+from app.core.validation.verdict_application import VerifiedState, apply_verdicts
 from app.core.validation.verdicts import Verdict
-from app.core.validation.verified_state import VerifiedState, apply_verdicts
 from bench.trust import effects, verified
 from bench.trust.blind import Planned, Recorded
 from bench.trust.effects import Counts, effects_of, evidence_of, giving_up_of

@@ -22,8 +22,8 @@ from app.core.state.merge import merge
 from app.core.text.sentences import sentences
 from app.core.validation.claims import claims_of
 from app.core.validation.lost_entries import lost_entries, without_lost_entries
+from app.core.validation.verdict_application import apply_verdicts
 from app.core.validation.verdicts import Verdict, VerdictWord
-from app.core.validation.verified_state import apply_verdicts
 from tests.profiles import examples
 from tests.unit.talk import entry, talk
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.text.identifiers import identifiers
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stems
-from app.core.validation.fidelity import is_whole_in
+from app.core.validation.kept_values import is_whole_in
 
 MIN_WORDS: Final = 3
 """The fewest content words that reply and passage must share, the question's left out: fewer can be chance."""

@@ -34,7 +34,7 @@ from app.core.text.token_counts import Estimator, estimate_text
 from app.core.text.values import NAMING_KINDS
 from app.core.text.words import stems
 from app.core.validation.lost_values import ServedValues, critical_values
-from app.core.validation.verified_state import VerifiedState
+from app.core.validation.verdict_application import VerifiedState
 
 _REPHRASED_SHARE: Final = 0.5  # the share of a statement's words by which a new text counts as a new version of it
 _REPEATED_SHARE: Final = 0.85  # the share of its words and values by which a new text counts as a repetition

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from app.core.model.state import StateEntry
-from app.core.validation.verified_state import VerifiedState
+from app.core.validation.verdict_application import VerifiedState
 
 
 def lost_entries(

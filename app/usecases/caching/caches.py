@@ -35,7 +35,7 @@ from app.core.model.files import ConversationFile
 from app.core.model.model_io import CachePrices, CacheTerms, ContextMessage
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.caching.prefixes import LOST, copy_of, entry_of, fingerprint_of, note_lost
-from app.usecases.compaction.spending import SpendGuard
+from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.files.serving import FileServing
 from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.shell import Shell

@@ -19,7 +19,7 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, SummaryRequest
 from app.core.model.records import Attempt
 from app.core.model.statistics import ASKED_AGAIN
-from app.core.planning.blocked_messages import WithholdingSearch
+from app.core.planning.withholding import WithholdingSearch
 from app.core.state.apply import AppliedCandidate, FinalReason
 from app.core.summarizer.prompts import SUMMARY_VERSION
 from app.core.validation.asking import MAX_ADDED_ITEMS, doubts_of

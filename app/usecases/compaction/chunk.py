@@ -24,9 +24,9 @@ from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import CutSegment, Level
 from app.core.model.state import StateEntry, StateVersion
-from app.core.planning.blocked_messages import with_placeholders
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
+from app.core.planning.withholding import with_placeholders
 from app.core.state.apply import ApplyContext, served
 from app.core.state.schema_change import (
     entries_from_anchors,

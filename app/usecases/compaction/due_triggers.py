@@ -16,7 +16,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_background
 from app.usecases.compaction.pacing import ends_turn
 from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
-from app.usecases.compaction.spending import SPEND_LIMIT
+from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.work_records import is_set_aside

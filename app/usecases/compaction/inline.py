@@ -20,7 +20,7 @@ from app.usecases.compaction.ending import FAILURES, WAIT_TIMED_OUT
 from app.usecases.compaction.job import IN_TURN, LAST_TRY
 from app.usecases.compaction.repeating import would_repeat
 from app.usecases.compaction.run import CompactionService
-from app.usecases.compaction.spending import SPEND_LIMIT
+from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.shared.lease import Lease, LeaseLostError
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell

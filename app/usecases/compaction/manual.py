@@ -26,7 +26,7 @@ from app.usecases.compaction.claiming import claim_queued, claim_running, new_co
 from app.usecases.compaction.ending import FAILURES
 from app.usecases.compaction.job import UNLIMITED
 from app.usecases.compaction.run import CompactionService
-from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard, limited
+from app.usecases.compaction.spend_guard import SPEND_LIMIT, SpendGuard, limited
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.caller import audit
 from app.usecases.shared.compaction_views import CompactionView, views_of

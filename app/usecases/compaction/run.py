@@ -23,7 +23,7 @@ from app.usecases.compaction.ending import attempt_columns, end_row
 from app.usecases.compaction.job import UNLIMITED, Job, JobLimits
 from app.usecases.compaction.narrative_rewriting import rewrite_narrative
 from app.usecases.compaction.saving import save_chunk
-from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
+from app.usecases.compaction.spend_guard import SPEND_LIMIT, SpendGuard
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held, keep_lease
 from app.usecases.shared.shell import Shell

@@ -16,7 +16,7 @@ from app.core.model.records import Compaction, Event
 from app.core.model.state import Verified
 from app.core.planning.triggers import quiet_after
 from app.core.state.apply import AppliedCandidate, ApplyContext, version_of
-from app.core.validation.fidelity import exact_values, fidelity
+from app.core.validation.kept_values import exact_values, fidelity
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult

@@ -21,7 +21,7 @@ from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.failed_turns import add_failed_event
 from app.usecases.compaction.local_runners import Executor, LocalCompactionRunner, LocalJobRunner
-from app.usecases.compaction.spending import SPEND_LIMIT
+from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.ports import Clock, EventBus, JobQueue
 from app.usecases.shared.work_records import count_crash
 

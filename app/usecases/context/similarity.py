@@ -18,7 +18,7 @@ from app.core.retrieval.question_completion import completed_question
 from app.core.retrieval.ranking import Ranking
 from app.core.retrieval.similarity import cosines, most_vectors
 from app.off_loop import off_loop
-from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
+from app.usecases.compaction.spend_guard import SPEND_LIMIT, SpendGuard
 from app.usecases.context.embedding import attempt_of, call_of, embedder_of
 from app.usecases.context.recalling import RecallSources, cached_corpus_of
 from app.usecases.ports import Embedder

@@ -13,7 +13,7 @@ from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.core.model.records import Page
 from app.core.state.apply import ANCHORS_OVER_BUDGET
-from app.core.validation.verified_state import VerifiedState
+from app.core.validation.verdict_application import VerifiedState
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.history.due_anchors import find_due_anchors

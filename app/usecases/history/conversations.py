@@ -31,7 +31,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import check_models
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
-from app.usecases.compaction.spending import SPEND_LIMIT
+from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.history.holding import (
     NO_GOALS,
     Goals,

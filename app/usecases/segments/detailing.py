@@ -28,7 +28,7 @@ from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
-from app.usecases.compaction.spending import SpendGuard
+from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.ports import Summarizer
 from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MAX_TRIES, back_off, is_compaction_waiting
 from app.usecases.shared.resolve import Resolved

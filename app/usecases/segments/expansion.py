@@ -47,7 +47,7 @@ from app.storage.repositories.sizes import PAGE_BYTES, count_fitting
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import cut_of, extractive_hash, extractive_level
-from app.usecases.compaction.spending import SpendGuard
+from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.history.due_anchors import find_due_anchors
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.ranges import segment_of_range

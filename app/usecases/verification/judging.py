@@ -30,8 +30,8 @@ from app.core.validation.evidence import background_entries, evidence_messages
 from app.core.validation.lost_entries import lost_entries
 from app.core.validation.narrative_sources import narrative_sources
 from app.core.validation.quotes import ShownTexts
+from app.core.validation.verdict_application import doubtful_items
 from app.core.validation.verdicts import Verdict, verdicts_of
-from app.core.validation.verified_state import doubtful_items
 from app.core.validation.verifier_prompts import VERIFY_VERSION, request_halves, shown_texts, verdict_output_tokens
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork

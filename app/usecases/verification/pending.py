@@ -15,7 +15,7 @@ from app.core.model.records import Verification
 from app.core.model.state import StateVersion, Verified
 from app.storage.repositories.states import FORGOTTEN_AT_ONCE, Waiting
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.spending import SPEND_LIMIT
+from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

@@ -33,7 +33,7 @@ from app.core.validation.claims import unshown_sources
 from app.core.validation.lost_entries import without_lost_entries
 from app.core.validation.narrative_sources import search_words
 from app.core.validation.restoring import Restoration
-from app.core.validation.verified_state import VerifiedState, apply_verdicts
+from app.core.validation.verdict_application import VerifiedState, apply_verdicts
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -41,7 +41,7 @@ from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.segmenting import cut_of, extractive_level
-from app.usecases.compaction.spending import SPEND_LIMIT, SpendGuard
+from app.usecases.compaction.spend_guard import SPEND_LIMIT, SpendGuard
 from app.usecases.history.anchors import settle_claims
 from app.usecases.history.holding import renew_layout
 from app.usecases.ports import Summarizer

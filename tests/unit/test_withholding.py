@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.planning.blocked_messages import WITHHELD, WithholdingSearch, with_placeholders
+from app.core.planning.withholding import WITHHELD, WithholdingSearch, with_placeholders
 from tests.builders import message
 
 
