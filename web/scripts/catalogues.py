@@ -31,6 +31,10 @@ SECTIONS: Final = {
     "export.tool": "role.tool",
 }
 """By their paths in the catalogues: what the page calls them."""
+PLAIN_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "en": {"state.logos": "facts and decisions", "state.pathos": "tone", "state.abstract": "shared concepts"}
+}
+"""In place of the names of a design, which the text form of a state keeps in English."""
 FOLDER: Final = Path(__file__).parent.parent / "src" / "i18n" / "service"
 
 
@@ -42,6 +46,7 @@ def dumped(catalogue: Catalogue) -> str:
         for key, text in catalogue.messages.items()
         if (key == path or key.startswith(f"{path}.")) and not isinstance(text, Mapping)
     }
+    texts |= PLAIN_WORDS.get(catalogue.language, {})
     return json.dumps(texts, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
