@@ -314,11 +314,15 @@ def _messages_before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narr
 
 def texts_before_question(tail: Sequence[Message], recall_request: RecallRequest) -> tuple[str, ...]:
     """The two newest messages before the question, which may be stored already; each cut to its beginning."""
-    messages = [message for message in tail if message.content and not _belongs_to_a_call(message)]
     asking = _message_being_answered(tail)
-    if asking is not None and recall_request.query in {None, asking.content}:
-        messages = [message for message in messages if message.seq < asking.seq]
-    return tuple(message.content[:BEFORE_CHARACTERS] for message in messages[-2:])
+    is_stored = asking is not None and recall_request.query in {None, asking.content}
+    newest_first = (
+        message.content[:BEFORE_CHARACTERS]
+        for message in reversed(tail)
+        if message.content and not (is_stored and asking and message.seq >= asking.seq)
+        if not _belongs_to_a_call(message)
+    )
+    return tuple(islice(newest_first, 2))[::-1]
 
 
 def _message_being_answered(tail: Sequence[Message]) -> Message | None:

@@ -82,6 +82,8 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
       if (box.scrollTop < NEAR_PAGE) onTop();
       if (isNearEnd(box, NEAR_PAGE) && !atEnd) onBottom();
     };
+    // Who came to the top while something else was loading gets the page before once that is done.
+    if (!stuck.current && box.scrollTop < NEAR_PAGE) onTop();
     box.addEventListener('scroll', onScroll, { passive: true });
     return () => box.removeEventListener('scroll', onScroll);
   }, [atEnd, hold, onBottom, onTop]);
