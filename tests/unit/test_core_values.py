@@ -65,13 +65,7 @@ def test_several_texts_of_one_source() -> None:
         ("about 250 guests", True), ("some 250 guests", True), ("~250 guests", True), ("250 guests or so", True),
         ("около 250 гостей", True), ("примерно 250 гостей", True), ("约250人", True), ("250人左右", True),
         ("etwa 250 Gäste", True), ("ca. 250 Gäste", True), ("18k", True), ("2 Mio. Euro", True), ("12万元", True),
-        ("environ 250 invités", True), ("un peu plus de 250 invités", True), ("près de 250 invités", True),
-        ("unos 250 invitados", True), ("casi 250 invitados", True), ("algo más de 250 invitados", True),
-        ("più di 250 ospiti", True), ("ruim 250 gasten", True), ("meer dan 250 gasten", True),
-        ("mais de 250 euros", True),
-        ("mehr als 250 Gäste", True), ("більше ніж 250 гостей", True), ("więcej niż 250 gości", True),
         ("250 guests", False), ("exactly 18,000", False), ("ровно 250 гостей", False), ("250人", False),
-        ("le repas plus 250 euros", False), ("la cena más 250 euros", False),
     ],
 )  # fmt: skip
 def test_a_text_may_say_that_it_rounds(text: str, is_approximate: bool) -> None:  # noqa: FBT001
@@ -96,23 +90,6 @@ def test_a_text_may_say_that_it_rounds(text: str, is_approximate: bool) -> None:
 )
 def test_a_time_that_is_told_about_is_off_by_half_of_its_steps(told: str, said: str, is_held: bool) -> None:  # noqa: FBT001
     (time,) = values(told)
-    assert shown(said).holds(time) is is_held
-
-
-@pytest.mark.parametrize(
-    ("stated", "said", "is_held"),
-    [
-        ("at 18:00", "We meet at the station, 18h", True),
-        ("à 18:00", "on est sur place 18h", True),
-        ("at 10:00", "the room is ours friday 10-13h", True),
-        ("at 13:00", "the room is ours friday 10-13h", True),
-        ("at 12:00", "the room is ours friday 10-13h", False),
-        ("at 18:00", "It took 18 hours", False),
-        ("at 19:00", "We meet at the station, 18h", False),
-    ],
-)
-def test_hours_as_clocks_show_them_may_be_a_time(stated: str, said: str, is_held: bool) -> None:  # noqa: FBT001
-    (time,) = values(stated)
     assert shown(said).holds(time) is is_held
 
 

@@ -71,7 +71,6 @@ _CHARACTERS_BEFORE, _CHARACTERS_AFTER, _CHARACTERS_OF_NOTE = 6, 12, 30
 """How many characters before and after a number are looked at; the last is for a note such as "approximately"."""
 _APPROXIMATE_WORDS: Final = APPROXIMATE | {"~", "≈"}
 _BETWEEN_APPROXIMATE_AND_NUMBER: Final = words_of("values", "before_rounded") | ARTICLES
-_BEFORE_THAN: Final = APPROXIMATE | words_of("values", "comparatives")
 _RANGE_SIGNS: Final = words_of("values", "ranges") | {"-", "±"}
 _RANGE_SIGNS_WITHOUT_SCALE: Final = frozenset({"-", "", "/"}) | RANGE_WORDS
 _JOINTS: Final = words_of("values", "number_joints") | {"", ","}
@@ -456,9 +455,7 @@ def _add_days_of_range(c: Cursor, place: int, days: tuple[int, int], found: Foun
 
 def _is_approximate(c: Cursor, first: int, after: int) -> bool:
     before = c.word(first - 1) if c.near(first) or c.gap(first) in {".", ". "} else ""
-    if before in _APPROXIMATE_WORDS or (
-        before in _BETWEEN_APPROXIMATE_AND_NUMBER and c.word(first - 2) in _BEFORE_THAN
-    ):
+    if before in _APPROXIMATE_WORDS or (before in _BETWEEN_APPROXIMATE_AND_NUMBER and c.word(first - 2) in APPROXIMATE):
         return True
     end = c.tokens[after - 1].end
     return _APPROXIMATE_NOTE.match(c.text[end : end + _CHARACTERS_OF_NOTE]) is not None

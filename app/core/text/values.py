@@ -17,17 +17,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import chain
 from typing import Final, Literal
 from urllib.parse import unquote
 
 from app.core.text import moments
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain_number, resolution, resolution_as_written
-from app.core.text.patterns import compiled
 from app.core.text.scan_results import WEEKDAY, FoundValue
 from app.core.text.shapes import FILE, squashed_within
-from app.core.text.tables import CLOCK, HOUR_WORDS
 from app.core.text.value_reader import day_of, plain_text_and_tokens, read_values
 
 Kind = Literal["url", "email", "path", "identifier", "version", "money", "number", "date", "time"]
@@ -53,9 +50,6 @@ _CLOCK: Final = "clock"
 MONEY: Final = "money"
 """The unit for all currencies: currencies are not converted."""
 _DAY: Final = 86_400
-_HOUR: Final = ("s", 3_600.0)
-_CLOCK_HOURS: Final = compiled(rf"\d{{1,2}} ?(?:[-–] ?\d{{1,2}} ?)?(?:{'|'.join(sorted(CLOCK | HOUR_WORDS))})(?!\w)")
-"""Hours as they are written for times of day, or the first of two."""
 _DISTINCT_BASES: Final = frozenset({"%", "s", "mo"})
 
 
@@ -168,7 +162,7 @@ def _possible_meanings(text: str, day: date | None) -> tuple[frozenset[str], fro
     found = read_values(plain_text, pieces, day, all_readings=True)
     small = plain_text.text
     return (
-        frozenset(chain.from_iterable((*_possible_forms(one), *_clock_hours(one, small)) for one in found)),
+        frozenset(form for one in found for form in _possible_forms(one)),
         frozenset(amount for one in found for amount in _possible_amounts(one)),
         unquote(small) if "%" in small and "/" in small else small,
     )
@@ -178,12 +172,6 @@ def _possible_forms(found: FoundValue) -> Iterator[str]:
     for form in found.forms:
         yield _as_possible_day(form) if found.kind == WEEKDAY else form
     yield from (f"{form}|#{_measure(found)}" for form in found.forms if _is_number(form))
-
-
-def _clock_hours(found: FoundValue, text: str) -> Iterator[str]:
-    """The forms of the time that a number of hours may be: "we meet at the station, 18h"."""
-    if found.unit == _HOUR and _CLOCK_HOURS.match(text, found.start):
-        yield from (form for hour in found.readings for form in moments.time_forms(int(hour), 0, ""))
 
 
 def _as_possible_day(form: str) -> str:

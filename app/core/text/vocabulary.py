@@ -13,7 +13,6 @@ VOCABULARY: Final[frozenset[str]] = frozenset().union(
     t.HALF_UNITS, t.HALF_HOURS, t.ARTICLES, t.JOINTS, t.APPROXIMATE, t.SQUARES, t.CUBES, t.NUMBERING, t.RANGE_WORDS,
     t.BEFORE_HOURS, t.BEFORE_MONTHS, t.LATE, t.EARLY, t.NIGHT, t.CLOCK, t.NAMED_HOURS, t.PAST, t.NEXT, t.THIS, t.AHEAD,
     t.LATER, t.AGO, t.DATE_FILL, t.SPANS, t.ENDS, t.MONTH_ENDS, words_of("values", "before_weekdays"),
-    words_of("values", "before_rounded"), words_of("values", "comparatives"),
     words_of("values", "shared"), t.TEN_JOINTS, t.HUNDRED_JOINTS, t.BEFORE_CLOCK, t.HOUR_WORDS, t.PAST_HOUR, t.TO_HOUR,
     t.QUARTERS, t.HALF_BEFORE, t.HOUR_JOINTS, t.MINUTES_PAST, t.MINUTES_TO, t.MINUTES_BEFORE, t.PAST_BEHIND,
     t.TO_BEHIND, t.HALF_PAST, t.POINTS, *(phrase.split(" ") for phrase in (*t.NUMBERS, *t.UNITS, *t.AND_MORE)),

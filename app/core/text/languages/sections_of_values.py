@@ -155,8 +155,6 @@ class Values(Section):
     """Words before a length of time that mean "ago": "vor drei Tagen"."""
     before_rounded: Words = ()
     """Words between a word for rounding and its number: "more than 5"."""
-    comparatives: Words = ()
-    """Words that mean rounding only together with one of these: "plus de 300", but not "plus 300"."""
     within_times: Words = ()
     """Words between an hour and its part of the day."""
     hours_of_length: Words = ()
