@@ -16,6 +16,7 @@ GEMINI: Final = "google:gemini-2.5-flash"
 """Models of the scripted servers."""
 FORMATS: Final = ("plain", "openai", "anthropic", "gemini")
 LONG: Final = 3_000_000
+_TAIL_BATCH: Final = 200
 _WORDS: Final = [
     "the",
     "harbour",
@@ -90,13 +91,14 @@ class Sizes:
     long: int = LONG
     conversations: int = 100
     prompt: int = 400_000
-    rounds: int = 1
+    tail: int = 20_000
+    """The messages of a conversation that was never folded, as after an import."""
 
 
 FULL: Final = Sizes()
-SMALL: Final = Sizes(batch=60, characters=1_000, long=150_000, conversations=6, prompt=60_000)
+SMALL: Final = Sizes(batch=60, characters=1_000, long=150_000, conversations=6, prompt=60_000, tail=600)
 
-TINY: Final = Sizes(batch=60, characters=800, long=60_000, conversations=4, prompt=30_000)
+TINY: Final = Sizes(batch=60, characters=800, long=60_000, conversations=4, prompt=30_000, tail=400)
 """Still smaller than ``SMALL``, for a test."""
 
 
@@ -155,6 +157,7 @@ class Visitor:
         self.appends()
         self.batches()
         self.contexts()
+        self.unfolded()
         self.lists()
         self.turns()
         self.openai()
@@ -273,6 +276,18 @@ class Visitor:
         self.send("context of parts", "GET", f"{path}/context?format=openai")
         self.send("page of parts", "GET", f"{path}/messages?limit=100")
         self.send("page of parts for the AI SDK", "GET", f"{path}/messages?limit=100&format=ui")
+
+    def unfolded(self) -> None:
+        """Contexts and searches of a long conversation that was never folded."""
+        path = f"/conversations/{self.made(preset='hierarchical')}"
+        for first in range(0, self.sizes.tail, _TAIL_BATCH):
+            several = talk(_TAIL_BATCH, 300, seed=31 + first)
+            self.send(None, "POST", f"{path}/messages/batch", json=batch(several))
+        count = f"{self.sizes.tail:,}".replace(",", " ")
+        for query in ({}, {"query": "Who keeps the receipt of Marta"}, {"query": "crane", "budget": 100_000}):
+            label = " with a query" if query else ""
+            self.send(f"context of {count} unfolded{label}", "GET", f"{path}/context", params=query)
+        self.send(f"search in {count} unfolded", "GET", f"{path}/search?q=receipt Marta 1240")
 
     def lists(self) -> None:
         """Lists of conversations with large system prompts."""
