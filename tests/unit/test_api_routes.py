@@ -457,7 +457,13 @@ async def test_the_answer_to_a_flood_is_small(api: World) -> None:
     assert len(response.content) < 50_000
 
 
-@pytest.mark.parametrize("path", ["/", "/nowhere", "/conversations/", f"{ONE}/nothing"])
+async def test_the_bare_address_leads_to_the_page(api: World) -> None:
+    async with api.client() as client:
+        response = await client.get("/")
+    assert (response.status_code, response.headers["location"]) == (307, "/ui/")
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/conversations/", f"{ONE}/nothing"])
 async def test_unknown_paths(api: World, path: str) -> None:
     async with api.client() as client:
         response = await client.get(path)

@@ -20,17 +20,23 @@ SECURITY_HEADERS: Final = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 
-router = APIRouter(prefix="/ui", include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
 
-@router.get("")
+@router.get("/")
+def root() -> Response:
+    """Redirect the bare address of the service to the page."""
+    return RedirectResponse("/ui/", status_code=307)
+
+
+@router.get("/ui")
 def to_page(request: Request) -> Response:
     """Redirect to the page's own address, which ends with a slash."""
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/ui/{query}", status_code=308)
 
 
-@router.get("/{path:path}")
+@router.get("/ui/{path:path}")
 def page(path: str, request: Request) -> Response:
     """A file of the page.
 
