@@ -15,6 +15,7 @@ from uuid import UUID
 import httpx
 from uuid_utils.compat import uuid7
 
+from app.core.model.timings import DEFAULT_TIMINGS
 from app.devserver import Endpoints
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
@@ -35,7 +36,9 @@ BARE: Final = ("honest", "naive")
 _BATCH: Final = 1_000
 _POLL: Final = 0.05
 _MAX_POLL_SECONDS: Final = 2.0
-_QUIET: Final = 2.0  # seconds without a compaction, though the context is above its threshold
+_QUIET: Final = 2 * DEFAULT_TIMINGS.sweep_seconds
+"""Seconds without a compaction, though the context is above its threshold: a job that ran out of time is followed by
+another one after a sweep."""
 _TENANT: Final = "00000000-0000-7000-8000-000000000001"
 _SECRET: Final = "bench"  # noqa: S105 - of a bare service that nobody else reaches
 
