@@ -367,6 +367,20 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
     assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
 
 
+@pytest.mark.parametrize("further", [[], [{"role": "user", "content": "And now?"}]])
+def test_a_picture_that_a_tool_returned_reaches_the_model(
+    scripted: httpx.Client, provider: OpenAI, further: list[Json]
+) -> None:
+    first = good(ask(scripted, "/responses", {"input": "x", "tools": [{"type": "function", **WEATHER}]}))
+    output = [{"type": "input_text", "text": "Seen."}, {"type": "input_image", "image_url": IMAGE}]
+    result = {"type": "function_call_output", "call_id": first["output"][-1]["call_id"], "output": output}
+    second = good(ask(scripted, "/responses", {"input": [result, *further], "previous_response_id": first["id"]}))
+    assert provider.last.texts[-2 - len(further)] == "Seen."
+    assert provider.last.input[-1 - len(further)]["content"][0]["image_url"] == IMAGE
+    items = good(scripted.get(f"/v1/responses/{second['id']}/input_items"))["data"]
+    assert items[-1]["output"] == [output[0], {**output[1], "detail": "auto"}]
+
+
 @pytest.mark.parametrize("store", [True, False])
 def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, provider: OpenAI, *, store: bool) -> None:
     """Agents on responses send each step again as items: the words, then every call, then every result."""

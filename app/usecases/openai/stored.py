@@ -424,8 +424,13 @@ def _leading_results(new: tuple[MessageDraft, ...]) -> tuple[ToolResultInput, ..
     for draft in new:
         if draft.role != "tool":
             break
-        results += [ToolResultInput(tool_call_id=part["tool_call_id"], content=part["content"]) for part in draft.parts]
+        results.append(_result_input(draft))
     return tuple(results)
+
+
+def _result_input(draft: MessageDraft) -> ToolResultInput:
+    result, *media = draft.parts
+    return ToolResultInput(tool_call_id=result["tool_call_id"], content=result["content"], media=tuple(media))
 
 
 def _is_result_of(turn: Turn, message: Message) -> bool:
