@@ -1,5 +1,9 @@
 """Makes the events of a response's stream, numbered from 0, in the order that the API prescribes.
 
+How many pieces a text comes in differs from one stream of a response to the next. So a piece takes as many numbers as
+it has characters, and has the last of them: then the numbers of all streams of a response mean the same, and a client
+can go on in another one after the last number that it has.
+
 It does no input or output.
 """
 
@@ -7,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from app.http.openai.items import call_item, message_item, output_text, reasoning_item, summary_text
 from app.http.openai.resources import Json
 
-BOUNDARY = "\n\n"
+BOUNDARY: Final = "\n\n"
 """Separates the model's text before and after a look-up."""
+TEXT_DELTA: Final = "response.output_text.delta"
+REASONING_DELTA: Final = "response.reasoning_summary_text.delta"
+PIECES: Final = frozenset({TEXT_DELTA, REASONING_DELTA})
+"""Events with a piece of a text: the same text may come in more or fewer of them."""
+ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
 @dataclass(slots=True)
@@ -55,7 +64,7 @@ class ResponseEvents:
             yield self._event("response.output_item.added", output_index=self._output_index, item=item)
             yield self._summary_event("response.reasoning_summary_part.added", part=summary_text(""))
         self._thought.append(piece)
-        yield self._summary_event("response.reasoning_summary_text.delta", delta=piece)
+        yield self._summary_event(REASONING_DELTA, delta=piece)
 
     def text(self, piece: str) -> Iterator[Json]:
         """A piece of the reply."""
@@ -71,7 +80,7 @@ class ResponseEvents:
             self._needs_boundary = False
             piece = BOUNDARY + piece
         self._pieces.append(piece)
-        yield self._part_event("response.output_text.delta", delta=piece, logprobs=[])
+        yield self._part_event(TEXT_DELTA, delta=piece, logprobs=[])
 
     def boundary(self) -> None:
         """Note that the model looks something up before it goes on."""
@@ -103,8 +112,8 @@ class ResponseEvents:
         yield self._event("response.failed", response=self.resource("failed", tuple(self._output)))
 
     def own(self, kind: str, data: Json) -> Json:
-        """An event of this service, for a client that asked for such events."""
-        return {**data, "type": f"throughline:{kind}", "sequence_number": self._next_number()}
+        """An event of this service, for a client that asked for such events: it has the number of the one before."""
+        return {**data, "type": f"throughline:{kind}", "sequence_number": self._next_number(numbers=0)}
 
     @property
     def reply_text(self) -> str:
@@ -149,9 +158,21 @@ class ResponseEvents:
         return self._event(kind, item_id=self.message, output_index=self._output_index, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> Json:
-        return {"type": kind, "sequence_number": self._next_number(), **fields}
+        numbers = len(fields["delta"]) if kind in PIECES else 1
+        return {"type": kind, "sequence_number": self._next_number(numbers=numbers), **fields}
 
-    def _next_number(self) -> int:
-        number = self._number
-        self._number += 1
-        return number
+    def _next_number(self, *, numbers: int) -> int:
+        self._number += numbers
+        return self._number - 1
+
+
+def rest_after(event: Json, number: int) -> Json | None:
+    """What an event has beyond that number; ``None`` if nothing.
+
+    A client that waits for the end of a response always gets the last event, since a response that failed is shorter
+    in a later stream than in the one that the client followed.
+    """
+    last = event["sequence_number"]
+    if last <= number:
+        return {**event, "sequence_number": number + 1} if event["type"] in ENDS else None
+    return {**event, "delta": event["delta"][number - last :]} if event["type"] in PIECES else event
