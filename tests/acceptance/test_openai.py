@@ -277,6 +277,35 @@ def test_a_response_is_a_turn_that_can_be_read_gone_on_from_and_deleted(scripted
     assert "And yours?" not in scripted.get(f"/v1/conversations/{origin}/items").text
 
 
+def test_what_is_said_before_a_look_up_belongs_to_the_response(scripted: httpx.Client, provider: OpenAI) -> None:
+    """Whole, read, sent again and as a stream it is the same; and it is deleted together with what was looked up."""
+    begun = good(scripted.post("/v1/conversations", json={}))["id"]
+    path = f"/conversations/{UUID(begun.removeprefix('conv_'))}"
+    long = [{"role": "user", "content": f"Order {number}. " + "It goes to Oslo. " * 60} for number in range(9)]
+    assert scripted.post(f"{path}/messages/batch", json={"messages": long}).status_code == 201
+    assert scripted.post(f"{path}/compact", json={"keep_tail_messages": 1}).json()["status"] == "applied"
+    look_up = {"name": "search_history", "args": {"query": "my sorrow"}}
+    provider.script({"text": "I look for your sorrow.", "calls": [look_up]}, "Here.")
+    body = {"input": "Where is my sorrow?", "conversation": begun}
+    whole = good(ask(scripted, "/responses", body, x_stainless_retry_count="0"))
+    assert said(whole) == "I look for your sorrow.\n\nHere."
+    assert good(scripted.get(f"/v1/responses/{whole['id']}")) == whole
+    assert good(ask(scripted, "/responses", body, x_stainless_retry_count="1")) == whole
+    (*_, last) = events(scripted.get(f"/v1/responses/{whole['id']}?stream=true"))
+    assert last["response"] == whole
+
+    provider.script({"text": "Both.", "calls": [look_up, {"name": "get_weather", "args": {}}]})
+    tools = [{"type": "function", **WEATHER}]
+    mixed = good(ask(scripted, "/responses", {"input": "x", "conversation": begun, "tools": tools}))
+    assert good(scripted.get(f"/v1/responses/{mixed['id']}")) == mixed
+    for item in mixed["output"]:
+        assert good(scripted.get(f"/v1/conversations/{begun}/items/{item['id']}")) == item
+
+    assert good(scripted.delete(f"/v1/responses/{whole['id']}"))["deleted"] is True
+    assert good(scripted.delete(f"/v1/responses/{mixed['id']}"))["deleted"] is True
+    assert "sorrow" not in scripted.get(f"{path}/export").text
+
+
 @pytest.mark.long
 def test_a_long_fork_is_made_by_the_worker(start_service: StartService) -> None:
     service = start_service(THROUGHLINE_REQUEST_TIMEOUT_SECONDS="60")

@@ -97,7 +97,7 @@ def played(pieces: list[str | None], calls: int, end: str) -> list[Json]:
         else:
             made += events.text(piece)
     for number in range(calls):
-        made += events.call(f"call_{number}", "look", '{"a": 1}')
+        made += events.call(number, f"call_{number}", "look", '{"a": 1}')
     made += events.fail() if end == "failed" else events.complete(end)
     return made
 

@@ -166,8 +166,8 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
             case ToolsCalled():
                 events.boundary()
                 made = []
-            case OpenCall(call=call):
-                made = list(events.call(call.id, call.name, as_text(call.arguments)))
+            case OpenCall(call=call, part=part):
+                made = list(events.call(part, call.id, call.name, as_text(call.arguments)))
             case ServiceEvent(kind=kind, data=data):
                 made = [events.own(kind, dict(data))] if with_own and kind.startswith(COMPACTION_EVENT_PREFIX) else []
             case Ended() as end:

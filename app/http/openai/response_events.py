@@ -37,14 +37,13 @@ class ResponseEvents:
     message: str
     """The id of the item with the reply's text."""
     call_id: Callable[[int], str]
-    """The id of the item for the call with that number."""
+    """The id of the item for the call with that number among the parts of the reply."""
     reasoning_id: Callable[[int], str]
     """The id of the item for the reasoning with that number."""
     _number: int = 0
     _pieces: list[str] = field(default_factory=list)
     _is_open: bool = False
     _needs_boundary: bool = False
-    _calls: int = 0
     _thoughts: int = 0
     _thought: list[str] = field(default_factory=list)
     """The pieces of the open reasoning item; empty if none is open."""
@@ -86,11 +85,10 @@ class ResponseEvents:
         """Note that the model looks something up before it goes on."""
         self._needs_boundary = bool(self._pieces)
 
-    def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
-        """A call that waits for the client."""
+    def call(self, part: int, id_: str, name: str, arguments: str) -> Iterator[Json]:
+        """A call that waits for the client; ``part`` is its number among the parts of the reply."""
         yield from self._close_open_items("completed")
-        item_id = self.call_id(self._calls)
-        self._calls += 1
+        item_id = self.call_id(part)
         begun = call_item(item_id, id_, name, "", "in_progress")
         whole = call_item(item_id, id_, name, arguments)
         place = {"item_id": item_id, "output_index": self._output_index}

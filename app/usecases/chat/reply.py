@@ -117,6 +117,8 @@ class Answer:
     """The calls at the end of the turn whose results the client has to send."""
     named_cache: bool = False
     """Whether the request named a cache of the provider."""
+    reply_id: UUID | None = None
+    """The id of the reply, if the id that was planned for it is already that of another message."""
     stored: Message | None = None
     """The message that makes the open calls, if it is already stored because the service ran other calls of that step.
     """
@@ -146,9 +148,18 @@ class Answer:
         """This answer, with what its look-ups found."""
         return replace(self, found=(*self.found, *found))
 
-    def stopped(self) -> Answer:
+    def stopped(self, reply_id: UUID | None = None) -> Answer:
         """This step as the end of a turn that was interrupted after it; its text is already stored with its calls."""
-        return replace(self, text="", reasoning="", calls=(), finish="other", interrupted=True, response_id=None)
+        return replace(
+            self,
+            text="",
+            reasoning="",
+            calls=(),
+            finish="other",
+            interrupted=True,
+            response_id=None,
+            reply_id=reply_id,
+        )
 
     def with_open_calls(self, calls: tuple[ToolCall, ...], stored: Message | None) -> Answer:
         """This step as the end of a turn that waits for its client to run the calls."""
