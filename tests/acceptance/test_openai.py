@@ -300,6 +300,10 @@ def test_what_is_said_before_a_look_up_belongs_to_the_response(scripted: httpx.C
     assert good(scripted.get(f"/v1/responses/{mixed['id']}")) == mixed
     for item in mixed["output"]:
         assert good(scripted.get(f"/v1/conversations/{begun}/items/{item['id']}")) == item
+    result = {"type": "function_call_output", "call_id": mixed["output"][-1]["call_id"], "output": "Sunny"}
+    good(ask(scripted, "/responses", {"input": [result], "previous_response_id": mixed["id"], "store": False}))
+    assert "Sunny" in provider.last.texts
+    assert "interrupted" not in provider.last.texts, "what the service looked up is there too"
 
     assert good(scripted.delete(f"/v1/responses/{whole['id']}"))["deleted"] is True
     assert good(scripted.delete(f"/v1/responses/{mixed['id']}"))["deleted"] is True
@@ -424,6 +428,20 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
     body = {"input": step, "tools": [{"type": "function", **WEATHER}], "store": store}
     assert said(good(ask(scripted, "/responses", body))) == "You said: Sunny"
     assert provider.last.texts[-5:] == ["I look.", "get_weather {}", "get_weather {}", "Sunny", "Sunny"]
+
+
+def test_an_empty_line_before_a_call_can_be_sent_back(
+    scripted: httpx.Client, service: Service, provider: OpenAI
+) -> None:
+    step = {"text": "\n\n", "calls": [{"name": "get_weather", "args": {}}]}
+    body = {"input": "Rain?", "tools": [{"type": "function", **WEATHER}], "store": False}
+    provider.script(step, "No.", step, "All right.")
+    made = good(ask(scripted, "/responses", body))["output"]
+    result = {"type": "function_call_output", "call_id": made[-1]["call_id"], "output": "Sunny"}
+    assert said(good(ask(scripted, "/responses", {**body, "input": [user("Rain?"), *made, result]}))) == "No."
+    further = {"input": "Never mind.", "store": False, "previous_response_id": "last"}
+    told = asyncio.run(over_socket(service.url, [body, further]))
+    assert [one["type"] for one in told] == ["response.completed"] * 2
 
 
 @pytest.mark.daily(6)

@@ -93,7 +93,7 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
     match item:
         case MessageItem(role=role, content=content):
             words, media = stored_content(content)
-            if not words.strip() and not media:
+            if role != "assistant" and not words.strip() and not media:
                 raise ValueError("content cannot be empty")
             return MessageDraft(role="system" if role == "developer" else role, content=words, parts=media)
         case CallItem(call_id=call_id, name=name, arguments=arguments):
