@@ -227,6 +227,8 @@ class OpenAIServer:
     deltas: Sequence[dict[str, Any]] = ({"role": "assistant", "content": "Good "}, {"content": "day."})
     """The pieces of the answer."""
     usage: dict[str, Any] = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
+    reports_often: bool = False
+    """Whether each chunk of a stream has the usage too."""
     error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
     headers: dict[str, str] = field(default_factory=dict)
     url: str = ""
@@ -250,7 +252,8 @@ class OpenAIServer:
             {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop" if self.reasons else None}]},
             {"choices": [], "usage": usage},
         ]
-        lines = [json.dumps({**common, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
+        often = {"usage": usage} if self.reports_often else {}
+        lines = [json.dumps({**common, "object": "chat.completion.chunk", **often, **chunk}) for chunk in chunks]
         text = "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
         return PlainTextResponse(text, media_type="text/event-stream")
 
@@ -315,6 +318,12 @@ class TestOpenAICompatible:
         finish = (await steps_of(openai))[-1]
         assert isinstance(finish, StepFinish)
         assert finish.reason == reason
+
+    async def test_a_usage_that_is_reported_often_counts_once(self, openai: OpenAIServer) -> None:
+        openai.reports_often = True
+        finish = (await steps_of(openai))[-1]
+        assert isinstance(finish, StepFinish)
+        assert (finish.usage.input_tokens, finish.usage.output_tokens) == (12, 3)
 
     @pytest.mark.parametrize(
         ("usage", "told"),

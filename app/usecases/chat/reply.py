@@ -22,6 +22,7 @@ from app.core.model.model_io import (
 )
 from app.core.text.parts import Part
 from app.core.text.token_counts import byte_length
+from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.history.drafts import MESSAGE_BYTES
 from app.usecases.ports import ChatModel
 
@@ -242,7 +243,7 @@ async def run_step(model: ChatModel, request: ChatRequest, *, stop: asyncio.Even
     except ModelUnavailableError as error:
         raise ModelFailedError(
             f"the model {model.profile.name} did not answer ({full_reason(error.reason)}); {_AGAIN}",
-            retry_after=error.retry_after if error.retryable else None,
+            retry_after=error.retry_after if error.retryable or error.reason == NOT_ASKED else None,
             extra={"reason": error.reason},
             code="model_unavailable",
         ) from error
