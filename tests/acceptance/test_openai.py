@@ -452,6 +452,7 @@ def test_an_empty_line_before_a_call_can_be_sent_back(
         ("/chat/completions", {"messages": [user("x")], "logprobs": True}, 400, "logprobs"),
         ("/chat/completions", {"messages": [user("x")], "logit_bias": {"5": 1}}, 400, "logit_bias"),
         ("/chat/completions", {"messages": [user("x")], "function_call": {"name": "look"}}, 400, "function_call"),
+        ("/chat/completions", {"messages": [user(" ")]}, 400, "messages"),
         ("/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, 400, "messages.0"),
         ("/chat/completions", {"messages": [user("x")], "model": "gpt-9"}, 404, "model"),
         ("/chat/completions", {"messages": [user("x")], "tool_choice": "required"}, 400, "tool_choice"),

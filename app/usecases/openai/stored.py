@@ -410,6 +410,8 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
     last = new[-1]
     if last.role not in {"user", "tool"}:
         raise _invalid("must end with what the user says, or with the results of tools")
+    if last.role == "user" and not last.content.strip() and not last.parts:
+        raise InvalidInputError.of("content", "content cannot be empty")
     results = _leading_results(new)
     if last.role == "tool":
         return replace(base, results=results) if len(results) == len(new) else replace(base, history=new)
