@@ -576,6 +576,12 @@ class TestContexts:
         assert returns(thread) == []
         assert words(thread) == ['[result of a tool: {"a": 1}]']
 
+    @pytest.mark.parametrize("content", [[], None, {}, 0, [0], ""])
+    def test_a_result_without_anything_in_it_is_told_too(self, content: Any) -> None:
+        call = ContextMessage(role="assistant", content="", parts=(CALL,))
+        (sent,) = returns(mapped(call, ContextMessage(role="tool", content="", parts=(result(content),))))
+        assert sent.model_response_str() == (content if isinstance(content, str) else json.dumps(content))
+
     def test_what_a_tool_message_says_beside_its_result_is_kept(self) -> None:
         call = ContextMessage(role="assistant", content="", parts=(CALL,))
         only, beside = (
