@@ -342,11 +342,13 @@ def test_arguments_that_nobody_can_store_stay_text(escape: str) -> None:
 @pytest.mark.parametrize(
     "content",
     ["", "  ", [{"type": "input_image", "file_id": "file_1"}], [{"type": "input_image", "image_url": ""}],
-     [{"type": "input_image", "image_url": "https://x.test/" + "y" * 9_000}]],
+     [{"type": "input_image", "image_url": "https://x.test/" + "y" * 9_000}],
+     [{"type": "input_image", "image_url": "no address"}], [{"type": "input_file", "file_data": "no data"}],
+     [{"type": "input_audio", "input_audio": {"data": "no sound", "format": "wav"}}]],
 )  # fmt: skip
 def test_what_cannot_be_kept_is_refused(content: Any) -> None:
     item = ITEM.validate_python({"role": "user", "content": content})
-    with pytest.raises(ValueError, match=r"empty|stored files|data or an address|at most"):
+    with pytest.raises(ValueError, match=r"empty|stored files|data or an address|at most|is Base64"):
         draft_of(item)
 
 

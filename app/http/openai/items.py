@@ -214,7 +214,7 @@ def content_of(role: str, own_text: str, parts: Sequence[Part]) -> list[dict[str
 
 
 def _media_item(part: Part) -> dict[str, Any]:
-    media_type = str(part.get("media_type") or "")
+    media_type = str(part.get("media_type") or "").lower()
     source = shown_address(part)
     if media_type.startswith("image/"):
         return {"type": "input_image", "image_url": source, "detail": part.get("detail") or "auto"}
