@@ -430,13 +430,15 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
     assert provider.last.texts[-5:] == ["I look.", "get_weather {}", "get_weather {}", "Sunny", "Sunny"]
 
 
-def test_an_empty_line_before_a_call_can_be_sent_back(
+def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(
     scripted: httpx.Client, service: Service, provider: OpenAI
 ) -> None:
     step = {"text": "\n\n", "calls": [{"name": "get_weather", "args": {}}]}
     body = {"input": "Rain?", "tools": [{"type": "function", **WEATHER}], "store": False}
     provider.script(step, "No.", step, "All right.")
     made = good(ask(scripted, "/responses", body))["output"]
+    assert [item["type"] for item in made] == ["function_call"]
+    made.insert(0, {"role": "assistant", "content": "\n\n"})  # as other services have it in their output
     result = {"type": "function_call_output", "call_id": made[-1]["call_id"], "output": "Sunny"}
     assert said(good(ask(scripted, "/responses", {**body, "input": [user("Rain?"), *made, result]}))) == "No."
     further = {"input": "Never mind.", "store": False, "previous_response_id": "last"}

@@ -42,6 +42,8 @@ class ResponseEvents:
     """The id of the item for the reasoning with that number."""
     _number: int = 0
     _pieces: list[str] = field(default_factory=list)
+    _held: str = ""
+    """The blank beginning of a text, since a stored message without a word is no item."""
     _is_open: bool = False
     _needs_boundary: bool = False
     _thoughts: int = 0
@@ -66,7 +68,11 @@ class ResponseEvents:
         yield self._summary_event(REASONING_DELTA, delta=piece)
 
     def text(self, piece: str) -> Iterator[Json]:
-        """A piece of the reply."""
+        """A piece of the reply. Blank pieces at its beginning are sent with the first word, or not at all."""
+        piece, self._held = self._held + piece, ""
+        if not self._is_open and not piece.strip():
+            self._held = piece
+            return
         if not piece:
             return
         yield from self._close_thought("completed")
@@ -83,7 +89,7 @@ class ResponseEvents:
 
     def boundary(self) -> None:
         """Note that the model looks something up before it goes on."""
-        self._needs_boundary = bool(self._pieces)
+        self._needs_boundary, self._held = bool(self._pieces), ""
 
     def call(self, part: int, id_: str, name: str, arguments: str) -> Iterator[Json]:
         """A call that waits for the client; ``part`` is its number among the parts of the reply."""
