@@ -448,6 +448,8 @@ def deltas_of(events: list[Json]) -> str:
 def test_what_is_said_before_and_after_a_look_up_is_parted() -> None:
     (item,) = played(["I look.", None, "It is sunny."], 0, "completed")[-1]["response"]["output"]
     assert item["content"][0]["text"] == "I look.\n\nIt is sunny."
+    item, _ = played(["I look.", None, "\n"], 1, "completed")[-1]["response"]["output"]
+    assert item["content"][0]["text"] == "I look."
 
 
 @pytest.mark.parametrize("with_usage", [True, False])

@@ -43,7 +43,7 @@ class ResponseEvents:
     _number: int = 0
     _pieces: list[str] = field(default_factory=list)
     _held: str = ""
-    """The blank beginning of a text, since a stored message without a word is no item."""
+    """The blank beginning of a step's text, since a stored message without a word is no item."""
     _is_open: bool = False
     _needs_boundary: bool = False
     _thoughts: int = 0
@@ -68,9 +68,9 @@ class ResponseEvents:
         yield self._summary_event(REASONING_DELTA, delta=piece)
 
     def text(self, piece: str) -> Iterator[Json]:
-        """A piece of the reply. Blank pieces at its beginning are sent with the first word, or not at all."""
+        """A piece of the reply. Blank pieces at the beginning of a step are sent with its first word, or not at all."""
         piece, self._held = self._held + piece, ""
-        if not self._is_open and not piece.strip():
+        if not piece.strip() and (self._needs_boundary or not self._is_open):
             self._held = piece
             return
         if not piece:
