@@ -310,6 +310,25 @@ def test_what_is_said_before_a_look_up_belongs_to_the_response(scripted: httpx.C
     assert "sorrow" not in scripted.get(f"{path}/export").text
 
 
+def test_what_a_client_adds_while_a_response_is_made_is_not_deleted_with_it(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    tools = [{"type": "function", **WEATHER}]
+    first = good(ask(scripted, "/responses", {"input": "Rain?", "tools": tools}))
+    path = f"/v1/conversations/{first['conversation']['id']}/items"
+    provider.script({"text": "All right.", "hold": True})
+    body = {"input": "Never mind.", "previous_response_id": first["id"]}
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(lambda: good(ask(scripted, "/responses", body)))
+        until(lambda: "Never mind." in provider.last.texts)
+        late = {"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "Sunny"}
+        good(scripted.post(path, json={"items": [late]}))
+        provider.release()
+    good(scripted.delete(f"/v1/responses/{second.result()['id']}"))
+    items = good(scripted.get(path, params={"order": "asc"}))["data"]
+    assert [item["type"] for item in items] == ["message", "function_call", "function_call_output"]
+
+
 @pytest.mark.long
 def test_a_long_fork_is_made_by_the_worker(start_service: StartService) -> None:
     service = start_service(THROUGHLINE_REQUEST_TIMEOUT_SECONDS="60")

@@ -73,13 +73,15 @@ async def messages_before_reply(uow: UnitOfWork, turn: Turn) -> list[Message]:
         return []
     first = turn.begun_at_seq + 1
     found = await uow.messages.span(turn.conversation_id, first, first + MAX_MESSAGES_OF_TURN - 1, max_bytes=READ_BYTES)
-    # Clients may add other messages while a turn runs.
-    inside = [
-        message
-        for message in found
-        if is_inside_answer(message) and message.created_at <= turn.finished_at and message.id != turn.reply_id
-    ]
-    return await uow.messages.with_reasoning(inside)
+    # Clients may add other messages while a turn runs, and results for calls of earlier turns.
+    inside = [one for one in found if is_inside_answer(one) and one.created_at <= turn.finished_at]
+    calls = {part["id"] for message in inside for part in message.parts if part.get("type") == "tool_call"}
+    own = [message for message in inside if message.id != turn.reply_id and _answered_calls(message) <= calls]
+    return await uow.messages.with_reasoning(own)
+
+
+def _answered_calls(message: Message) -> set[str]:
+    return {part["tool_call_id"] for part in message.parts if part.get("type") == "tool_result"}
 
 
 def _error_from_code(turn: Turn) -> DomainError:
