@@ -39,6 +39,12 @@ class Circuit:
         """Whether everybody may call."""
         return self._retry_at is None
 
+    @property
+    def seconds_left(self) -> float:
+        """For how long nobody may call, at most a pause: a trial that is made now may end sooner."""
+        left = 0.0 if self._retry_at is None else self._retry_at - self._monotonic()
+        return min(max(left, 0.0), self._pause)
+
     def allows(self) -> bool:
         """Whether to try now. While the circuit is not closed, the caller that gets true makes the only trial."""
         if self._retry_at is None:

@@ -73,7 +73,7 @@ def through_circuit(circuit: Circuit) -> Iterator[None]:
     """
     trial = not circuit.is_closed
     if not circuit.allows():
-        raise ModelUnavailableError(CIRCUIT_OPEN, retryable=False)
+        raise ModelUnavailableError(CIRCUIT_OPEN, retryable=False, retry_after=circuit.seconds_left)
     try:
         yield
     except ModelUnavailableError as error:

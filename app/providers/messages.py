@@ -30,7 +30,7 @@ from app.core.model.model_io import ContextMessage
 from app.core.retrieval.rendering import split_elements
 from app.core.text.contents import inline_base64
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
-from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.parts import Part, as_text, own_content, own_parts
 
 TakesMedia = Callable[[str], bool]
 """Returns whether the model reads inline data of that media type."""
@@ -183,7 +183,8 @@ def _results_by_call_id(
 def _result_content(part: Part, other_text: str) -> Any:
     content = part.get("content")
     if not other_text.strip():
-        return content
+        # The library takes an empty list and null for no content at all; to a model they mean that nothing was found.
+        return as_text(content) if content is None or content == [] else content
     return {"content": content, "text": other_text} if content else other_text
 
 

@@ -277,6 +277,58 @@ def test_a_response_is_a_turn_that_can_be_read_gone_on_from_and_deleted(scripted
     assert "And yours?" not in scripted.get(f"/v1/conversations/{origin}/items").text
 
 
+def test_what_is_said_before_a_look_up_belongs_to_the_response(scripted: httpx.Client, provider: OpenAI) -> None:
+    """Whole, read, sent again and as a stream it is the same; and it is deleted together with what was looked up."""
+    begun = good(scripted.post("/v1/conversations", json={}))["id"]
+    path = f"/conversations/{UUID(begun.removeprefix('conv_'))}"
+    long = [{"role": "user", "content": f"Order {number}. " + "It goes to Oslo. " * 60} for number in range(9)]
+    assert scripted.post(f"{path}/messages/batch", json={"messages": long}).status_code == 201
+    assert scripted.post(f"{path}/compact", json={"keep_tail_messages": 1}).json()["status"] == "applied"
+    look_up = {"name": "search_history", "args": {"query": "my sorrow"}}
+    provider.script({"text": "I look for your sorrow.", "calls": [look_up]}, "Here.")
+    body = {"input": "Where is my sorrow?", "conversation": begun}
+    whole = good(ask(scripted, "/responses", body, x_stainless_retry_count="0"))
+    assert said(whole) == "I look for your sorrow.\n\nHere."
+    assert good(scripted.get(f"/v1/responses/{whole['id']}")) == whole
+    assert good(ask(scripted, "/responses", body, x_stainless_retry_count="1")) == whole
+    (*_, last) = events(scripted.get(f"/v1/responses/{whole['id']}?stream=true"))
+    assert last["response"] == whole
+
+    provider.script({"text": "Both.", "calls": [look_up, {"name": "get_weather", "args": {}}]})
+    tools = [{"type": "function", **WEATHER}]
+    mixed = good(ask(scripted, "/responses", {"input": "x", "conversation": begun, "tools": tools}))
+    assert good(scripted.get(f"/v1/responses/{mixed['id']}")) == mixed
+    for item in mixed["output"]:
+        assert good(scripted.get(f"/v1/conversations/{begun}/items/{item['id']}")) == item
+    result = {"type": "function_call_output", "call_id": mixed["output"][-1]["call_id"], "output": "Sunny"}
+    good(ask(scripted, "/responses", {"input": [result], "previous_response_id": mixed["id"], "store": False}))
+    assert "Sunny" in provider.last.texts
+    assert "interrupted" not in provider.last.texts, "what the service looked up is there too"
+
+    assert good(scripted.delete(f"/v1/responses/{whole['id']}"))["deleted"] is True
+    assert good(scripted.delete(f"/v1/responses/{mixed['id']}"))["deleted"] is True
+    assert "sorrow" not in scripted.get(f"{path}/export").text
+
+
+def test_what_a_client_adds_while_a_response_is_made_is_not_deleted_with_it(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    tools = [{"type": "function", **WEATHER}]
+    first = good(ask(scripted, "/responses", {"input": "Rain?", "tools": tools}))
+    path = f"/v1/conversations/{first['conversation']['id']}/items"
+    provider.script({"text": "All right.", "hold": True})
+    body = {"input": "Never mind.", "previous_response_id": first["id"]}
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(lambda: good(ask(scripted, "/responses", body)))
+        until(lambda: "Never mind." in provider.last.texts)
+        late = {"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "Sunny"}
+        good(scripted.post(path, json={"items": [late]}))
+        provider.release()
+    good(scripted.delete(f"/v1/responses/{second.result()['id']}"))
+    items = good(scripted.get(path, params={"order": "asc"}))["data"]
+    assert [item["type"] for item in items] == ["message", "function_call", "function_call_output"]
+
+
 @pytest.mark.long
 def test_a_long_fork_is_made_by_the_worker(start_service: StartService) -> None:
     service = start_service(THROUGHLINE_REQUEST_TIMEOUT_SECONDS="60")
@@ -315,6 +367,9 @@ def test_the_stream_of_a_response_and_of_a_completion(scripted: httpx.Client) ->
     assert good(scripted.get(f"/v1/responses/{last['id']}")) == last
     again = events(scripted.get(f"/v1/responses/{last['id']}?stream=true&starting_after=1"))
     assert (again[0]["sequence_number"], again[-1]["response"]["output"]) == (2, last["output"])
+    begun = next(event for event in found if event["type"] == "response.content_part.added")["sequence_number"]
+    rest = events(scripted.get(f"/v1/responses/{last['id']}?stream=true&starting_after={begun + 3}"))
+    assert rest[0]["delta"] == deltas[3:], "who has three characters gets the others"
     chunks = events(chat(scripted, user("Stream, please."), stream=True, stream_options={"include_usage": True}))
     assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks[:-1]) == deltas
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"] > 0) == ([], True)
@@ -367,6 +422,20 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
     assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
 
 
+@pytest.mark.parametrize("further", [[], [{"role": "user", "content": "And now?"}]])
+def test_a_picture_that_a_tool_returned_reaches_the_model(
+    scripted: httpx.Client, provider: OpenAI, further: list[Json]
+) -> None:
+    first = good(ask(scripted, "/responses", {"input": "x", "tools": [{"type": "function", **WEATHER}]}))
+    output = [{"type": "input_text", "text": "Seen."}, {"type": "input_image", "image_url": IMAGE}]
+    result = {"type": "function_call_output", "call_id": first["output"][-1]["call_id"], "output": output}
+    second = good(ask(scripted, "/responses", {"input": [result, *further], "previous_response_id": first["id"]}))
+    assert provider.last.texts[-2 - len(further)] == "Seen."
+    assert provider.last.input[-1 - len(further)]["content"][0]["image_url"] == IMAGE
+    items = good(scripted.get(f"/v1/responses/{second['id']}/input_items"))["data"]
+    assert items[-1]["output"] == [output[0], {**output[1], "detail": "auto"}]
+
+
 @pytest.mark.parametrize("store", [True, False])
 def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, provider: OpenAI, *, store: bool) -> None:
     """Agents on responses send each step again as items: the words, then every call, then every result."""
@@ -380,6 +449,22 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
     assert provider.last.texts[-5:] == ["I look.", "get_weather {}", "get_weather {}", "Sunny", "Sunny"]
 
 
+def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(
+    scripted: httpx.Client, service: Service, provider: OpenAI
+) -> None:
+    step = {"text": "\n\n", "calls": [{"name": "get_weather", "args": {}}]}
+    body = {"input": "Rain?", "tools": [{"type": "function", **WEATHER}], "store": False}
+    provider.script(step, "No.", step, "All right.")
+    made = good(ask(scripted, "/responses", body))["output"]
+    assert [item["type"] for item in made] == ["function_call"]
+    made.insert(0, {"role": "assistant", "content": "\n\n"})  # as other services have it in their output
+    result = {"type": "function_call_output", "call_id": made[-1]["call_id"], "output": "Sunny"}
+    assert said(good(ask(scripted, "/responses", {**body, "input": [user("Rain?"), *made, result]}))) == "No."
+    further = {"input": "Never mind.", "store": False, "previous_response_id": "last"}
+    told = asyncio.run(over_socket(service.url, [body, further]))
+    assert [one["type"] for one in told] == ["response.completed"] * 2
+
+
 @pytest.mark.daily(6)
 @pytest.mark.parametrize(
     ("path", "body", "status", "param"),
@@ -388,6 +473,7 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
         ("/chat/completions", {"messages": [user("x")], "logprobs": True}, 400, "logprobs"),
         ("/chat/completions", {"messages": [user("x")], "logit_bias": {"5": 1}}, 400, "logit_bias"),
         ("/chat/completions", {"messages": [user("x")], "function_call": {"name": "look"}}, 400, "function_call"),
+        ("/chat/completions", {"messages": [user(" ")]}, 400, "messages"),
         ("/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, 400, "messages.0"),
         ("/chat/completions", {"messages": [user("x")], "model": "gpt-9"}, 404, "model"),
         ("/chat/completions", {"messages": [user("x")], "tool_choice": "required"}, 400, "tool_choice"),

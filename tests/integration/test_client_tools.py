@@ -222,8 +222,12 @@ class TestARoundTrip:
     async def test_with_a_tool_of_ours_in_the_same_step(self, service: Service, wire: Wire) -> None:
         conversation_id = await service.conversation(context_window=16_000)
         wire.calls(("weather", {"city": "Rome"}), ("order_status", {"number": 7}), ("weather", {"city": "Oslo"}))
-        asked = await chat(service, conversation_id, content="Will order 7 get wet?")
+        handle = await start(service, conversation_id, content="Will order 7 get wet?")
+        begun, *_, ended = [event async for event in handle.events()]
+        asked = ended.result
+        assert asked is not None
 
+        assert begun.data["reply_id"] == str(asked.reply.id)
         assert [one.arguments["city"] for one in asked.open_calls] == ["Rome", "Oslo"]
         assert await roles(service, conversation_id) == ["user", "assistant", "tool"]
         assert asked.reply.role == "assistant"
@@ -235,6 +239,23 @@ class TestARoundTrip:
         answered = await chat(service, conversation_id, **came((oslo, "snow"), (rome, "sun")))
         assert wire.results() == ["sun", "Order 7 has left harbour 12.", "snow"]
         assert answered.reply.content == "Yes, in Oslo."
+
+    async def test_that_is_interrupted_in_a_tool_of_ours_keeps_the_calls_and_ends(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        settings = Settings(tools=(f"{tool_samples.__name__}:sleeps",))
+        service = Service(begin, tenant, chat=ScriptedChatModel(call("weather", "sleeps"), "So."), settings=settings)
+        conversation_id = await service.conversation()
+        handle = await start(service, conversation_id, content="Go.")
+        async for event in handle.events():
+            if event.type == "message.created" and event.data["role"] == "assistant":
+                await service.container.chat.interrupt(service.tenant, conversation_id)
+        result = await handle.result()
+
+        _, calls, reply = await history(service, conversation_id)
+        assert (result.reply.id, reply.status) == (reply.id, "interrupted")
+        assert len(calls.parts) == 2
+        assert (await chat(service, conversation_id, content="So?")).reply.content == "So."
 
 
 @pytest.mark.parametrize("wire", ["openai", pytest.param("gemini", marks=pytest.mark.long)], indirect=True)

@@ -227,6 +227,8 @@ class OpenAIServer:
     deltas: Sequence[dict[str, Any]] = ({"role": "assistant", "content": "Good "}, {"content": "day."})
     """The pieces of the answer."""
     usage: dict[str, Any] = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
+    reports_often: bool = False
+    """Whether each chunk of a stream has the usage too."""
     error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
     headers: dict[str, str] = field(default_factory=dict)
     url: str = ""
@@ -250,7 +252,8 @@ class OpenAIServer:
             {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop" if self.reasons else None}]},
             {"choices": [], "usage": usage},
         ]
-        lines = [json.dumps({**common, "object": "chat.completion.chunk", **chunk}) for chunk in chunks]
+        often = {"usage": usage} if self.reports_often else {}
+        lines = [json.dumps({**common, "object": "chat.completion.chunk", **often, **chunk}) for chunk in chunks]
         text = "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
         return PlainTextResponse(text, media_type="text/event-stream")
 
@@ -315,6 +318,12 @@ class TestOpenAICompatible:
         finish = (await steps_of(openai))[-1]
         assert isinstance(finish, StepFinish)
         assert finish.reason == reason
+
+    async def test_a_usage_that_is_reported_often_counts_once(self, openai: OpenAIServer) -> None:
+        openai.reports_often = True
+        finish = (await steps_of(openai))[-1]
+        assert isinstance(finish, StepFinish)
+        assert (finish.usage.input_tokens, finish.usage.output_tokens) == (12, 3)
 
     @pytest.mark.parametrize(
         ("usage", "told"),
@@ -566,6 +575,12 @@ class TestContexts:
         thread = mapped(ContextMessage(role="tool", content="", parts=(result({"a": 1}, "other"),)))
         assert returns(thread) == []
         assert words(thread) == ['[result of a tool: {"a": 1}]']
+
+    @pytest.mark.parametrize("content", [[], None, {}, 0, [0], ""])
+    def test_a_result_without_anything_in_it_is_told_too(self, content: Any) -> None:
+        call = ContextMessage(role="assistant", content="", parts=(CALL,))
+        (sent,) = returns(mapped(call, ContextMessage(role="tool", content="", parts=(result(content),))))
+        assert sent.model_response_str() == (content if isinstance(content, str) else json.dumps(content))
 
     def test_what_a_tool_message_says_beside_its_result_is_kept(self) -> None:
         call = ContextMessage(role="assistant", content="", parts=(CALL,))

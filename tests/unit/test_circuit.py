@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.circuit import Circuit
-from app.core.model.errors import ModelUnavailableError
+from app.core.model.errors import ModelFailedError, ModelUnavailableError
 from app.core.model.model_io import ChatRequest, Proposal, StepEvent, SummaryRequest
 from app.core.model.schemas.session import SESSION
 from app.providers.guarded import GuardedChat, GuardedSummarizer
+from app.usecases.chat.reply import ModelCallbacks, run_step
 from tests.fakes import FakeClock, Reply, ScriptedChatModel, ScriptedSummarizer
 
 PAUSE, TRIAL = 30.0, 65.0
@@ -46,6 +47,17 @@ class TestTheStates:
         assert [one.allows() for _ in range(5)] == [True, False, False, False, False]
         await clock.advance(PAUSE + 1)
         assert not one.allows(), "the trial is still out, though the pause is over once more"
+
+    async def test_it_says_for_how_long_nobody_may_call(self) -> None:
+        clock = FakeClock()
+        one = circuit(clock, failures=1)
+        assert one.seconds_left == 0
+        one.failed()
+        await clock.advance(10)
+        assert one.seconds_left == PAUSE - 10
+        await clock.advance(PAUSE)
+        assert (one.seconds_left, one.allows()) == (0, True)
+        assert one.seconds_left == PAUSE, "the trial may last longer, but it may also end soon"
 
     async def test_a_trial_decides(self) -> None:
         clock = FakeClock()
@@ -149,6 +161,18 @@ class TestAChat:
         await clock.advance(PAUSE)
         assert len(await drained(guarded.step(asked))) == 3
         assert len(model.requests) == 4
+
+    async def test_a_turn_is_told_when_to_try_again(self) -> None:
+        clock = FakeClock()
+        guarded = GuardedChat(ScriptedChatModel(AWAY), circuit(clock, failures=1))
+        deaf = ModelCallbacks(on_text=lambda _: None, on_reasoning=lambda _: None)
+        waits: list[float | None] = []
+        for _ in range(2):
+            with pytest.raises(ModelFailedError) as caught:
+                await run_step(guarded, ChatRequest(messages=()), stop=asyncio.Event(), callbacks=deaf)
+            waits.append(caught.value.retry_after)
+            await clock.advance(10)
+        assert waits == [None, PAUSE - 10]
 
     async def test_a_stream_that_breaks_counts(self) -> None:
         model = ScriptedChatModel(Reply(pieces=("Good ",), error=ModelUnavailableError("connection")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import accumulate, groupby
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -30,7 +31,7 @@ from app.http.openai.chat_requests import ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
 from app.http.openai.items import InputItem, draft_of, items_of, joined_steps
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
-from app.http.openai.response_events import ResponseEvents
+from app.http.openai.response_events import ResponseEvents, rest_after
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import AnswerEvent, Ended, TextDelta
 from tests.unit.timing import assert_linear_in
@@ -96,7 +97,7 @@ def played(pieces: list[str | None], calls: int, end: str) -> list[Json]:
         else:
             made += events.text(piece)
     for number in range(calls):
-        made += events.call(f"call_{number}", "look", '{"a": 1}')
+        made += events.call(number, f"call_{number}", "look", '{"a": 1}')
     made += events.fail() if end == "failed" else events.complete(end)
     return made
 
@@ -341,11 +342,13 @@ def test_arguments_that_nobody_can_store_stay_text(escape: str) -> None:
 @pytest.mark.parametrize(
     "content",
     ["", "  ", [{"type": "input_image", "file_id": "file_1"}], [{"type": "input_image", "image_url": ""}],
-     [{"type": "input_image", "image_url": "https://x.test/" + "y" * 9_000}]],
+     [{"type": "input_image", "image_url": "https://x.test/" + "y" * 9_000}],
+     [{"type": "input_image", "image_url": "no address"}], [{"type": "input_file", "file_data": "no data"}],
+     [{"type": "input_audio", "input_audio": {"data": "no sound", "format": "wav"}}]],
 )  # fmt: skip
 def test_what_cannot_be_kept_is_refused(content: Any) -> None:
     item = ITEM.validate_python({"role": "user", "content": content})
-    with pytest.raises(ValueError, match=r"empty|stored files|data or an address|at most"):
+    with pytest.raises(ValueError, match=r"empty|stored files|data or an address|at most|is Base64"):
         draft_of(item)
 
 
@@ -389,7 +392,8 @@ def test_the_order_of_a_stream(pieces: list[str | None], calls: int, end: str, e
 )
 def test_laws_of_streams(pieces: list[str | None], calls: int, end: str) -> None:
     events = played(pieces, calls, end)
-    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    widths = [len(event["delta"]) if event["type"] == "response.output_text.delta" else 1 for event in events]
+    assert [event["sequence_number"] + 1 for event in events] == list(accumulate(widths))
     for event in events:
         assert event.keys() == {"type", "sequence_number", *EVENTS[event["type"]]}
     deltas = "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
@@ -401,12 +405,51 @@ def test_laws_of_streams(pieces: list[str | None], calls: int, end: str) -> None
         range(len(output))
     )
     assert events[-1]["response"]["status"] == end
-    assert deltas.replace("\n\n", "") == "".join(piece or "" for piece in pieces).replace("\n\n", "")
+    words = "".join(piece or "" for piece in pieces)
+    assert deltas.replace("\n\n", "").strip() == words.replace("\n\n", "").strip()
+    assert bool(deltas.strip()) == bool(deltas)
+
+
+@given(
+    st.lists(st.none() | st.text(max_size=5), max_size=8),
+    st.integers(0, 2),
+    st.sampled_from(["completed", "incomplete", "cancelled", "failed"]),
+    st.data(),
+)
+def test_a_client_goes_on_in_another_stream_of_the_same_response(
+    pieces: list[str | None], calls: int, end: str, data: st.DataObject
+) -> None:
+    """Another stream has the same text in fewer pieces."""
+    first, another = played(pieces, calls, end), played(joined_pieces(pieces), calls, end)
+    has = data.draw(st.integers(1, len(first)), label="events that the client has")
+    further = [rest_after(event, first[has - 1]["sequence_number"]) for event in another]
+    together = first[:has] + [event for event in further if event is not None]
+    assert [deltas_of(together), deltas_of(first)] == [deltas_of(another)] * 2
+    others = [[event["type"] for event in events if "delta" not in event] for events in (together, first)]
+    assert others[0][: len(others[1])] == others[1]
+    assert together[-1]["response"] == first[-1]["response"]
+
+
+def test_a_client_learns_that_the_response_failed_after_a_long_text() -> None:
+    (*_, last) = played([], 0, "failed")
+    assert rest_after(last, 900) == {**last, "sequence_number": 901}
+    assert rest_after({**last, "type": "response.in_progress"}, 900) is None
+
+
+def joined_pieces(pieces: list[str | None]) -> list[str | None]:
+    runs = groupby(pieces, key=lambda piece: piece is None)
+    return [None if is_call else "".join(piece or "" for piece in run) for is_call, run in runs]
+
+
+def deltas_of(events: list[Json]) -> str:
+    return "".join(event.get("delta", "") for event in events)
 
 
 def test_what_is_said_before_and_after_a_look_up_is_parted() -> None:
     (item,) = played(["I look.", None, "It is sunny."], 0, "completed")[-1]["response"]["output"]
     assert item["content"][0]["text"] == "I look.\n\nIt is sunny."
+    item, _ = played(["I look.", None, "\n"], 1, "completed")[-1]["response"]["output"]
+    assert item["content"][0]["text"] == "I look."
 
 
 @pytest.mark.parametrize("with_usage", [True, False])

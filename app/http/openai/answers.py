@@ -20,7 +20,7 @@ from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.errors import openai_error, openai_status
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
-from app.http.openai.response_events import ResponseEvents
+from app.http.openai.response_events import ResponseEvents, rest_after
 from app.http.refusals import unexpected_error
 from app.usecases.openai.answering import (
     AnswerEvent,
@@ -166,8 +166,8 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
             case ToolsCalled():
                 events.boundary()
                 made = []
-            case OpenCall(call=call):
-                made = list(events.call(call.id, call.name, as_text(call.arguments)))
+            case OpenCall(call=call, part=part):
+                made = list(events.call(part, call.id, call.name, as_text(call.arguments)))
             case ServiceEvent(kind=kind, data=data):
                 made = [events.own(kind, dict(data))] if with_own and kind.startswith(COMPACTION_EVENT_PREFIX) else []
             case Ended() as end:
@@ -180,11 +180,12 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
 
 
 async def events_after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
-    """The events with a higher ``sequence_number``; all of them for ``None``."""
+    """What comes after that ``sequence_number``, the last event in any case; all events for ``None``."""
     async with aclosing(events):
         async for event in events:
-            if number is None or event["sequence_number"] > number:
-                yield event
+            rest = event if number is None else rest_after(event, number)
+            if rest is not None:
+                yield rest
 
 
 async def whole_response(answering: Answering) -> Json:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from app.core.text.contents import from_data_url, is_data_url
+from app.core.text.contents import from_data_url, inline_base64, is_data_url
 from app.core.text.json_data import arguments_in
 from app.core.text.parts import Part
 from app.http.fields import MAX_PARTS
@@ -152,7 +152,7 @@ def _media_part(part: ChatImage | ResponseImage | AudioContent | ChatFile | Resp
         case ResponseImage(image_url=str(url), detail=detail):
             return _media_from_source(url, "image/*", {"detail": detail})
         case AudioContent(input_audio=GivenAudio(data=data, format=form)):
-            return {"type": "media", "media_type": f"audio/{form}", "data": data}
+            return _inline_media(data, f"audio/{form}", {})
         case ChatFile(file=GivenFile(file_data=str(data), filename=name)):
             return _media_from_source(data, _type_of(name), {"name": name})
         case ResponseFile(file_data=str(data), filename=name):
@@ -177,7 +177,14 @@ def _media_from_source(source: str, kind: str, details: dict[str, str | None]) -
         return {"type": "media", "media_type": mimetypes.guess_type(source)[0] or kind, "url": source, **details_given}
     if not source:
         raise ValueError("a file or an image needs data or an address")
-    return {"type": "media", "media_type": kind, "data": source, **details_given}
+    return _inline_media(source, kind, details_given)
+
+
+def _inline_media(data: str, media_type: str, details: Mapping[str, str]) -> Part:
+    part = {"type": "media", "media_type": media_type, "data": data, **details}
+    if inline_base64(part) is None:
+        raise ValueError("the data of a file, an image or a sound is Base64; an address begins with https://")
+    return part
 
 
 def _type_of(name: str | None) -> str:

@@ -116,6 +116,8 @@ Attempts = Annotated[RequestAttempt, Depends(get_attempt)]
 async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) -> list[MessageDraft]:
     """The messages that items stand for: references are looked up, compacted input is opened.
 
+    A reply without a word is left out: a model may say nothing but an empty line before it calls a tool.
+
     Raises:
         NotFoundError: A reference names no item of this tenant.
         TooLargeError: The referenced items are larger than a request may be.
@@ -138,6 +140,7 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) 
                 drafts += compacted.drafts()
             case _:
                 drafts.append(given_drafts[number])
+    drafts = [draft for draft in drafts if draft.role != "assistant" or draft.content.strip() or draft.parts]
     return await off_loop(
         lambda: [*joined_steps(drafts)], size=BYTES_PER_ITEM * sum(1 + len(draft.parts) for draft in drafts)
     )

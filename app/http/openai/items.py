@@ -93,7 +93,7 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
     match item:
         case MessageItem(role=role, content=content):
             words, media = stored_content(content)
-            if not words.strip() and not media:
+            if role != "assistant" and not words.strip() and not media:
                 raise ValueError("content cannot be empty")
             return MessageDraft(role="system" if role == "developer" else role, content=words, parts=media)
         case CallItem(call_id=call_id, name=name, arguments=arguments):
@@ -214,7 +214,7 @@ def content_of(role: str, own_text: str, parts: Sequence[Part]) -> list[dict[str
 
 
 def _media_item(part: Part) -> dict[str, Any]:
-    media_type = str(part.get("media_type") or "")
+    media_type = str(part.get("media_type") or "").lower()
     source = shown_address(part)
     if media_type.startswith("image/"):
         return {"type": "input_image", "image_url": source, "detail": part.get("detail") or "auto"}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from app.core.model.model_io import FinishReason
 from app.core.text.parts import as_text
 from app.http.openai.answers import INCOMPLETE_REASONS
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
-from app.http.openai.items import call_item, content_of, message_item, reasoning_item
 from app.http.openai.resources import OWNER, Json, response_object, unix_seconds
+from app.http.openai.response_events import ResponseEvents
 from app.usecases.chat.reply import finish_of
 from app.usecases.openai.responses import StoredResponse
 
@@ -45,19 +47,29 @@ def _status(found: StoredResponse, finish: FinishReason) -> str:
             return "incomplete" if finish in INCOMPLETE_REASONS else "completed"
 
 
-def _output_items(found: StoredResponse, status: str) -> list[Json]:
-    """The reply's reasoning and text, and the calls that wait for the client; the service's own calls are not shown."""
+def _output_items(found: StoredResponse, status: str) -> Sequence[Json]:
+    """The output as it was sent: reasoning, text, and the calls that wait for the client.
+
+    The service's own calls are not shown, but what the model said before them is.
+    """
     reply = found.reply
     if reply is None:
         return []
-    content = content_of("assistant", reply.content, ())
-    state = "completed" if status == "completed" else "incomplete"
-    messages = [message_item(message_id(reply.id), "assistant", content, state)] if content else []
-    thoughts = [reasoning_item(reasoning_id(reply.id, 0), (reply.reasoning,), state)] if reply.reasoning else []
+    events = ResponseEvents(
+        resource=lambda _, output: {"output": output},
+        message=message_id(reply.id),
+        call_id=lambda number: call_item_id(reply.id, number),
+        reasoning_id=lambda number: reasoning_id(reply.id, number),
+    )
+    made = list(events.begin())
+    for message in (*found.steps, reply):
+        made += [*events.reasoning(message.reasoning), *events.text(message.content)]
+        if message is not reply:
+            events.boundary()
     waiting = {call.id for call in found.open_calls}
-    calls = [
-        call_item(call_item_id(reply.id, number), part["id"], part["name"], as_text(part["arguments"]))
-        for number, part in enumerate(reply.parts)
-        if part.get("type") == "tool_call" and part["id"] in waiting
-    ]
-    return [*thoughts, *messages, *calls]
+    for number, part in enumerate(reply.parts):
+        if part.get("type") == "tool_call" and part["id"] in waiting:
+            made += events.call(number, part["id"], part["name"], as_text(part["arguments"]))
+    made += events.complete(status)
+    output: Sequence[Json] = made[-1]["response"]["output"]
+    return output

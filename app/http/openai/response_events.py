@@ -1,5 +1,9 @@
 """Makes the events of a response's stream, numbered from 0, in the order that the API prescribes.
 
+How many pieces a text comes in differs from one stream of a response to the next. So a piece takes as many numbers as
+it has characters, and has the last of them: then the numbers of all streams of a response mean the same, and a client
+can go on in another one after the last number that it has.
+
 It does no input or output.
 """
 
@@ -7,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from app.http.openai.items import call_item, message_item, output_text, reasoning_item, summary_text
 from app.http.openai.resources import Json
 
-BOUNDARY = "\n\n"
+BOUNDARY: Final = "\n\n"
 """Separates the model's text before and after a look-up."""
+TEXT_DELTA: Final = "response.output_text.delta"
+REASONING_DELTA: Final = "response.reasoning_summary_text.delta"
+PIECES: Final = frozenset({TEXT_DELTA, REASONING_DELTA})
+"""Events with a piece of a text: the same text may come in more or fewer of them."""
+ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
 @dataclass(slots=True)
@@ -28,14 +37,15 @@ class ResponseEvents:
     message: str
     """The id of the item with the reply's text."""
     call_id: Callable[[int], str]
-    """The id of the item for the call with that number."""
+    """The id of the item for the call with that number among the parts of the reply."""
     reasoning_id: Callable[[int], str]
     """The id of the item for the reasoning with that number."""
     _number: int = 0
     _pieces: list[str] = field(default_factory=list)
+    _held: str = ""
+    """The blank beginning of a step's text, since a stored message without a word is no item."""
     _is_open: bool = False
     _needs_boundary: bool = False
-    _calls: int = 0
     _thoughts: int = 0
     _thought: list[str] = field(default_factory=list)
     """The pieces of the open reasoning item; empty if none is open."""
@@ -55,10 +65,14 @@ class ResponseEvents:
             yield self._event("response.output_item.added", output_index=self._output_index, item=item)
             yield self._summary_event("response.reasoning_summary_part.added", part=summary_text(""))
         self._thought.append(piece)
-        yield self._summary_event("response.reasoning_summary_text.delta", delta=piece)
+        yield self._summary_event(REASONING_DELTA, delta=piece)
 
     def text(self, piece: str) -> Iterator[Json]:
-        """A piece of the reply."""
+        """A piece of the reply. Blank pieces at the beginning of a step are sent with its first word, or not at all."""
+        piece, self._held = self._held + piece, ""
+        if not piece.strip() and (self._needs_boundary or not self._is_open):
+            self._held = piece
+            return
         if not piece:
             return
         yield from self._close_thought("completed")
@@ -71,17 +85,16 @@ class ResponseEvents:
             self._needs_boundary = False
             piece = BOUNDARY + piece
         self._pieces.append(piece)
-        yield self._part_event("response.output_text.delta", delta=piece, logprobs=[])
+        yield self._part_event(TEXT_DELTA, delta=piece, logprobs=[])
 
     def boundary(self) -> None:
         """Note that the model looks something up before it goes on."""
-        self._needs_boundary = bool(self._pieces)
+        self._needs_boundary, self._held = bool(self._pieces), ""
 
-    def call(self, id_: str, name: str, arguments: str) -> Iterator[Json]:
-        """A call that waits for the client."""
+    def call(self, part: int, id_: str, name: str, arguments: str) -> Iterator[Json]:
+        """A call that waits for the client; ``part`` is its number among the parts of the reply."""
         yield from self._close_open_items("completed")
-        item_id = self.call_id(self._calls)
-        self._calls += 1
+        item_id = self.call_id(part)
         begun = call_item(item_id, id_, name, "", "in_progress")
         whole = call_item(item_id, id_, name, arguments)
         place = {"item_id": item_id, "output_index": self._output_index}
@@ -103,8 +116,8 @@ class ResponseEvents:
         yield self._event("response.failed", response=self.resource("failed", tuple(self._output)))
 
     def own(self, kind: str, data: Json) -> Json:
-        """An event of this service, for a client that asked for such events."""
-        return {**data, "type": f"throughline:{kind}", "sequence_number": self._next_number()}
+        """An event of this service, for a client that asked for such events: it has the number of the one before."""
+        return {**data, "type": f"throughline:{kind}", "sequence_number": self._next_number(numbers=0)}
 
     @property
     def reply_text(self) -> str:
@@ -149,9 +162,21 @@ class ResponseEvents:
         return self._event(kind, item_id=self.message, output_index=self._output_index, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> Json:
-        return {"type": kind, "sequence_number": self._next_number(), **fields}
+        numbers = len(fields["delta"]) if kind in PIECES else 1
+        return {"type": kind, "sequence_number": self._next_number(numbers=numbers), **fields}
 
-    def _next_number(self) -> int:
-        number = self._number
-        self._number += 1
-        return number
+    def _next_number(self, *, numbers: int) -> int:
+        self._number += numbers
+        return self._number - 1
+
+
+def rest_after(event: Json, number: int) -> Json | None:
+    """What an event has beyond that number; ``None`` if nothing.
+
+    A client that waits for the end of a response always gets the last event, since a response that failed is shorter
+    in a later stream than in the one that the client followed.
+    """
+    last = event["sequence_number"]
+    if last <= number:
+        return {**event, "sequence_number": number + 1} if event["type"] in ENDS else None
+    return {**event, "delta": event["delta"][number - last :]} if event["type"] in PIECES else event

@@ -22,6 +22,8 @@ class ToolResultInput:
     tool_call_id: str
     content: Any
     """Text, or any JSON."""
+    media: tuple[Part, ...] = ()
+    """Media that the tool returned beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -169,7 +169,8 @@ async def _weighed_results(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, given: ChatInput
 ) -> dict[str, MessageDraft]:
     """Large tool results as messages with counted tokens; small ones are counted in the transaction."""
-    if sum(BYTES_PER_ITEM + json_size(result.content) for result in given.results) <= MAX_BYTES_ON_LOOP:
+    sizes = (BYTES_PER_ITEM * (1 + len(result.media)) + json_size(result.content) for result in given.results)
+    if sum(sizes) <= MAX_BYTES_ON_LOOP:
         return {}
     async with shell.uow(tenant_id) as uow:
         await uow.conversations.get(conversation_id)
@@ -229,7 +230,7 @@ async def _result_drafts(
 
 def _result_draft(call: Part, result: ToolResultInput) -> MessageDraft:
     part = {"type": "tool_result", "tool_call_id": call["id"], "name": call.get("name"), "content": result.content}
-    return MessageDraft(role="tool", content="", parts=(part,))
+    return MessageDraft(role="tool", content="", parts=(part, *result.media))
 
 
 async def _wrong_results(

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+from app.core.context.tools import MAX_CALLS
+from app.core.model.conversation import Message
 from app.core.model.errors import DomainError, ModelFailedError
 from app.core.model.records import Turn
+from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import client_calls_of, finish_of
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle, created_event
 from app.usecases.shared.compaction_views import views_of
+from app.usecases.shared.exchange import is_inside_answer
 from app.usecases.shared.resolve import Resolver
+
+MAX_MESSAGES_OF_TURN: Final = 10 * MAX_CALLS
+"""The most messages after the beginning of a turn that are looked through for its own: calls, results and the reply."""
 
 
 async def stored_result(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> ChatResult | None:
@@ -44,6 +52,8 @@ async def stored_end(uow: UnitOfWork, turn: Turn, resolver: Resolver, number: in
 async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandle:
     """An ended turn as a stream: the message, what was recalled, the whole reasoning, the whole reply, the end."""
     handle, end = TurnHandle(), await stored_end(uow, turn, resolver)
+    if end.result is not None:
+        handle.steps = [message for message in await messages_before_reply(uow, turn) if message.role == "assistant"]
     handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
     if end.result is not None:
         if end.result.recalled:
@@ -52,6 +62,26 @@ async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandl
         handle.emit_calls(end.result.open_calls)
     handle.emit(end)
     return handle
+
+
+async def messages_before_reply(uow: UnitOfWork, turn: Turn) -> list[Message]:
+    """The messages with calls of tools that an *ended* turn stored besides its reply, and the results of these calls.
+
+    If the reply itself has calls of the service's tools, their results come after it.
+    """
+    if turn.begun_at_seq is None or turn.finished_at is None:
+        return []
+    first = turn.begun_at_seq + 1
+    found = await uow.messages.span(turn.conversation_id, first, first + MAX_MESSAGES_OF_TURN - 1, max_bytes=READ_BYTES)
+    # Clients may add other messages while a turn runs, and results for calls of earlier turns.
+    inside = [one for one in found if is_inside_answer(one) and one.created_at <= turn.finished_at]
+    calls = {part["id"] for message in inside for part in message.parts if part.get("type") == "tool_call"}
+    own = [message for message in inside if message.id != turn.reply_id and _answered_calls(message) <= calls]
+    return await uow.messages.with_reasoning(own)
+
+
+def _answered_calls(message: Message) -> set[str]:
+    return {part["tool_call_id"] for part in message.parts if part.get("type") == "tool_result"}
 
 
 def _error_from_code(turn: Turn) -> DomainError:

@@ -22,6 +22,7 @@ from app.core.model.model_io import (
 )
 from app.core.text.parts import Part
 from app.core.text.token_counts import byte_length
+from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.history.drafts import MESSAGE_BYTES
 from app.usecases.ports import ChatModel
 
@@ -117,6 +118,8 @@ class Answer:
     """The calls at the end of the turn whose results the client has to send."""
     named_cache: bool = False
     """Whether the request named a cache of the provider."""
+    reply_id: UUID | None = None
+    """The id of the reply, if the id that was planned for it is already that of another message."""
     stored: Message | None = None
     """The message that makes the open calls, if it is already stored because the service ran other calls of that step.
     """
@@ -146,9 +149,18 @@ class Answer:
         """This answer, with what its look-ups found."""
         return replace(self, found=(*self.found, *found))
 
-    def stopped(self) -> Answer:
+    def stopped(self, reply_id: UUID | None = None) -> Answer:
         """This step as the end of a turn that was interrupted after it; its text is already stored with its calls."""
-        return replace(self, text="", reasoning="", calls=(), finish="other", interrupted=True, response_id=None)
+        return replace(
+            self,
+            text="",
+            reasoning="",
+            calls=(),
+            finish="other",
+            interrupted=True,
+            response_id=None,
+            reply_id=reply_id,
+        )
 
     def with_open_calls(self, calls: tuple[ToolCall, ...], stored: Message | None) -> Answer:
         """This step as the end of a turn that waits for its client to run the calls."""
@@ -231,7 +243,7 @@ async def run_step(model: ChatModel, request: ChatRequest, *, stop: asyncio.Even
     except ModelUnavailableError as error:
         raise ModelFailedError(
             f"the model {model.profile.name} did not answer ({full_reason(error.reason)}); {_AGAIN}",
-            retry_after=error.retry_after if error.retryable else None,
+            retry_after=error.retry_after if error.retryable or error.reason == NOT_ASKED else None,
             extra={"reason": error.reason},
             code="model_unavailable",
         ) from error

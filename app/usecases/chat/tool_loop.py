@@ -129,10 +129,11 @@ class ToolLoop:
                 return outcome, so_far
             if not called.own_calls:
                 return outcome, so_far.with_open_calls(called.client_calls, None)
-            message = await self._store_calls(scope, step, called.calls, followers)
+            reply_id = scope.turn.planned_reply_id if called.client_calls else None
+            message = await self._store_calls(scope, step, called.calls, followers, id_=reply_id)
             stored = await self._run(scope, called.own_calls, stop, followers, goes_on=not called.client_calls)
             if stored is None:
-                return outcome, so_far.stopped()
+                return outcome, so_far.stopped(self._shell.new_id() if called.client_calls else None)
             so_far = so_far.with_found(stored.found)
             if called.client_calls:
                 return outcome, so_far.with_open_calls(called.client_calls, message)
@@ -175,14 +176,20 @@ class ToolLoop:
         return stored
 
     async def _store_calls(
-        self, scope: Scope, step: Answer, calls: Sequence[ToolCall], followers: TurnCallbacks
+        self, scope: Scope, step: Answer, calls: Sequence[ToolCall], followers: TurnCallbacks, *, id_: UUID | None
     ) -> Message:
         """Store the model's message with its calls. The reply later has the usage of all steps.
 
-        A stateful model can continue from here only if all its calls are stored: each needs a result.
+        A stateful model can continue from here only if all its calls are stored: each needs a result. ``id_`` is the id
+        of the reply if the message is the reply, since it also has calls for the client.
         """
         draft = MessageDraft(
-            role="assistant", content=step.text, parts=parts_of(calls), model=step.model, reasoning=step.reasoning
+            id=id_,
+            role="assistant",
+            content=step.text,
+            parts=parts_of(calls),
+            model=step.model,
+            reasoning=step.reasoning,
         )
         turn = scope.turn
         stored, events = await prepare_and_run(

@@ -212,7 +212,7 @@ class TurnRunner:
             ended = await uow.turns.end(
                 turn.id,
                 status=status,
-                reply_id=answer.stored.id if answer.stored else turn.planned_reply_id,
+                reply_id=answer.stored.id if answer.stored else answer.reply_id or turn.planned_reply_id,
                 compaction_id=outcome.row.id if outcome.row else None,
                 warnings=_warnings(outcome, answer),
                 recalled=answer.recalled,
@@ -330,7 +330,7 @@ def ref_of(turn: Turn) -> dict[str, Any]:
 
 def _reply(started: Started, answer: Answer) -> MessageDraft:
     return MessageDraft(
-        id=started.turn.planned_reply_id,
+        id=answer.reply_id or started.turn.planned_reply_id,
         role="assistant",
         content=answer.text,
         parts=parts_of(answer.open_calls),

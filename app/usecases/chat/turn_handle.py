@@ -23,6 +23,7 @@ DELTA: Final = "reply.delta"
 REASONING: Final = "reasoning.delta"
 PIECES: Final = frozenset({DELTA, REASONING})
 RECALLED: Final = "context.recalled"
+CALLED: Final = "tool.called"
 MAX_BYTES: Final = 4_000_000
 """The most bytes of a running reply that a process keeps: about seven times the longest reply that models write."""
 PIECE_OVERHEAD_BYTES: Final = 64
@@ -76,7 +77,7 @@ def created_event(message: Message, turn: Turn) -> ChatEvent:
 
 def ids_of(turn: Turn) -> dict[str, str]:
     """The ids in the first event: that of the turn and, if known, that of its reply."""
-    reply_id = turn.planned_reply_id or turn.reply_id
+    reply_id = turn.reply_id or turn.planned_reply_id
     return {"turn_id": str(turn.id)} | ({"reply_id": str(reply_id)} if reply_id else {})
 
 
@@ -114,6 +115,11 @@ class TurnHandle:
         self._followed_at = monotonic()
         self._elsewhere_at: datetime | None = None
         self._client_left = False
+        self.steps: Sequence[Message] = ()
+        """Of a turn that had ended before: its messages with calls of the service's tools, before the reply.
+
+        A running turn has sent their texts as pieces.
+        """
 
     @property
     def ended(self) -> bool:
@@ -159,7 +165,7 @@ class TurnHandle:
         """Announce the calls that a turn leaves open, just before its end."""
         for call in calls:
             data = {"id": call.id, "name": call.name, "arguments": call.arguments}
-            self.emit(ChatEvent(type="tool.called", data=data))
+            self.emit(ChatEvent(type=CALLED, data=data))
 
     def emit_recalled(self, seqs: Sequence[int]) -> None:
         """Announce which messages were recalled, before the model is asked."""

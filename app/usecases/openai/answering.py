@@ -69,6 +69,8 @@ class OpenCall:
     """A call of a client's tool, whose result the client sends with its next request."""
 
     call: ToolCall
+    part: int
+    """The number of the call among the parts of the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ class StatelessAnswers:
             interrupted=answer.interrupted,
             usage=answer.usage.as_dict(),
         )
-        return [*(OpenCall(call) for call in calls), ended]
+        return [*(OpenCall(call, part) for part, call in enumerate(calls)), ended]
 
 
 def _refuse_unanswerable(messages: Sequence[MessageDraft]) -> None:

@@ -29,6 +29,7 @@ from app.core.text.token_counts import weigh
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
+from app.usecases.chat.replaying import messages_before_reply
 from app.usecases.chat.spending import note_call
 from app.usecases.compaction.attempts import AttemptInputs, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of, system_excerpt_of
@@ -89,7 +90,9 @@ class ArrayCompaction:
             if turn.reply_id is None:
                 raise PreviousResponseNotFoundError("the response has no output")
             reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
-            return await _as_drafts(uow, await uow.conversations.get(turn.conversation_id), reply.seq)
+            # The results of the service's own calls come after a reply that also has calls for the client.
+            last = max(message.seq for message in [reply, *await messages_before_reply(uow, turn)])
+            return await _as_drafts(uow, await uow.conversations.get(turn.conversation_id), last)
 
     async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> list[MessageDraft]:
         """The messages of a conversation; older ones as the state describes them. Raises ``NotFoundError``."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from app.core.model.conversation import Conversation
-from app.core.model.model_io import ToolCall
-from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
+from app.usecases.chat.turn_handle import CALLED, ChatEvent, ChatResult, TurnHandle
 from app.usecases.openai.answering import (
     AnswerEvent,
     Ended,
@@ -48,22 +47,31 @@ class BegunAnswer:
 
 async def answer_events(handle: TurnHandle) -> AsyncGenerator[AnswerEvent, None]:
     """The events of a turn, its end last."""
+    for step in handle.steps:
+        yield ReasoningDelta(step.reasoning)
+        yield TextDelta(step.content)
+        yield ToolsCalled()
     async for event in handle.events():
-        yield _answer_event(event)
+        if event.result is not None:
+            for call in _open_calls(event.result):
+                yield call
+            yield ended(event.result)
+        elif event.type != CALLED:  # the calls are in the result too, with their places
+            yield _answer_event(event)
+
+
+def _open_calls(result: ChatResult) -> Iterator[OpenCall]:
+    numbers = {part.get("id"): number for number, part in enumerate(result.reply.parts)}
+    return (OpenCall(call, numbers[call.id]) for call in result.open_calls)
 
 
 def _answer_event(event: ChatEvent) -> AnswerEvent:
-    if event.result is not None:
-        return ended(event.result)
     if event.error is not None:
         return Failed(event.error)
     match event.type:
         case "reply.delta" | "reasoning.delta" as kind:
             piece_type = TextDelta if kind == "reply.delta" else ReasoningDelta
             return piece_type(str(event.data["text"]))
-        case "tool.called":
-            data = event.data
-            return OpenCall(ToolCall(id=data["id"], name=data["name"], arguments=data["arguments"]))
         case "message.created" if event.data.get("role") == MADE_BY_MODEL:
             return ToolsCalled()
         case kind:

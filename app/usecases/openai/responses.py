@@ -16,6 +16,7 @@ from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.sizes import PAGE_BYTES, READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.chat.replaying import messages_before_reply
 from app.usecases.chat.reply import client_calls_of
 from app.usecases.chat.starting import ChatService
 from app.usecases.history.erasure import ErasureService
@@ -38,6 +39,8 @@ class StoredResponse:
     """The reply; ``None`` while it is being made, and if it failed."""
     open_calls: tuple[ToolCall, ...] = ()
     """The calls of the reply that wait for the client."""
+    steps: tuple[Message, ...] = ()
+    """The messages with calls of the service's tools before the reply; their texts belong to the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +89,7 @@ class StoredResponses:
         await self.cancel(tenant_id, turn_id)
         async with self._shell.uow(tenant_id) as uow:
             found = await self._response_of_turn(uow, turn_id)
-            messages = await _input_of(uow, found)
+            messages = [*await _input_of(uow, found), *await messages_before_reply(uow, found.turn)]
             await uow.turns.forget_request(turn_id)  # first, since nothing leads to the turn once the output is erased
             await uow.commit()
         reply = [found.reply] if found.reply else []
@@ -163,7 +166,13 @@ class StoredResponses:
         (reply,) = await uow.messages.with_reasoning([await uow.messages.get(turn.conversation_id, turn.reply_id)])
         if reply.status == "erased":
             raise NotFoundError("No such response.")
-        return StoredResponse(turn=turn, reply=reply, open_calls=client_calls_of(reply, self._shell.resolver.own_tools))
+        steps = [message for message in await messages_before_reply(uow, turn) if message.role == "assistant"]
+        return StoredResponse(
+            turn=turn,
+            reply=reply,
+            open_calls=client_calls_of(reply, self._shell.resolver.own_tools),
+            steps=tuple(steps),
+        )
 
     async def _message_of_item(self, uow: UnitOfWork, conversation_id: UUID, message_id: UUID) -> Message:
         try:

@@ -410,6 +410,8 @@ def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | Non
     last = new[-1]
     if last.role not in {"user", "tool"}:
         raise _invalid("must end with what the user says, or with the results of tools")
+    if last.role == "user" and not last.content.strip() and not last.parts:
+        raise InvalidInputError.of("content", "content cannot be empty")
     results = _leading_results(new)
     if last.role == "tool":
         return replace(base, results=results) if len(results) == len(new) else replace(base, history=new)
@@ -424,8 +426,13 @@ def _leading_results(new: tuple[MessageDraft, ...]) -> tuple[ToolResultInput, ..
     for draft in new:
         if draft.role != "tool":
             break
-        results += [ToolResultInput(tool_call_id=part["tool_call_id"], content=part["content"]) for part in draft.parts]
+        results.append(_result_input(draft))
     return tuple(results)
+
+
+def _result_input(draft: MessageDraft) -> ToolResultInput:
+    result, *media = draft.parts
+    return ToolResultInput(tool_call_id=result["tool_call_id"], content=result["content"], media=tuple(media))
 
 
 def _is_result_of(turn: Turn, message: Message) -> bool:
