@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,7 +21,7 @@ from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.errors import openai_error, openai_status
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
-from app.http.openai.response_events import ResponseEvents, rest_after
+from app.http.openai.response_events import ResponseEvents, event_after
 from app.http.refusals import unexpected_error
 from app.usecases.openai.answering import (
     AnswerEvent,
@@ -43,6 +44,8 @@ _DIVERGED_TOO_LARGE_TEXT: Final = (
 )
 COMPACTION_EVENT_PREFIX: Final = "compaction."
 """The prefix of the events that this service adds for clients that ask for them: how a conversation is compacted."""
+_EVENTS_AT_ONCE: Final = 64
+"""After so many events the loop does other work: a long text is many events."""
 INCOMPLETE_REASONS: Final[Mapping[str, str]] = {"length": "max_output_tokens"}
 FINISH_REASONS: Final[Mapping[str, str]] = {"stop": "stop", "length": "length", "tool_call": "tool_calls"}
 """The finish reasons. A reply that was stopped, or whose end the provider does not report, has none: that API has no
@@ -159,33 +162,39 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
     for event in events.begin():
         yield event
     async for answer_event in answering.answer_events():
-        match answer_event:
-            case TextDelta(text=text) | ReasoningDelta(text=text):
-                events_of = events.text if isinstance(answer_event, TextDelta) else events.reasoning
-                made = list(events_of(text))
-            case ToolsCalled():
-                events.boundary()
-                made = []
-            case OpenCall(call=call, part=part):
-                made = list(events.call(part, call.id, call.name, as_text(call.arguments)))
-            case ServiceEvent(kind=kind, data=data):
-                made = [events.own(kind, dict(data))] if with_own and kind.startswith(COMPACTION_EVENT_PREFIX) else []
-            case Ended() as end:
-                rest = "" if events.reply_text else end.text
-                made = [*events.text(rest), *events.complete(status_of_end(end))]
-            case Failed():
-                made = list(events.fail())
-        for event in made:
+        for number, event in enumerate(_events_of(answer_event, events, with_own=with_own), 1):
             yield event
+            if number % _EVENTS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+
+def _events_of(answer_event: AnswerEvent, events: ResponseEvents, *, with_own: bool) -> Iterator[Json]:
+    match answer_event:
+        case TextDelta(text=text):
+            yield from events.text(text)
+        case ReasoningDelta(text=text):
+            yield from events.reasoning(text)
+        case ToolsCalled():
+            events.boundary()
+        case OpenCall(call=call, part=part):
+            yield from events.call(part, call.id, call.name, as_text(call.arguments))
+        case ServiceEvent(kind=kind, data=data):
+            if with_own and kind.startswith(COMPACTION_EVENT_PREFIX):
+                yield events.own(kind, dict(data))
+        case Ended() as end:
+            yield from events.text("" if events.reply_text else end.text)
+            yield from events.complete(status_of_end(end))
+        case Failed():
+            yield from events.fail()
 
 
 async def events_after(events: AsyncGenerator[Json, None], number: int | None) -> AsyncGenerator[Json, None]:
     """What comes after that ``sequence_number``, the last event in any case; all events for ``None``."""
     async with aclosing(events):
         async for event in events:
-            rest = event if number is None else rest_after(event, number)
-            if rest is not None:
-                yield rest
+            further = event if number is None else event_after(event, number)
+            if further is not None:
+                yield further
 
 
 async def whole_response(answering: Answering) -> Json:

@@ -1,8 +1,8 @@
 """Makes the events of a response's stream, numbered from 0, in the order that the API prescribes.
 
-How many pieces a text comes in differs from one stream of a response to the next. So a piece takes as many numbers as
-it has characters, and has the last of them: then the numbers of all streams of a response mean the same, and a client
-can go on in another one after the last number that it has.
+How many pieces a text comes in differs from one stream of a response to the next: from the provider, from another
+process, from the database. So each text is cut anew, at places that depend on nothing but the text. Then the numbers of
+all streams of a response mean the same, and a client can go on in another one after the last number that it has.
 
 It does no input or output.
 """
@@ -20,9 +20,36 @@ BOUNDARY: Final = "\n\n"
 """Separates the model's text before and after a look-up."""
 TEXT_DELTA: Final = "response.output_text.delta"
 REASONING_DELTA: Final = "response.reasoning_summary_text.delta"
-PIECES: Final = frozenset({TEXT_DELTA, REASONING_DELTA})
-"""Events with a piece of a text: the same text may come in more or fewer of them."""
 ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
+_PIECE_LENGTHS: Final = ((4_096, 8), (65_536, 64))
+"""Up to a place in a text, how many characters a piece has there: a long text does not become too many events."""
+_MAX_PIECE_LENGTH: Final = 16_384
+
+
+class TextPieces:
+    """Cuts a text that comes in any pieces into pieces whose places depend only on the text."""
+
+    def __init__(self) -> None:
+        self._place = 0
+        self._rest = ""
+
+    def add(self, text: str) -> Iterator[str]:
+        """Take more of the text, and give the pieces that are whole now."""
+        text, start = self._rest + text, 0
+        while len(text) - start >= (length := _piece_length(self._place)):
+            yield text[start : start + length]
+            start, self._place = start + length, self._place + length
+        self._rest = text[start:]
+
+    def end(self) -> Iterator[str]:
+        """Give the last piece, if there is one, and begin a new text."""
+        if self._rest:
+            yield self._rest
+        self._place, self._rest = 0, ""
+
+
+def _piece_length(place: int) -> int:
+    return next((length for end, length in _PIECE_LENGTHS if place < end), _MAX_PIECE_LENGTH)
 
 
 @dataclass(slots=True)
@@ -41,7 +68,10 @@ class ResponseEvents:
     reasoning_id: Callable[[int], str]
     """The id of the item for the reasoning with that number."""
     _number: int = 0
-    _pieces: list[str] = field(default_factory=list)
+    _pieces: TextPieces = field(default_factory=TextPieces)
+    """Of the open item."""
+    _said: list[str] = field(default_factory=list)
+    """The text of the reply so far."""
     _held: str = ""
     """The blank beginning of a step's text, since a stored message without a word is no item."""
     _is_open: bool = False
@@ -65,7 +95,7 @@ class ResponseEvents:
             yield self._event("response.output_item.added", output_index=self._output_index, item=item)
             yield self._summary_event("response.reasoning_summary_part.added", part=summary_text(""))
         self._thought.append(piece)
-        yield self._summary_event(REASONING_DELTA, delta=piece)
+        yield from self._thought_deltas(self._pieces.add(piece))
 
     def text(self, piece: str) -> Iterator[Json]:
         """A piece of the reply. Blank pieces at the beginning of a step are sent with its first word, or not at all."""
@@ -84,12 +114,12 @@ class ResponseEvents:
         if self._needs_boundary:
             self._needs_boundary = False
             piece = BOUNDARY + piece
-        self._pieces.append(piece)
-        yield self._part_event(TEXT_DELTA, delta=piece, logprobs=[])
+        self._said.append(piece)
+        yield from self._text_deltas(self._pieces.add(piece))
 
     def boundary(self) -> None:
         """Note that the model looks something up before it goes on."""
-        self._needs_boundary, self._held = bool(self._pieces), ""
+        self._needs_boundary, self._held = bool(self._said), ""
 
     def call(self, part: int, id_: str, name: str, arguments: str) -> Iterator[Json]:
         """A call that waits for the client; ``part`` is its number among the parts of the reply."""
@@ -117,12 +147,12 @@ class ResponseEvents:
 
     def own(self, kind: str, data: Json) -> Json:
         """An event of this service, for a client that asked for such events: it has the number of the one before."""
-        return {**data, "type": f"throughline:{kind}", "sequence_number": self._next_number(numbers=0)}
+        return {**data, "type": f"throughline:{kind}", "sequence_number": self._number - 1}
 
     @property
     def reply_text(self) -> str:
         """The text of the reply as it was sent."""
-        return "".join(self._pieces)
+        return "".join(self._said)
 
     @property
     def _output_index(self) -> int:
@@ -135,6 +165,7 @@ class ResponseEvents:
     def _close_thought(self, status: str) -> Iterator[Json]:
         if not self._thought:
             return
+        yield from self._thought_deltas(self._pieces.end())
         text = "".join(self._thought)
         item = reasoning_item(self._thought_id, (text,), status)
         yield self._summary_event("response.reasoning_summary_text.done", text=text)
@@ -148,12 +179,19 @@ class ResponseEvents:
         yield from self._close_thought(status)
         if not self._is_open:
             return
+        yield from self._text_deltas(self._pieces.end())
         text, self._is_open = self.reply_text, False
         item = message_item(self.message, "assistant", (output_text(text),), status)
         yield self._part_event("response.output_text.done", text=text, logprobs=[])
         yield self._part_event("response.content_part.done", part=output_text(text))
         yield self._event("response.output_item.done", output_index=self._output_index, item=item)
         self._output.append(item)
+
+    def _thought_deltas(self, pieces: Iterator[str]) -> Iterator[Json]:
+        return (self._summary_event(REASONING_DELTA, delta=piece) for piece in pieces)
+
+    def _text_deltas(self, pieces: Iterator[str]) -> Iterator[Json]:
+        return (self._part_event(TEXT_DELTA, delta=piece, logprobs=[]) for piece in pieces)
 
     def _summary_event(self, kind: str, **fields: Any) -> Json:
         return self._event(kind, item_id=self._thought_id, output_index=self._output_index, summary_index=0, **fields)
@@ -162,21 +200,16 @@ class ResponseEvents:
         return self._event(kind, item_id=self.message, output_index=self._output_index, content_index=0, **fields)
 
     def _event(self, kind: str, **fields: Any) -> Json:
-        numbers = len(fields["delta"]) if kind in PIECES else 1
-        return {"type": kind, "sequence_number": self._next_number(numbers=numbers), **fields}
-
-    def _next_number(self, *, numbers: int) -> int:
-        self._number += numbers
-        return self._number - 1
+        self._number += 1
+        return {"type": kind, "sequence_number": self._number - 1, **fields}
 
 
-def rest_after(event: Json, number: int) -> Json | None:
-    """What an event has beyond that number; ``None`` if nothing.
+def event_after(event: Json, number: int) -> Json | None:
+    """The event for a client that has all events up to that number; ``None`` if it has this one too.
 
     A client that waits for the end of a response always gets the last event, since a response that failed is shorter
     in a later stream than in the one that the client followed.
     """
-    last = event["sequence_number"]
-    if last <= number:
-        return {**event, "sequence_number": number + 1} if event["type"] in ENDS else None
-    return {**event, "delta": event["delta"][number - last :]} if event["type"] in PIECES else event
+    if event["sequence_number"] > number:
+        return event
+    return {**event, "sequence_number": number + 1} if event["type"] in ENDS else None
