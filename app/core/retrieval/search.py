@@ -44,7 +44,10 @@ class Query:
 
     @property
     def literal_stems(self) -> tuple[str, ...]:
-        """The stems that every message with all the phrases has, but for numbers: one may begin a longer number."""
+        """The stems that a message with all the phrases has, unless one of them begins or ends within a word.
+
+        Numbers are left out: one may begin a longer number.
+        """
         found = (word for phrase in self.phrases for word in stems(phrase))
         return tuple(dict.fromkeys(word for word in found if len(word) >= _MIN_STEM_LENGTH and not word[0].isdigit()))
 
@@ -83,8 +86,13 @@ def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
 
 def has_phrases(text: str, literal: Sequence[str]) -> bool:
     """Whether a text has all of these phrases literally; case and kinds of spaces are ignored."""
-    line = " ".join(text.split()).lower()
-    return all(wanted.lower() in line for wanted in literal)
+    line = _lowered(" ".join(text.split()))
+    return all(_lowered(wanted) in line for wanted in literal)
+
+
+def _lowered(text: str) -> str:
+    # The last letter of a phrase may be within a word of the text, where a sigma is written otherwise.
+    return text.lower().replace("ς", "σ")
 
 
 def rank_messages(
@@ -186,11 +194,11 @@ def _part_of_sentence(sentence: str, query: Query, wanted: frozenset[str]) -> st
 
 
 def _first_hit(text: str, query: Query, wanted: frozenset[str]) -> int:
-    lowered = text.lower()
+    lowered = _lowered(text)
     for phrase in query.literal:
-        if (place := lowered.find(phrase.lower())) >= 0:
+        if (place := lowered.find(_lowered(phrase))) >= 0:
             return place
     for word in dict.fromkeys(words(text)):
-        if stem_in(word, query.language) in wanted and (place := lowered.find(word)) >= 0:
+        if stem_in(word, query.language) in wanted and (place := lowered.find(_lowered(word))) >= 0:
             return place
     return 0
