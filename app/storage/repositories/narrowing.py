@@ -105,8 +105,8 @@ MAX_BYTES: Final = 64_000_000  # bytes of text that one query reads, at most
 _PARTS: Final = func.nullif(cast(col(MessageRow.parts), Text), "[]", type_=Text).label("parts")
 """The parts as text, NULL for the many messages without any, so that only existing parts are read as JSON."""
 _STRINGS_PATH: Final = '$.** ? (@.type() == "string")'
-_SPACES: Final = r"[\s\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+"
-"""What ``str.split`` takes for space; what ``\\s`` alone means depends on the database."""
+_OTHER_SPACES: Final = r"\t-\r\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""What ``str.split`` takes for space besides the blank; what ``\\s`` means depends on the database."""
 _NO_END: Final = 2**63 - 1
 _BIGINTS: Final = ARRAY(BigInteger)
 _seq = col(MessageRow.seq)
@@ -470,20 +470,27 @@ def _has_all_texts(texts: Sequence[str]) -> ColumnElement[bool]:
         else_=col(MessageRow.content) + " " + func.coalesce(in_parts.scalar_subquery(), ""),
     )
     if any(" " in text for text in wanted):
-        full_text = func.regexp_replace(full_text, _SPACES, " ", "g")
+        # Most texts have only single blanks, and seeing that takes a tenth of the time of replacing them.
+        plain = func.regexp_replace(full_text, f"[ {_OTHER_SPACES}]+", " ", "g")
+        full_text = case((full_text.op("~")(f"  |[{_OTHER_SPACES}]"), plain), else_=full_text)
+    has_sigma = any("σ" in text or "ς" in text for text in map(str.lower, wanted))
     # OFFSET 0 keeps the planner from repeating the expression at each use.
-    line = select(_lowered(full_text).label("said")).correlate(MessageRow).offset(0).lateral("line")
-    each = func.unnest(literal(wanted, ARRAY(Text))).table_valued("text", name="each").render_derived()
-    has_all = func.bool_and(func.strpos(line.c.said, _lowered(each.c.text)) > 0)
-    return select(has_all).select_from(line.join(each, true())).correlate(MessageRow).scalar_subquery()
+    line = select(_lowered(full_text, has_sigma=has_sigma).label("said")).correlate(MessageRow).offset(0)
+    said = line.lateral("line")
+    given = func.unnest(literal(wanted, ARRAY(Text))).column_valued("given")
+    lowered = select(_lowered(given, has_sigma=has_sigma)).scalar_subquery()  # computed once for all messages
+    each = func.unnest(func.array(lowered, type_=ARRAY(Text))).table_valued("text", name="each").render_derived()
+    has_all = func.bool_and(func.strpos(said.c.said, each.c.text) > 0)
+    return select(has_all).select_from(said.join(each, true())).correlate(MessageRow).scalar_subquery()
 
 
-def _lowered(text: Any) -> ColumnElement[Any]:
+def _lowered(text: Any, *, has_sigma: bool) -> ColumnElement[Any]:
     """A text in small letters, for both sides of a comparison: which letters have small ones depends on the database.
 
-    The two small sigmas are alike, as in ``has_phrases``.
+    With ``has_sigma`` the two small sigmas are alike, as in ``has_phrases``.
     """
-    return func.translate(func.lower(text), "ς", "σ")
+    lowered: ColumnElement[Any] = func.lower(text)
+    return func.translate(lowered, "ς", "σ") if has_sigma else lowered
 
 
 async def _sources_of_lines(lines: Sequence[Sequence[Any]]) -> list[Source]:
