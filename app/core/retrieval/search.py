@@ -86,13 +86,9 @@ def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
 
 def has_phrases(text: str, literal: Sequence[str]) -> bool:
     """Whether a text has all of these phrases literally; case and kinds of spaces are ignored."""
-    line = _lowered(" ".join(text.split()))
-    return all(_lowered(wanted) in line for wanted in literal)
-
-
-def _lowered(text: str) -> str:
-    # The last letter of a phrase may be within a word of the text, where a sigma is written otherwise.
-    return text.lower().replace("ς", "σ")
+    # Unlike ``lower``, ``casefold`` looks at no neighbours: a phrase may end within a word of the text.
+    line = " ".join(text.split()).casefold()
+    return all(wanted.casefold() in line for wanted in literal)
 
 
 def rank_messages(
@@ -194,11 +190,11 @@ def _part_of_sentence(sentence: str, query: Query, wanted: frozenset[str]) -> st
 
 
 def _first_hit(text: str, query: Query, wanted: frozenset[str]) -> int:
-    lowered = _lowered(text)
+    lowered = text.lower()
     for phrase in query.literal:
-        if (place := lowered.find(_lowered(phrase))) >= 0:
+        if (place := lowered.find(phrase.lower())) >= 0:
             return place
     for word in dict.fromkeys(words(text)):
-        if stem_in(word, query.language) in wanted and (place := lowered.find(_lowered(word))) >= 0:
+        if stem_in(word, query.language) in wanted and (place := lowered.find(word)) >= 0:
             return place
     return 0
