@@ -93,6 +93,31 @@ async def test_phrases_are_literal(service: Service) -> None:
     assert sorted(await seqs(service, conversation_id, "copper pantry")) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    ("phrase", "expected"),
+    [
+        ("copper kett", [1]),
+        ("ettle", [1]),
+        ("İstanbul", [2]),
+        ("ΣΟΦΟΣ", [3]),
+        ("σοφος", [3]),
+        ("ΣΟΣ", [3]),
+        ("МОСКВА", [4]),
+        ("copper kent", []),
+    ],
+)
+async def test_a_phrase_may_end_within_a_word_and_have_any_letters(
+    service: Service, phrase: str, expected: list[int]
+) -> None:
+    conversation_id = await said(service, KETTLE, "Fly to İstanbul.", "ΣΟΦΟΣ, ΣΟΣΤΑ.", "Москва.")
+    assert await seqs(service, conversation_id, f'"{phrase}"') == expected
+
+
+async def test_every_kind_of_space_is_a_space(service: Service) -> None:
+    conversation_id = await said(service, "to\u00a0be", "to\u3000be", "to\u2009be", "to\u001fbe", "tobe")
+    assert sorted(await seqs(service, conversation_id, '"to be"')) == [1, 2, 3, 4]
+
+
 async def test_control_without_the_quotes_other_messages_are_found(service: Service) -> None:
     conversation_id = await said(service, "the pantry is copper", "the copper pantry")
     assert await seqs(service, conversation_id, '"copper pantry"') != await seqs(
@@ -125,6 +150,25 @@ async def test_pages_hold_still_while_messages_come(service: Service) -> None:
             service.tenant, conversation_id, [MessageDraft(role="user", content="kettle kettle kettle")]
         )
     assert found == whole
+
+
+@pytest.mark.parametrize("query", ["kettle", '"kettle number"', '"🎉"'])
+async def test_newer_messages_crowd_out_none_of_a_later_page(
+    service: Service, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(search_module, "CANDIDATES", 20)
+    text = "The kettle number 1. 🎉"
+    conversation_id = await said(service, *[text] * 30)
+    whole = await seqs(service, conversation_id, query)
+    first = await service.container.search.find(service.tenant, conversation_id, query, limit=10)
+    await service.container.messages.append(
+        service.tenant, conversation_id, [MessageDraft(role="user", content=text)] * 25
+    )
+    second = await service.container.search.find(
+        service.tenant, conversation_id, query, limit=10, place=first.following
+    )
+    assert [hit.seq for hit in (*first.hits, *second.hits)] == whole
+    assert len(whole) == 20
 
 
 async def test_control_a_place_that_forgets_its_end_would_move(service: Service) -> None:

@@ -14,6 +14,7 @@ from app.core.context import recalled_messages
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble
 from app.core.context.drafts import Draft, first_draft
 from app.core.model.conversation import Message
+from app.core.model.errors import BudgetTooSmallError
 from app.core.retrieval.corpus import Corpus, Source
 from app.core.retrieval.rendering import Passage, Recall
 from tests.builders import material, message, policy_of
@@ -292,6 +293,26 @@ def test_a_pin_that_never_fits_leaves_nothing_to_recall() -> None:
     without = replace(first_draft(source), held=())
 
     assert recalled_messages.fit_with_all_held(source, lambda _: without, 193, 170) == (0, without)
+
+
+def test_a_result_whose_call_is_before_the_last_message_goes_before_recall() -> None:
+    call = {"type": "tool_call", "id": "c", "name": "look", "arguments": {"where": "in the museum " * 60}}
+    result = {"type": "tool_result", "tool_call_id": "c", "content": "the lantern hangs there " * 30}
+    messages = [
+        *said(37),
+        message(38, "", role="assistant", parts=(call,), policy=POLICY),
+        message(39, QUESTION, role="user", policy=POLICY),
+        message(40, "", role="tool", parts=(result,), policy=POLICY),
+    ]
+    source = recalling(messages, boundary=36)
+    for budget in range(480, 1_000, 40):
+        try:
+            whole = put_together(replace(source, recall=None), budget)
+        except BudgetTooSmallError:
+            continue
+        found = put_together(source, budget)
+        assert section(found, "tail")[-3:] == section(whole, "tail")[-3:] == (38, 39, 40)
+        assert spent(found) <= budget
 
 
 def test_keep_full_recalls_only_in_what_is_free() -> None:

@@ -27,6 +27,7 @@ from app.core.context.drafts import (
 )
 from app.core.context.escaped_messages import escaped_messages
 from app.core.model.conversation import Message, Role
+from app.core.model.errors import BudgetTooSmallError
 from app.core.model.model_io import ContextMessage
 from app.core.model.policies.policy import exact_share
 from app.core.reading.labels import name_for_model, role_of
@@ -140,19 +141,33 @@ def fit_with_all_held(
 ) -> tuple[int, Draft]:
     """How many of the ``wanted`` tokens leave room for every held message, and the draft in the rest of the room.
 
+    They also leave room for what cannot be left out: the last message, and a call or result that belongs to it.
+
     ``max_tokens`` is what the system prompt and the files leave; ``wanted`` is for recalled messages and passages.
+
+    Raises:
+        BudgetTooSmallError: Not even the last message fits into ``max_tokens``.
     """
     held_count = len(first_draft(inputs).held)
-    draft = fit(max_tokens - wanted)
-    if len(draft.held) >= held_count:
-        return wanted, draft
+
+    def with_all_held(tokens: int) -> Draft | None:
+        try:
+            draft = fit(max_tokens - tokens)
+        except BudgetTooSmallError:
+            return None
+        return draft if len(draft.held) >= held_count else None
+
+    if (whole := with_all_held(wanted)) is not None:
+        return wanted, whole
     total, draft, above = 0, fit(max_tokens), wanted
     for _ in range(_STEPS):
         middle = (total + above) // 2
         if not middle or middle == total:
             break
-        attempt = fit(max_tokens - middle)
-        total, above, draft = (middle, above, attempt) if len(attempt.held) >= held_count else (total, middle, draft)
+        if (attempt := with_all_held(middle)) is None:
+            above = middle
+        else:
+            total, draft = middle, attempt
     return total, draft
 
 

@@ -44,7 +44,10 @@ class Query:
 
     @property
     def literal_stems(self) -> tuple[str, ...]:
-        """The stems that every message with all the phrases has, but for numbers: one may begin a longer number."""
+        """The stems that a message with all the phrases has, unless one of them begins or ends within a word.
+
+        Numbers are left out: one may begin a longer number.
+        """
         found = (word for phrase in self.phrases for word in stems(phrase))
         return tuple(dict.fromkeys(word for word in found if len(word) >= _MIN_STEM_LENGTH and not word[0].isdigit()))
 
@@ -83,8 +86,9 @@ def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
 
 def has_phrases(text: str, literal: Sequence[str]) -> bool:
     """Whether a text has all of these phrases literally; case and kinds of spaces are ignored."""
-    line = " ".join(text.split()).lower()
-    return all(wanted.lower() in line for wanted in literal)
+    # Unlike ``lower``, ``casefold`` looks at no neighbours: a phrase may end within a word of the text.
+    line = " ".join(text.split()).casefold()
+    return all(wanted.casefold() in line for wanted in literal)
 
 
 def rank_messages(

@@ -698,6 +698,7 @@ class MessageRepository(Repository):
         text: str = "",
         neighbours: bool = True,
         known: Narrowed | None = None,
+        through_seq: int | None = None,
     ) -> Narrowed:
         """The messages to look through for these stems: all of a small conversation, some of a larger one.
 
@@ -707,20 +708,30 @@ class MessageRepository(Repository):
         best quarter of them, 150 at least, are read with their neighbours, up to two places away. Without
         ``neighbours`` only messages with the stems are read, from a small conversation too. ``text`` is looked up by
         the stems of its own language and of the conversation's. Messages that are ``known`` (the first ones of a small
-        conversation) are not read again as long as nothing is erased from it.
+        conversation) are not read again as long as nothing is erased from it. Messages after ``through_seq`` change
+        nothing, if ``neighbours`` are not wanted either; ``None`` = all messages count.
         """
-        narrowing = Narrowing(self._session, conversation_id)
+        narrowing = Narrowing(self._session, conversation_id, through_seq=through_seq)
         return await narrowing.sources(stems, text, limit=limit, neighbours=neighbours, known=known)
 
     async def holding(
-        self, conversation_id: UUID, texts: Sequence[str], *, stems: Sequence[str], limit: int
+        self,
+        conversation_id: UUID,
+        texts: Sequence[str],
+        *,
+        stems: Sequence[str],
+        limit: int,
+        through_seq: int | None = None,
     ) -> list[Source]:
         """The newest messages that hold each of these texts literally; case and kinds of spaces are ignored.
+
+        They are the newest up to ``through_seq``; ``None`` = of all.
 
         A long text is searched for by its first 200 characters: the caller checks whether the rest follows. With
         ``stems``, all of which the message must have, the index is used; otherwise the newest 20 000 messages are read.
         """
-        return await Narrowing(self._session, conversation_id).holding(texts, stems=stems, limit=limit)
+        narrowing = Narrowing(self._session, conversation_id, through_seq=through_seq)
+        return await narrowing.holding(texts, stems=stems, limit=limit)
 
     async def _first_within(
         self, conversation_id: UUID, listed: Sequence[tuple[int, int]], max_bytes: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -10,7 +11,7 @@ from uuid import UUID
 from app.core.model.conversation import Role
 from app.core.model.errors import FieldError, InvalidInputError
 from app.core.model.word_overlap import message_text
-from app.core.retrieval.corpus import Source, words_in
+from app.core.retrieval.corpus import Source
 from app.core.retrieval.search import Query, RankedMessage, has_phrases, query_of, rank_messages, snippet
 from app.core.text.speakers import name_in
 from app.core.text.stemming import stem_language
@@ -78,11 +79,7 @@ class SearchService(Service):
         self, tenant_id: UUID, conversation_id: UUID, query: Query, *, limit: int, place: PageStart | None
     ) -> SearchPage:
         begin = place or await self._first_page_start(tenant_id, conversation_id)
-        ranked = [
-            item
-            for item in await self._ranked(tenant_id, conversation_id, query, begin.through_seq)
-            if item.source.seq <= begin.through_seq
-        ]
+        ranked = await self._ranked(tenant_id, conversation_id, query, begin.through_seq)
         shown = ranked[begin.skip : begin.skip + limit]
         hits = await self._hits(tenant_id, conversation_id, query, shown)
         is_more = len(ranked) > begin.skip + limit
@@ -99,14 +96,29 @@ class SearchService(Service):
             async with self._shell.uow(tenant_id) as uow:
                 await uow.conversations.get(conversation_id)
                 narrowed = await uow.messages.sources(
-                    conversation_id, stems=query.stems, text=query.text, limit=CANDIDATES, neighbours=False
+                    conversation_id,
+                    stems=query.stems,
+                    text=query.text,
+                    limit=CANDIDATES,
+                    neighbours=False,
+                    through_seq=through_seq,
                 )
-            if ranked := await off_loop(_ranked_by_words, query, narrowed, through_seq):
+            if ranked := await off_loop(_ranked_by_words, query, narrowed):
                 return ranked
+        ranked = await self._ranked_literally(tenant_id, conversation_id, query, query.literal_stems, through_seq)
+        if ranked or not query.literal_stems:
+            return ranked
+        # A phrase may begin or end within a word, and then no message has the stem of that piece.
+        return await self._ranked_literally(tenant_id, conversation_id, query, (), through_seq)
+
+    async def _ranked_literally(
+        self, tenant_id: UUID, conversation_id: UUID, query: Query, stems: Sequence[str], through_seq: int
+    ) -> list[RankedMessage]:
+        """The messages that have the literal part of the query, looked for among those that have the ``stems``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             held = await uow.messages.holding(
-                conversation_id, query.literal, stems=query.literal_stems, limit=CANDIDATES
+                conversation_id, query.literal, stems=stems, limit=CANDIDATES, through_seq=through_seq
             )
         return await off_loop(_ranked_by_literal_part, query, held)
 
@@ -138,14 +150,9 @@ class SearchService(Service):
         return await off_loop(show)
 
 
-def _ranked_by_words(query: Query, narrowed: Narrowed, through_seq: int) -> list[RankedMessage]:
-    sources = [source for source in narrowed.sources if source.seq <= through_seq]
-    language = stem_language([source.text for source in sources], narrowed.language)
-    # Messages after ``through_seq`` do not change how common a word is; otherwise results would move between pages.
-    later = [words_in(source.text, language).counts for source in narrowed.sources if source.seq > through_seq]
-    documents = {stem: count - sum(stem in counts for counts in later) for stem, count in narrowed.documents.items()}
-    total = min(narrowed.total - len(later), through_seq)
-    return rank_messages(query, sources, documents=documents, total=total, language=language)
+def _ranked_by_words(query: Query, narrowed: Narrowed) -> list[RankedMessage]:
+    language = stem_language([source.text for source in narrowed.sources], narrowed.language)
+    return rank_messages(query, narrowed.sources, documents=narrowed.documents, total=narrowed.total, language=language)
 
 
 def _ranked_by_literal_part(query: Query, held: list[Source]) -> list[RankedMessage]:
