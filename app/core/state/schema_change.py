@@ -8,11 +8,14 @@ from itertools import count
 from typing import Final
 
 from app.core.model.anchors import Anchor, AnchorType, FoundAnchor
+from app.core.model.conversation import Message
 from app.core.model.policies.policy import Budgets
+from app.core.model.provenance import origin_of
 from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateField, StateSchema, StateVersion
 from app.core.reading.quoting import as_quotation
 from app.core.summarizer.offline.narrative_states import is_narrative_only, statement_pieces
+from app.core.text.budget import Budget
 from app.core.text.relative import date_note
 from app.core.text.repeating import normalized_text
 from app.core.text.sentences import closed
@@ -74,6 +77,46 @@ def entries_from_anchors(
                 from_seqs=(anchor.seq,),
                 since_version=version,
                 origins=(_origin_of(anchor),),
+            )
+        )
+    return found
+
+
+def entries_from_released(
+    messages: Sequence[Message],
+    *,
+    schema: StateSchema,
+    served: Sequence[StateEntry],
+    version: int,
+    next_entry: int,
+    language: str | None,
+    max_tokens: int,
+) -> list[StateEntry]:
+    """Messages that were held and no longer are, as quotations, the oldest first, as far as there is room.
+
+    The state was written while they were served word for word, so it need not tell what they say. Messages that a
+    ``served`` entry repeats whole are left out.
+
+    ``next_entry`` is the number of the first entry.
+    """
+    told = [normalized_text(entry.text) for entry in served]
+    room, field = Budget(max_tokens), schema.field_for("fact")
+    found: list[StateEntry] = []
+    for message in messages:
+        content = " ".join(message.content.split())
+        origin = origin_of(message, content)
+        text = as_quotation(content, origin, language)
+        if not content or any(normalized_text(content) in one for one in told) or not room.takes(estimate_text(text)):
+            continue
+        found.append(
+            StateEntry(
+                id=f"{ID_LETTERS[field.role]}{next_entry + len(found)}",
+                field=field.name,
+                role=field.role,
+                text=text,
+                from_seqs=(message.seq,),
+                since_version=version,
+                origins=(origin,),
             )
         )
     return found
