@@ -9,7 +9,7 @@ import pytest
 from app.core.text.sentences import sentences
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
-from tests.acceptance.talk import Json, Talk, block_of, good, text_of
+from tests.acceptance.talk import MANUAL, Json, Talk, block_of, good, lines, text_of
 
 FACTS: Final = (
     "The contract number is NW-2026-118 and it costs 48 500 euros.",
@@ -193,3 +193,59 @@ def test_a_share_of_none_within_a_schema_serves_no_anchors(offline: Service, sta
     assert "<anchors>" in served(talk)
     good(talk.patch({"policy": {"anchor_share": 0}}))
     assert "<anchors>" not in served(talk)
+
+
+GOAL: Final = "Let us look at the tables first, they come early."
+STATE_ALONE: Final[Json] = {**MANUAL, "anchor_share": 0, "recall": "off", "levels": []}
+
+
+@pytest.mark.daily(1)
+@pytest.mark.parametrize(
+    "preset",
+    [
+        "semantic",
+        "turn_end",
+        pytest.param("handoff", marks=pytest.mark.long),
+        pytest.param("hierarchical", marks=pytest.mark.long),
+    ],
+)
+def test_what_is_no_longer_held_goes_into_the_next_state(offline: Service, start_talk: StartTalk, preset: str) -> None:
+    talk = start_talk(offline, preset="sessions", policy=STATE_ALONE)
+    talk.append("Good morning.")
+    talk.append("Good morning to you.", role="assistant")
+    talk.append(GOAL, event_type="goal")
+    talk.append("Noted.", role="assistant")
+    talk.batch(lines(40))
+    talk.compact(keep_tail_messages=0)
+    assert GOAL in served(talk)
+    assert GOAL not in texts(talk.get()["compressed_state"]), "it is held beside the state"
+
+    good(talk.patch({"preset": preset, "policy": STATE_ALONE}))
+    talk.batch(lines(30, 50))
+    talk.compact(keep_tail_messages=0)
+    told = texts(talk.get()["compressed_state"])
+    assert f'The user wrote: "{GOAL}"' in told
+    talk.batch(lines(30, 90))
+    talk.compact(keep_tail_messages=0)
+    assert texts(talk.get()["compressed_state"]).count(GOAL) == 1
+
+
+@pytest.mark.parametrize("is_unpinned", [True, False], ids=["unpinned", "control"])
+def test_what_was_pinned_when_it_was_folded_goes_into_the_state_once_it_is_unpinned(
+    offline: Service, start_talk: StartTalk, *, is_unpinned: bool
+) -> None:
+    talk = start_talk(offline, policy={**STATE_ALONE, "protect": []})
+    talk.append("Good morning.")
+    talk.append("Good morning to you.", role="assistant")
+    pinned = talk.append(GOAL)
+    good(talk.http.put(talk.path(f"/messages/{pinned['id']}/pin")))
+    talk.append("Noted.", role="assistant")
+    talk.batch(lines(40))
+    talk.compact(keep_tail_messages=0)
+    assert GOAL not in texts(talk.get()["compressed_state"])
+    if is_unpinned:
+        good(talk.http.delete(talk.path(f"/messages/{pinned['id']}/pin")))
+    talk.batch(lines(30, 50))
+    talk.compact(keep_tail_messages=0)
+    assert (GOAL in texts(talk.get()["compressed_state"])) == is_unpinned
+    assert GOAL in served(talk)

@@ -675,6 +675,14 @@ class TestMaking:
             await service.container.expansion.make(tenant, conversation_id, one.id, "detailed")
         assert (caught.value.extra["reason"], caught.value.retryable) == ("unauthorized", False)
 
+    async def test_what_code_makes_needs_no_model(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        service, conversation_id, one = await self.by_model(begin, tenant)
+        service.container.parts.models._summarizers.clear()  # type: ignore[attr-defined]  # as without its key
+        for level in ("brief", "tags"):
+            assert (await service.container.expansion.make(tenant, conversation_id, one.id, level)).content
+        with pytest.raises(InvalidInputError):
+            await service.container.expansion.make(tenant, conversation_id, one.id, "detailed")
+
     async def test_two_at_once_make_one_call(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         told = "The copper kettle in the pantry whistles, and the plumber wants to see it."
         reached, go_on = asyncio.Event(), asyncio.Event()

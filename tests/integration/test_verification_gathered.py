@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -25,6 +26,7 @@ from tests.integration.test_verification import (
     CACHE,
     LIE,
     PROOF,
+    RECKONED,
     TRUE,
     Held,
     against_the_lie,
@@ -38,6 +40,8 @@ from tests.integration.test_verification import (
     lied,
     newest,
     pause,
+    proving,
+    reckoned,
     rows,
     verdicts,
     work,
@@ -59,6 +63,11 @@ async def go_on(service: Service, conversation_id: UUID, told: str) -> None:
     await append(service, conversation_id, TRIP + BALLAST)
     service.summarizer._script._entries = [told]
     assert (await compact(service, conversation_id)).status == "applied"
+
+
+async def change_schema(service: Service, conversation_id: UUID, schema: str) -> None:
+    policy = {**(await service.row(conversation_id)).policy, "state_schema": schema}
+    await service.container.conversations.patch(service.tenant, conversation_id, {"policy": policy})
 
 
 def against(lie: str, quote: str, seq: int) -> VerificationEntry:
@@ -139,6 +148,35 @@ class TestInBetween:
         now = await newest(service, conversation_id)
         assert {TRUE, LASTS} <= set(now.state["logos"])
         assert LIE not in now.state["logos"]
+
+    @pytest.mark.parametrize(("schema", "field"), [("handoff", "progress"), ("research", "findings")])
+    async def test_it_goes_also_after_a_change_of_the_schema(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, schema: str, field: str
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, against(LIE, PROOF, 3))
+        await change_schema(service, conversation_id, schema)
+        told = {field: [{"text": LASTS, "from": [17, 18], "replaces": []}]}
+        await go_on(service, conversation_id, json.dumps(told))
+        assert LIE in str((await newest(service, conversation_id)).state)
+        await pause(engine)
+        assert await work(service, conversation_id) == "changed"
+        now = await newest(service, conversation_id)
+        assert LIE not in str(now.state)
+        assert {TRUE, LASTS} <= set(now.state[field])
+        assert await rows(engine, conversation_id) == [("done", None, 1)]
+
+    @pytest.mark.parametrize(("schema", "field"), [("handoff", "progress"), ("summary", None)])
+    async def test_what_code_cut_before_a_change_of_the_schema_comes_back_in_a_list_of_the_new_one(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, schema: str, field: str | None
+    ) -> None:
+        service, conversation_id = await reckoned(begin, tenant, verdicts(proving))
+        await change_schema(service, conversation_id, schema)
+        told = {field: [{"text": LASTS, "from": [17, 18], "replaces": []}]} if field else {"summary": f"{LASTS}."}
+        await go_on(service, conversation_id, json.dumps(told))
+        await pause(engine)
+        assert await work(service, conversation_id) == ("changed" if field else "verified")
+        now = await newest(service, conversation_id)
+        assert (RECKONED in str(now.state)) == bool(field)
 
     async def test_control_without_what_is_on_record_between_nothing_comes_back(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,7 @@ from app.core.model.errors import (
 )
 from app.core.model.live_context import sent_conversation
 from app.core.model.model_io import CallSettings, ChatRequest, Proposal, StepEvent, SummaryRequest, ToolSpec
-from app.core.model.records import Page, Turn
+from app.core.model.records import Compaction, Page, Turn
 from app.http.openai.conversations import create_openai_conversation
 from app.http.openai.response_requests import ConversationRequest
 from app.infrastructure import ids
@@ -134,6 +134,55 @@ async def test_a_budget_lowered_while_a_compaction_runs_is_met_at_once(
     if due is not None:
         await service.container.compaction.execute(due)
         assert (await service.row(conversation_id)).context_tokens < 2_601
+
+
+async def anchored_while_compacted(
+    begin: UnitOfWorkFactory, tenant: UUID, *, by_users: int
+) -> tuple[Service, Compaction]:
+    """A compaction under a policy without anchors, which changes to one that serves all of them while it runs.
+
+    ``by_users`` is the number of messages that are nothing but an anchor; 0: the second compaction of a usual talk.
+    """
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation(max_tokens=-1, anchor_share=0.0, protect=[], recall="off")
+    policy = (await service.row(conversation_id)).policy
+    all_of_them = CompactInput(keep_tail_messages=0)
+    if by_users:
+        said = [MessageDraft(role="user", content=WORDS.format(seq=place)) for place in range(1, by_users + 1)]
+        reply = MessageDraft(role="assistant", content="Noted.")
+        await service.container.messages.append(tenant, conversation_id, [*said, reply])
+    else:
+        await service.say(conversation_id, 20)
+        await service.container.manual.compact(tenant, conversation_id, all_of_them, timeout=30)
+        await service.say(conversation_id, 8)
+    gate = Gate()
+    service.summarizer._script._entries = [gate]
+    compacting = asyncio.create_task(service.container.manual.compact(tenant, conversation_id, all_of_them, timeout=30))
+    await gate.reached.wait()
+    await service.container.conversations.patch(tenant, conversation_id, {"policy": {**policy, "anchor_share": None}})
+    gate.go_on.set()
+    await asyncio.gather(compacting, return_exceptions=True)
+    return service, (await service.compactions(conversation_id))[-1]
+
+
+async def test_sizes_are_by_the_rules_that_hold_when_a_state_is_stored(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service, row = await anchored_while_compacted(begin, tenant, by_users=0)
+    stored = await service.row(row.conversation_id)
+    assert stored.layout is not None
+    assert stored.layout.anchor_tokens
+    assert (row.status, row.tokens_after) == ("applied", stored.context_tokens)
+    assert (row.tokens_after or 0) < (row.tokens_before or 0)
+
+
+async def test_what_saves_nothing_by_the_rules_that_hold_now_is_not_stored(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    service, row = await anchored_while_compacted(begin, tenant, by_users=11)
+    stored = await service.row(row.conversation_id)
+    assert (row.status, row.reason, len(row.attempts)) == ("superseded", "stale", 1)
+    assert (stored.state_version, stored.compression_count) == (0, 0)
+    async with begin(tenant) as uow:
+        assert not (await uow.segments.page(stored.id, Page(limit=10)))[0], "all of it is rolled back"
 
 
 @pytest.mark.parametrize("is_unpinned", [True, False], ids=["unpinned", "control"])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Final
 
 from app.core.model.anchors import Anchor, AnchorType, FoundAnchor
+from app.core.model.conversation import Message
 from app.core.model.policies.policy import Budgets
-from app.core.model.state import ID_LETTERS, Origin, StateEntry, StateField, StateSchema
+from app.core.model.provenance import origin_of
+from app.core.model.repairs import Repair
+from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateField, StateSchema, StateVersion
 from app.core.reading.quoting import as_quotation
 from app.core.summarizer.offline.narrative_states import is_narrative_only, statement_pieces
+from app.core.text.budget import Budget
 from app.core.text.relative import date_note
 from app.core.text.repeating import normalized_text
 from app.core.text.sentences import closed
@@ -78,6 +82,46 @@ def entries_from_anchors(
     return found
 
 
+def entries_from_released(
+    messages: Sequence[Message],
+    *,
+    schema: StateSchema,
+    served: Sequence[StateEntry],
+    version: int,
+    next_entry: int,
+    language: str | None,
+    max_tokens: int,
+) -> list[StateEntry]:
+    """Messages that were held and no longer are, as quotations, the oldest first, as far as there is room.
+
+    The state was written while they were served word for word, so it need not tell what they say. Messages that a
+    ``served`` entry repeats whole are left out.
+
+    ``next_entry`` is the number of the first entry.
+    """
+    told = [normalized_text(entry.text) for entry in served]
+    room, field = Budget(max_tokens), schema.field_for("fact")
+    found: list[StateEntry] = []
+    for message in messages:
+        content = " ".join(message.content.split())
+        origin = origin_of(message, content)
+        text = as_quotation(content, origin, language)
+        if not content or any(normalized_text(content) in one for one in told) or not room.takes(estimate_text(text)):
+            continue
+        found.append(
+            StateEntry(
+                id=f"{ID_LETTERS[field.role]}{next_entry + len(found)}",
+                field=field.name,
+                role=field.role,
+                text=text,
+                from_seqs=(message.seq,),
+                since_version=version,
+                origins=(origin,),
+            )
+        )
+    return found
+
+
 def without_anchor_entries(
     entries: Sequence[StateEntry], anchors: Sequence[FoundAnchor], language: str | None
 ) -> tuple[StateEntry, ...]:
@@ -103,6 +147,37 @@ def _text_with_speaker(anchor: FoundAnchor, language: str | None) -> str:
 
 def _origin_of(anchor: FoundAnchor) -> Origin:
     return "document" if anchor.pasted else anchor.speaker
+
+
+def record_in_schema(version: StateVersion, schema: StateSchema, *, source: StateSchema) -> StateVersion:
+    """The version with its listed entries, and the repairs of them, in the fields that ``schema`` has for their roles.
+
+    Narratives are left out, and everything that ``schema`` has no list for: what is on record of it stays in the
+    version as it is stored.
+    """
+    fields = {field.name: _field_of_role(field.name, field.role, schema) for field in source.fields if field.is_list}
+    moved = {one.id: _moved_to_field(one, fields[one.field]) for one in version.entries if one.field in fields}
+    ids = {id_: entry.id for id_, entry in moved.items()}
+    listed = (entry for entry in moved.values() if entry.role != "narrative")
+    repairs = (_moved_repair(one, fields, ids) for one in version.repairs)
+    return replace(
+        version,
+        entries=tuple(replace(entry, replaced_by=_renamed(entry.replaced_by, ids)) for entry in listed),
+        repairs=tuple(repair for repair in repairs if repair is not None),
+    )
+
+
+def _moved_repair(repair: Repair, fields: Mapping[str, StateField], ids: Mapping[str, str]) -> Repair | None:
+    field = fields.get(repair.field)
+    if field is None or not field.is_list:
+        return None
+    cut = repair.cut and replace(repair.cut, replaces=_renamed(repair.cut.replaces, ids))
+    id_ = repair.entry_id and ids.get(repair.entry_id, repair.entry_id)
+    return replace(repair, field=field.name, entry_id=id_, cut=cut)
+
+
+def _renamed(names: Sequence[str], ids: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(ids.get(name, name) for name in names)
 
 
 def requested_state_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, carried: bool) -> int:
@@ -143,8 +218,12 @@ def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, nex
 
 
 def _field_of(entry: StateEntry, schema: StateSchema) -> StateField:
-    same = (field for field in schema.fields if field.name == entry.field and field.role == entry.role)
-    return next(same, None) or schema.field_for(entry.role)
+    return _field_of_role(entry.field, entry.role, schema)
+
+
+def _field_of_role(name: str, role: FieldRole, schema: StateSchema) -> StateField:
+    same = (field for field in schema.fields if field.name == name and field.role == role)
+    return next(same, None) or schema.field_for(role)
 
 
 def _moved_to_field(entry: StateEntry, field: StateField) -> StateEntry:

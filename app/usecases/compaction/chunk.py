@@ -23,18 +23,20 @@ from app.core.model.records import Compaction, FoldRequest, Page
 from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import CutSegment, Level
-from app.core.model.state import StateEntry, StateVersion
+from app.core.model.state import StateEntry, StateSchema, StateVersion
 from app.core.planning.compaction import CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail
 from app.core.planning.withholding import with_placeholders
-from app.core.state.apply import ApplyContext, served
+from app.core.state.apply import QUOTES_DIVISOR, ApplyContext, served
 from app.core.state.schema_change import (
     entries_from_anchors,
+    entries_from_released,
     entries_in_schema,
     next_entry_number,
     requested_state_tokens,
     without_anchor_entries,
 )
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.summarizer.segment_prompts import digest_output_tokens
 from app.core.summarizer.system_context import system_context
 from app.core.text.budget import first_fitting
@@ -91,6 +93,8 @@ class Chunk:
     """The newest superseded anchors."""
     demands: frozenset[int] = frozenset()
     """The ``seq`` of each message after the present state in which a user set a constraint or a goal."""
+    released: tuple[Message, ...] = ()
+    """The messages that were held beside the present state and no longer are, without their secrets."""
     later: tuple[Message, ...] = ()
     """The newest messages after the chunk, unchanged and with their secrets. Only the probes look at them."""
     segments: tuple[CutSegment, ...] = ()
@@ -101,10 +105,10 @@ class Chunk:
         """The entries that are served now, in the fields of the schema that will be written next."""
         if self.version is None:
             return ()
-        entries = served(self.version.entries)
+        source, language = schema_named(self.version.state_schema), language_of(self.span)
+        entries = self._with_released(served(self.version.entries), source, self.version, language)
         if not self.changes_schema:
             return entries
-        source, language = schema_named(self.version.state_schema), language_of(self.span)
         anchor_entries = entries_from_anchors(
             self._anchors_only_shown_now(),
             schema=source,
@@ -117,6 +121,22 @@ class Chunk:
             entries, self.resolved.schema, source=source, next_entry=next_entry_number(entries, self.version.next_entry)
         )
         return without_anchor_entries(moved, self._anchors_shown_next(), language)
+
+    def _with_released(
+        self, entries: tuple[StateEntry, ...], schema: StateSchema, version: StateVersion, language: str | None
+    ) -> tuple[StateEntry, ...]:
+        if not self.released or is_narrative_only(schema):
+            return entries
+        quotations = entries_from_released(
+            self.released,
+            schema=schema,
+            served=entries,
+            version=version.version,
+            next_entry=next_entry_number(entries, version.next_entry),
+            language=language,
+            max_tokens=self.resolved.budgets.state_cap // QUOTES_DIVISOR,
+        )
+        return (*entries, *quotations)
 
     def _anchors_only_shown_now(self) -> list[Anchor]:
         layout = self.resolved.conversation.layout
@@ -234,6 +254,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
         demands = await _seqs_of_demands(uow, conversation.id, version) if version else frozenset[int]()
+        released = await _released_messages(uow, conversation.id, version) if version else []
     shown = await _redacted(span)
     return Chunk(
         row=row,
@@ -249,6 +270,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         anchors=anchors,
         outdated=tuple(outdated),
         demands=demands,
+        released=await _redacted(released),
         most_tokens=most,
     )
 
@@ -256,6 +278,15 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
 async def _seqs_of_demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
     sources = {seq for entry in served(version.entries) for seq in entry.from_seqs}
     return frozenset(await uow.messages.goals_and_constraints(conversation_id, sorted(sources)))
+
+
+async def _released_messages(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> list[Message]:
+    # The layout of a version stays as it was written; only that of the conversation follows pins and policy.
+    if version.layout is None or not version.layout.held:
+        return []
+    held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=version.boundary_seq)}
+    found = await uow.messages.at_seqs(conversation_id, sorted(set(version.layout.held) - held))
+    return [message for message in found if message.is_spoken]
 
 
 async def _messages_for_probes(

@@ -42,7 +42,8 @@ async def save_chunk(
 
     Returns:
         The row: still running while chunks follow, ``applied`` after the last, ``superseded`` when another change of
-        the state, or an erasure, took effect meanwhile.
+        the state, or an erasure, took effect meanwhile, or when because of a change of the policy or of a pin the state
+        would no longer make the context smaller.
 
     Raises:
         LeaseLostError: The row is no longer this process's; nothing is written.
@@ -61,9 +62,16 @@ async def save_chunk(
         proposed=proposed_anchors(shell, applied.proposed_anchors, chunk.span),
         now=now,
     )
-    saved, events = await run_with_retries(partial(_save, shell, lease, ready))
+    try:
+        saved, events = await run_with_retries(partial(_save, shell, lease, ready))
+    except _SavesNothingNowError:
+        saved, events = await _superseded(shell, lease, attempted)
     await shell.outbox.deliver(events)
     return saved
+
+
+class _SavesNothingNowError(Exception):
+    """The rules changed while the model worked, and by the new ones the state makes the context no smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +118,34 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
             mark = _verified_mark(shell, chunk, attempted)
             stored = await _write_state(shell, uow, resolved, chunk, served.applied, row, ids, mark)
             probed = {"fidelity": served.fidelity, "continuity": added_score(row, served.continuity)}
+            probed |= _sizes_by_new_rules(row, chunk, resolved, shell.resolver(stored))
             saved = await _record_chunk(shell, uow, lease, row, chunk, attempted, served.applied, stored, probed)
         await uow.commit()
     return saved, uow.committed_events
+
+
+async def _superseded(shell: Shell, lease: Lease, attempted: AttemptsResult) -> tuple[Compaction, Sequence[Event]]:
+    async with shell.uow(lease.tenant_id) as uow:
+        await uow.conversations.lock(lease.conversation_id)
+        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+        saved = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
+        await uow.commit()
+    return saved, uow.committed_events
+
+
+def _sizes_by_new_rules(row: Compaction, chunk: Chunk, before: Resolved, after: Resolved) -> dict[str, int]:
+    """The row's sizes if policy or held messages have changed since the chunk was planned; empty if they have not.
+
+    Sizes by the old rules and by the new ones cannot be compared, so both are measured by the new ones.
+    """
+    planned = chunk.resolved
+    held, then = before.conversation.total.held_tokens, planned.conversation.total.held_tokens
+    if before.as_set == planned.as_set and held == then:
+        return {}
+    if after.breakdown.total >= before.breakdown.total:
+        raise _SavesNothingNowError
+    first = planned.tokens if row.state_version_after is None else row.tokens_before or planned.tokens
+    return {"tokens_before": max(first + before.tokens - planned.tokens, 0), "tokens_after": after.tokens}
 
 
 async def _segments_with_texts(

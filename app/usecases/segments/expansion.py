@@ -253,8 +253,10 @@ class ExpansionService:
         """Make the level by code, so that there is one in any case. Then have a metered summarizer write an L1."""
         shell, conversation_id = self._shell, segment.conversation_id
         await ensure_level(shell, tenant_id, conversation_id, segment.id, level)
+        if level != "L1":
+            return
         metered = summarizer_of(shell, resolved).profile.metered
-        if level != "L1" or not metered:
+        if not metered:
             return
         async with shell.uow(tenant_id) as uow:
             await self._spending.check(uow, resolved, metered=metered)

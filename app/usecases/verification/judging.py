@@ -18,11 +18,13 @@ from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import ModelProfile, Proposal, VerificationRequest
 from app.core.model.records import Attempt
 from app.core.model.redaction import redact, redact_message, redact_messages
+from app.core.model.schemas import schema_named
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.state import StateEntry, StateVersion
 from app.core.model.timings import VERIFIER_CALLS
 from app.core.model.word_overlap import message_text
 from app.core.state.apply import served
+from app.core.state.schema_change import record_in_schema
 from app.core.text.budget import first_fitting
 from app.core.text.token_counts import estimate_text
 from app.core.validation.claims import MAX_CLAIMS, DigestText, claim_batches, claims_of, part_claims, unshown_sources
@@ -59,7 +61,8 @@ class VersionSources:
     before: StateVersion | None
     """The version that was verified last, or the one that the summarizer continued."""
     judged: tuple[StateVersion, ...]
-    """The versions that are judged together, the newest first; ``version`` is the first of them."""
+    """The versions that are judged together, the newest first; ``version`` is the first of them. What those of another
+    schema have on record is in the fields of its schema."""
     messages: tuple[Message, ...]
     """The messages that the summarizer was shown."""
     digests: tuple[DigestText, ...]
@@ -164,11 +167,17 @@ async def read_version(
     return VersionSources(
         version=version,
         before=versions[judged_count] if judged_count < len(versions) else base,
-        judged=judged,
+        judged=tuple(_record_in_schema(one, version.state_schema) for one in judged),
         messages=tuple(one for one in messages if one.is_part_of_talk),
         digests=tuple(digest for segment in segments if (digest := digest_text(segment)) is not None),
         anchors=tuple(claimed),
     )
+
+
+def _record_in_schema(version: StateVersion, name: str) -> StateVersion:
+    if version.state_schema == name:
+        return version
+    return record_in_schema(version, schema_named(name), source=schema_named(version.state_schema))
 
 
 async def _versions_judged_together(
