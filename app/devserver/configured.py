@@ -21,6 +21,7 @@ from app.setting_files import (
 from app.settings import Settings
 
 _NO_SUCH_NAME = "extra_forbidden"
+_NO_NAMES_AND_VALUES = frozenset({"dict_type", "model_type"})
 
 
 def read_settings() -> Settings:
@@ -44,6 +45,8 @@ def _setting_and_reason(wrong: ErrorDetails) -> str:
     place = ".".join((*map(_name_as_written, wrong["loc"][:1]), *map(str, wrong["loc"][1:])))
     if wrong["type"] == _NO_SUCH_NAME:
         return f"{place} is no setting"
+    if wrong["type"] in _NO_NAMES_AND_VALUES:  # the library's own reason names a class
+        return f"{place}: must have names and values, as in throughline.example.yaml"
     reason = wrong["msg"].removeprefix("Value error, ")
     return f"{place}: {reason}" if place else reason
 
