@@ -240,6 +240,9 @@ def test_triggers_are_named_with_the_policys_own_thresholds() -> None:
     assert trigger_label(catalogue, "max_tokens", resolve("semantic", {"max_tokens": 8_000})) == (
         "at the token limit, above 8,000 tokens"
     )
+    mixed = resolve("handoff", {})
+    (both,) = (one.name for one in mixed.triggers if one.at.tokens and one.at.share)
+    assert trigger_label(catalogue, both, mixed) == trigger_label(catalogue, both)
     assert trigger_label(catalogue, "something_new") == "something new"
     assert (percent(0.7), percent(0.29), percent(0.075)) == (70, 29, 7.5)
 

@@ -24,6 +24,8 @@ def trigger_label(catalogue: Catalogue, trigger: str, policy: CompactionPolicy |
 
 
 def _threshold_line(catalogue: Catalogue, trigger: str, at: Threshold) -> str:
+    if at.tokens is not None and at.share is not None:
+        return trigger  # the smaller of the two counted, which depends on the window
     if at.tokens is not None:
         return catalogue.text("at.tokens", trigger=trigger, count=at.tokens)
     if at.messages is not None:

@@ -65,7 +65,7 @@ class StateSchema:
 
     def field(self, name: str) -> StateField:
         """The field of that name; ``KeyError`` when there is none."""
-        return next(item for item in self.fields if item.name == name)
+        return {item.name: item for item in self.fields}[name]
 
     def field_for(self, role: FieldRole) -> StateField:
         """The field for texts of a role that no field takes by kind; for a role without a field, the nearest one."""
