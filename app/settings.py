@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -70,6 +71,21 @@ def _origin_or_any(value: str) -> str:
     if value != "*" and not _ORIGIN.fullmatch(value.lower()):
         raise ValueError(f"{value!r} is no origin: write scheme and host, as http://localhost:3000, and nothing behind")
     return value.lower()
+
+
+def _address_of_server(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port or the brackets of an IPv6 address
+        is_address = False
+    if value and (not is_address or len(value.split()) > 1 or value != value.strip()):
+        # The value is not shown, since it may have a password.
+        raise ValueError("no address of a server: write it with its scheme, as http://localhost:11434/v1")
+    return value
+
+
+ServerAddress = Annotated[str, AfterValidator(_address_of_server)]
 
 
 def _long_enough(value: SecretStr) -> SecretStr:
@@ -156,9 +172,9 @@ class Settings(BaseSettings):
     """Set by ``throughline run`` for its children when it runs the database itself."""
 
     google_api_key: SecretStr | None = Field(default=None, validation_alias="GOOGLE_API_KEY")
-    google_base_url: str | None = Field(default=None, validation_alias="GOOGLE_GEMINI_BASE_URL")
+    google_base_url: ServerAddress | None = Field(default=None, validation_alias="GOOGLE_GEMINI_BASE_URL")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
-    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    openai_base_url: ServerAddress | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
     gemini_model: str = DEFAULT_GEMINI_MODEL
     """The default of both models when ``GOOGLE_API_KEY`` is set."""
     chat_model: str | None = None

@@ -227,7 +227,9 @@ def _add_claude_message(message: Mapping[str, Any], transcript: _Transcript) -> 
     at = _iso_time(message.get("created_at"))
     blocks = [block for block in _list_or_empty(message.get("content")) if isinstance(block, Mapping)]
     if not any(_storable_text(block.get("text")).strip() or block.get("type") != "text" for block in blocks):
-        blocks = [{"type": "text", "text": message.get("text")}]
+        text = message.get("text")
+        blocks = [{"type": "text", "text": text}]
+        transcript.hidden += not isinstance(text, str | None)
     texts: list[str] = []
 
     def end_text() -> None:

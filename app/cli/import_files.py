@@ -132,14 +132,18 @@ def _kind_of_export(openers: list[Opener], name: str, *, may_be_other: bool) -> 
 
 
 def _exported_conversations(openers: list[Opener], kind: Kind, name: str) -> Iterator[Imported]:
-    number = 0
+    number = messages = hidden = 0
     for opener in openers:
         with opener() as stream:
             for value in _values_of_list(stream, name):
                 number += 1
                 found = read_exported(value, kind, name, text_of("import.conversation", number=str(number)))
+                messages, hidden = messages + len(found.messages), hidden + found.hidden
                 if found.messages:
                     yield found
+    if not messages:
+        empty = text_of("import.empty", where=name)
+        raise ComplaintError(f"{empty} ({text_of('import.hidden', count=hidden)})" if hidden else empty)
 
 
 def _values_of_list(stream: IO[bytes], name: str) -> Iterator[Any]:

@@ -345,7 +345,9 @@ def _json_of_line(line: str, name: str, number: int) -> Any:
     try:
         return _parsed_json(line)
     except ValueError as error:
-        raise ComplaintError(text_of("import.no_json", where=f"{name}: {_line(number)}", why=_reason(error))) from None
+        raise ComplaintError(
+            text_of("import.no_json", where=f"{name}: {_line(number)}", why=_reason_in_line(error))
+        ) from None
 
 
 def _is_json(line: str) -> bool:
@@ -364,6 +366,11 @@ def _parsed_json(text: str) -> Any:
 
 
 def _reason(error: ValueError) -> str:
+    line = f" of line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+    return f"{_reason_in_line(error)}{line}"
+
+
+def _reason_in_line(error: ValueError) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg.removesuffix(' at')} at column {error.colno} of line {error.lineno}"
+        return f"{error.msg.removesuffix(' at')} at column {error.colno}"
     return str(error)

@@ -74,8 +74,6 @@ def import_file(
         source = open_source(file)
         given = {"preset": preset, "title": title, "user_id": user_id}
         total = sum(len(one.messages) for one in source.conversations())  # all is checked before anything is sent
-        if not total and not source.text:
-            raise ComplaintError(text_of("import.empty", where=str(file)))
         with progress_on_stderr(is_shown=total > 0) as progress:
             task = progress.add_task(text_of("import.running"), total=total)
             importing = _ImportingFile(client, file, source, given, again=again)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Self, TypeVar
 
@@ -16,7 +16,7 @@ from .methods import Methods
 from .resources import Page
 from .retrying import NO_CONTENT, Command, Outcome, Reply, Retrying, Send, Steps, exchange
 from .sse import Stream
-from .synchronous import TIMEOUT, address_of, failed, headers_of, request_of
+from .synchronous import TIMEOUT, UNLIMITED, address_of, failed, headers_of, request_of
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -42,6 +42,7 @@ class AsyncThroughline(Methods):
             base_url=address_of(url),
             headers=headers_of(key, language),
             timeout=timeout,
+            limits=UNLIMITED,
             transport=transport,
             trust_env=trust_env,
         )
@@ -74,7 +75,7 @@ class AsyncThroughline(Methods):
                 return answer
             outcome = await self._carry_out(command)
 
-    async def each(self, listed: ListCall[Item]) -> AsyncIterator[Item]:
+    async def each(self, listed: ListCall[Item]) -> AsyncGenerator[Item, None]:
         """Every item of a list; pages are read as they are needed."""
         call: Call[Page[Item]] | None = listed.first
         while call is not None:
@@ -83,7 +84,7 @@ class AsyncThroughline(Methods):
                 yield item
             call = listed.after(page)
 
-    async def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> AsyncIterator[Item]:
+    async def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> AsyncGenerator[Item, None]:
         """The items of a stream, over as many connections as needed."""
         stream = begin(self._retrying)
         while not stream.is_over:
@@ -105,7 +106,7 @@ class AsyncThroughline(Methods):
                 error = failed(failure, self._http.base_url)
             await self._sleep(stream.ended(error))
 
-    async def download(self, call: Call[Any]) -> AsyncIterator[bytes]:
+    async def download(self, call: Call[Any]) -> AsyncGenerator[bytes, None]:
         """An answer in pieces as it comes, however long.
 
         Raises if it breaks off, since the pieces so far are then not complete.

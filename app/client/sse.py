@@ -74,10 +74,13 @@ class EventStream:
         return self._call if self._last is None else self._call.with_headers(Last_Event_ID=self._last)
 
     def feed(self, received: ServerSentEvent) -> Iterator[Event]:
-        """The event; the next connection continues after its id."""
+        """The event; the next connection continues after its id.
+
+        The hint that begins each stream ends a row of failures too, since a conversation may be silent for days.
+        """
+        self._patience.failures = 0
         if received.data:
             self._last = received.id or self._last
-            self._patience.failures = 0
             yield event_of(received.data)
 
     def ended(self, error: ApiError | ConnectionFailedError | None) -> float:

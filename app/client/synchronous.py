@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, Self, TypeVar
 
 import httpx
@@ -21,6 +21,8 @@ Item = TypeVar("Item")
 
 TIMEOUT: Final = 90.0
 """Seconds. A turn may wait for a compaction and for a model."""
+UNLIMITED: Final = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+"""Each open stream holds a connection; with an upper bound, further requests would wait until a stream ends."""
 
 
 class Throughline(Methods):
@@ -54,6 +56,7 @@ class Throughline(Methods):
             base_url=address_of(url),
             headers=headers_of(key, language),
             timeout=timeout,
+            limits=UNLIMITED,
             transport=transport,
             trust_env=trust_env,
         )
@@ -86,7 +89,7 @@ class Throughline(Methods):
                 return answer
             outcome = self._carry_out(command)
 
-    def each(self, listed: ListCall[Item]) -> Iterator[Item]:
+    def each(self, listed: ListCall[Item]) -> Generator[Item, None, None]:
         """Every item of a list; pages are read as they are needed."""
         call: Call[Page[Item]] | None = listed.first
         while call is not None:
@@ -94,7 +97,7 @@ class Throughline(Methods):
             yield from page.data
             call = listed.after(page)
 
-    def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> Iterator[Item]:
+    def follow(self, begin: Callable[[Retrying], Stream[Item]]) -> Generator[Item, None, None]:
         """The items of a stream, over as many connections as needed."""
         stream = begin(self._retrying)
         while not stream.is_over:
@@ -114,7 +117,7 @@ class Throughline(Methods):
                 error = failed(failure, self._http.base_url)
             self._sleep(stream.ended(error))
 
-    def download(self, call: Call[Any]) -> Iterator[bytes]:
+    def download(self, call: Call[Any]) -> Generator[bytes, None, None]:
         """An answer in pieces as it comes, however long.
 
         Raises if it breaks off, since the pieces so far are then not complete.
@@ -154,23 +157,38 @@ def headers_of(key: str | None, language: str | None = None) -> dict[str, str]:
     """The headers of every request.
 
     Raises:
-        ValueError: The key has characters that a header cannot have; the message does not show it.
+        ValueError: The key or the language has characters that a header cannot have; the message does not show them.
     """
-    if key is not None and not (key.isascii() and key.isprintable()):
+    if key is not None and not _fits_in_header(key):
         raise ValueError("the key holds a line break, or a character that no key has")
     given = {"Authorization": key and f"Bearer {key}", "Accept-Language": language}
-    return {name: value for name, value in given.items() if value is not None}
+    return _checked_headers({name: value for name, value in given.items() if value is not None})
 
 
 def request_of(call: Call[Any]) -> dict[str, Any]:
-    """A call in the form that httpx takes."""
+    """A call in the form that httpx takes.
+
+    Raises:
+        ValueError: A header has characters that no header can have, so no attempt could succeed.
+    """
     return {
         "method": call.method,
         "url": call.path,
         "params": dict(call.params),
         "content": call.body,
-        "headers": dict(call.headers),
+        "headers": _checked_headers(call.headers),
     }
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not _fits_in_header(value):
+            raise ValueError(f"{name} holds a line break, or a character that a header cannot have")
+    return dict(headers)
+
+
+def _fits_in_header(value: str) -> bool:
+    return value.isascii() and value.isprintable()
 
 
 def failed(failure: httpx.TransportError, at: httpx.URL) -> ConnectionFailedError:

@@ -226,3 +226,16 @@ def test_a_download_that_broke_off_before_its_first_bytes_is_no_json_with_an_err
     file.write_text("<html>Please log in</html>")
     with pytest.raises(ComplaintError, match=r"the archive is damaged or cut off, or has a password\."):
         open_source(file)
+
+
+def test_an_export_whose_messages_are_all_left_out_says_so(tmp_path: Path) -> None:
+    def told(*texts: Any) -> str:
+        file = tmp_path / "conversations.json"
+        messages = [{"sender": "human", "text": text} for text in texts]
+        file.write_text(json.dumps([{"uuid": "c", "chat_messages": messages}]))
+        with pytest.raises(ComplaintError) as caught:
+            read(file)
+        return str(caught.value).removeprefix(str(file))
+
+    assert told(5, {"a": 1}, "") == ": there is no conversation in it. (2 hidden messages left out)"
+    assert told("", None) == ": there is no conversation in it."

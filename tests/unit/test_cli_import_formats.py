@@ -238,6 +238,7 @@ def test_every_complaint_names_the_message() -> None:
 def test_every_complaint_names_the_line() -> None:
     lines = [json.dumps({"messages": [USER]}), "{broken", json.dumps({"messages": [USER]})]
     assert refused("\n".join(lines), "talks.jsonl").startswith("talks.jsonl: line 2: no JSON: ")
+    assert refused(f"{lines[0]}\n{{oops", "talks.jsonl").endswith(" at column 2.")
     lines[1] = json.dumps({"messages": [USER, {"role": "user"}]})
     assert refused("\n".join(lines), "talks.jsonl") == "talks.jsonl: line 2, message 2: content cannot be empty."
     messages = [json.dumps(USER), json.dumps({"role": "user", "content": ""})]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -573,6 +573,24 @@ def test_events_go_on_where_they_broke_off(run: Run) -> None:
     assert [request.headers["last-event-id"] for request in world.seen] == ["2", "4", "4", "5", "5"]
 
 
+def test_events_of_a_silent_conversation_go_on_however_often_a_stream_ends(run: Run) -> None:
+    """The service ends every stream after ``stream_seconds``, and begins each with a hint when to come back."""
+    silent = [stream("retry: 2000\n\n: ping\n\n", breaks=number % 2 == 0) for number in range(12)]
+    world = World([*silent, stream(event(3)), problem(404, "not_found", retryable=False)])
+    found: list[Any] = []
+
+    def follow(client: Any) -> Any:
+        events = client.events(ID)
+        return _kept(events, found) if isinstance(events, Iterator) else _kept_async(events, found)
+
+    with pytest.raises(NotFoundError):
+        run(world, follow)
+    assert [one.id for one in found] == ["3"]
+
+    with pytest.raises(ConnectionFailedError):  # control: answers that begin no stream are failures in a row
+        run(World([stream() for _ in range(9)]), lambda client: client.events(ID))
+
+
 def _kept(events: Iterator[Any], found: list[Any]) -> None:
     for one in events:
         found.append(one)  # noqa: PERF402 - the iteration ends with an error
@@ -646,10 +664,10 @@ def test_a_page_that_is_no_stream_is_tried_again(run: Run) -> None:
 def typed(client: Throughline, awaiting: AsyncThroughline) -> None:
     """This never runs: it shows a type checker the methods."""
     assert_type(client.create_conversation(title="t"), Conversation)
-    assert_type(client.messages(ID), Iterator[Message])
-    assert_type(client.chat_stream(ID), Iterator[ChatEvent])
-    assert_type(awaiting.create_conversation(title="t"), Awaitable[Conversation])
-    assert_type(awaiting.messages(ID), AsyncIterator[Message])
+    assert_type(client.messages(ID), Generator[Message, None, None])
+    assert_type(client.chat_stream(ID), Generator[ChatEvent, None, None])
+    _ = assert_type(awaiting.create_conversation(title="t"), Coroutine[Any, Any, Conversation])
+    assert_type(awaiting.messages(ID), AsyncGenerator[Message, None])
     client.create_conversation(titel="t")  # type: ignore[call-arg]
 
 
@@ -657,6 +675,41 @@ def test_methods_say_what_they_do() -> None:
     client = World([]).sync()
     assert client.chat.__doc__ == endpoints.chat.__doc__
     assert Methods.chat.__doc__ == endpoints.chat.__doc__
+
+
+async def test_any_number_of_open_streams_leaves_room_for_a_request() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b"/events" not in head:
+            body = b'{"status": "ok"}'
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + event(1).encode())
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    made = AsyncThroughline(f"http://127.0.0.1:{port}", timeout=2, retrying=Retrying(attempts=1), trust_env=False)
+    async with server, made as client:
+        streams = [client.events(ID) for _ in range(101)]
+        await asyncio.gather(*(anext(one) for one in streams))
+        assert await client.health() == {"status": "ok"}
+        for one in streams:
+            await one.aclose()
+
+
+@pytest.mark.parametrize("wrong", ["a\nb", "ключ"])
+def test_what_no_header_can_have_is_refused_at_once(run: Run, wrong: str) -> None:
+    world = World([])
+    with pytest.raises(ValueError, match="Idempotency-Key holds"):
+        run(world, lambda client: client.append(ID, "user", "hi", idempotency_key=wrong))
+    with pytest.raises(ValueError, match="Content-Type holds"):
+        run(world, lambda client: client.attach_file(ID, b"", name="n", media_type=wrong))
+    with pytest.raises(ValueError, match="Accept-Language holds"):
+        Throughline("http://t", language=wrong)
+    assert world.pauses == []
 
 
 def test_an_error_says_each_thing_once() -> None:

@@ -54,6 +54,22 @@ def test_a_variable_that_holds_no_json_is_named_with_its_place(folder: Path, mon
     assert said.endswith(" at column 2. It is easier to write in throughline.yaml.")
 
 
+@pytest.mark.parametrize(
+    "address", ["abc", "localhost:11434/v1", "http://", "http://a:b/v1", "http://[::1/v1", "me:pw@a"]
+)
+@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"])
+def test_what_is_no_address_of_a_model_server_stops_the_start(folder: Path, name: str, address: str) -> None:
+    line = said_of(folder, env=f"{name}={address}\n")
+    assert f"{name}: no address of a server: write it with its scheme, as http://localhost:11434/v1" in line
+    assert "pw" not in line
+
+
+@pytest.mark.parametrize("address", ["", "http://localhost:11434/v1", "https://[::1]:8443", "HTTP://models"])
+def test_an_address_of_a_model_server_is_kept(folder: Path, address: str) -> None:
+    (folder / ".env").write_text(f"OPENAI_BASE_URL={address}\n")
+    assert (read_settings().openai_base_url or "") == address
+
+
 def test_a_preset_that_does_not_exist_is_named_with_its_setting(folder: Path) -> None:
     line = said_of(folder, env="THROUGHLINE_DEFAULT_PRESET=semantics\n")
     said = "Settings that cannot be used: THROUGHLINE_DEFAULT_PRESET: unknown preset 'semantics'; known: semantic,"

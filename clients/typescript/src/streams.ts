@@ -78,6 +78,7 @@ export async function* readEvents(
   };
   const parser = createParser({
     onEvent: (event) => events.push(event),
+    onRetry: () => events.push({ id: undefined, event: undefined, data: "" }),
     onError: tooLong,
     maxBufferSize: limit,
   });
@@ -113,10 +114,10 @@ export class EventStream implements Stream<ConversationEvent> {
   }
 
   *feed(received: EventSourceMessage): Iterable<ConversationEvent> {
+    this.patience.failures = 0; // also after the hint that begins each stream: a conversation may be silent for days
     if (!received.data) return;
     const event = JSON.parse(received.data) as ConversationEvent;
     this.last = received.id || this.last;
-    this.patience.failures = 0;
     yield event;
   }
 

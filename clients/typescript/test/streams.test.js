@@ -122,6 +122,17 @@ test("events go on after the last one that was given", async () => {
   );
 });
 
+test("events of a silent conversation go on, however often a stream ends", async () => {
+  const silent = Array.from({ length: 12 }, (_, at) => stream(["retry: 2000\n\n: ping\n\n"], { breaks: at % 2 === 0 }));
+  const { client } = world([...silent, stream([event(4)])]);
+  for await (const one of client.events(ID)) {
+    assert.equal(one.id, "4");
+    break;
+  }
+  const { client: other } = world(Array.from({ length: 9 }, () => stream([])));
+  await assert.rejects(all(other.events(ID)), ConnectionFailedError); // control: no stream begins
+});
+
 test("a stream that is left closes its connection", async () => {
   let isCancelled = false;
   const body = new ReadableStream({
