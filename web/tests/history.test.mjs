@@ -1,7 +1,7 @@
 /** A long history scrolls: a bounded part of it is in the page, from its end to its beginning. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, open, send, settled, withPage } from './browser.mjs';
+import { api, faults, open, send, settled, withPage } from './browser.mjs';
 
 const BATCHES = Number(process.env.PAGE_BATCHES ?? 1);
 const PER_BATCH = 1000;
@@ -97,6 +97,56 @@ test('the page answers while a long reply is set', async () => {
     assert.ok((await length()) < 101_000, 'of a very long question the beginning is shown');
     await reply.getByRole('button', { name: 'Show all 150,000 characters' }).click();
     assert.equal(await length(), 150_000);
+  });
+});
+
+test('what was searched for is marked in the hits, and until they come the page says that it looks', async () => {
+  const { id } = await api('POST', '/conversations', { title: 'Hits' });
+  const content = 'On the *Straße* a lamp, two LAMPS; no clamp. Café. 東京の港 <b>';
+  const { data } = await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content }] });
+  const hit = { message_id: data[0].id, seq: 1, role: 'user', created_at: data[0].created_at, snippet: content, score: 1 };
+  await withPage({}, async (page) => {
+    let answer = () => {};
+    await page.route('**/search?**', async (route) => {
+      await new Promise((resolve) => (answer = resolve));
+      await route.fulfill({ json: { data: [hit] } }).catch(() => {});
+    });
+    await open(page, `?c=${id}`);
+    await page.getByRole('button', { name: 'Search in this conversation' }).click();
+    const dialog = page.getByRole('dialog');
+    const marks = async (words) => {
+      await dialog.getByRole('searchbox').fill('');
+      await dialog.getByRole('button', { name: /#1/ }).waitFor({ state: 'detached' });
+      await dialog.getByRole('searchbox').fill(words);
+      await dialog.getByText('Loading').waitFor();
+      answer();
+      await dialog.getByRole('button', { name: /#1/ }).waitFor();
+      assert.ok((await dialog.getByRole('button', { name: /#1/ }).innerText()).endsWith(content), 'nothing of the hit is lost');
+      return dialog.locator('mark').allInnerTexts();
+    };
+    assert.deepEqual(await marks('lamp'), ['lamp', 'LAMP']);
+    assert.deepEqual(await marks('"strasse" cafe'), ['Straße', 'Café']);
+    assert.deepEqual(await marks('京'), ['京']);
+    assert.deepEqual(await marks('ship <b>'), ['b']);
+    assert.deepEqual(await faults(page), []);
+  });
+});
+
+test('lists and quotations of a reply have their signs at the side where their text begins', async () => {
+  const { id } = await api('POST', '/conversations', { title: 'Sides' });
+  const of = (word) => `- ${word}\n\n1. ${word}\n\n> ${word}\n`;
+  const messages = [of('أولاً'), of('first')].map((content) => ({ role: 'assistant', content }));
+  await api('POST', `/conversations/${id}/messages/batch`, { messages });
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    for (const [seq, side] of [[1, 'rtl'], [2, 'ltr']]) {
+      const reply = page.locator(`[data-seq="${seq}"] .prose-reply`);
+      await reply.locator('blockquote').waitFor();
+      const sides = await reply.locator('li, blockquote').evaluateAll((all) => all.map((one) => getComputedStyle(one).direction));
+      assert.deepEqual(sides, [side, side, side]);
+      const line = await reply.locator('blockquote').evaluate((one) => getComputedStyle(one).borderLeftWidth);
+      assert.equal(line, side === 'rtl' ? '0px' : '4px');
+    }
   });
 });
 

@@ -114,15 +114,24 @@ test('a tab that nobody sees holds no connection, and has everything when it is 
   });
 });
 
-test('a conversation that is deleted elsewhere is shown no longer', async () => {
+test('a conversation that is deleted elsewhere is shown no longer, nor listed, and each view says so', async () => {
   const id = await begun('A secret.');
+  const title = `Kept until ${id}`;
+  await api('PATCH', `/conversations/${id}`, { title });
   await withPage({ allows: ['404'] }, async (page) => {
     await open(page, `?c=${id}`);
     await page.locator('[data-seq="1"]').waitFor();
+    const listed = page.getByRole('navigation', { name: 'Conversations' }).getByText(title);
+    await listed.waitFor();
     await page.waitForTimeout(500);
     await api('DELETE', `/conversations/${id}`);
     await page.getByText('No such conversation.').waitFor();
     assert.equal(await page.getByText('A secret.').count(), 0);
+    await listed.waitFor({ state: 'detached' });
+    for (const name of ['State', 'Context', 'Stats', 'Settings']) {
+      await tab(page, name);
+      await page.locator('main').getByText('No such conversation.').waitFor();
+    }
   });
 });
 

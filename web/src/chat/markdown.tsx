@@ -37,6 +37,22 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
 }
 
 const COMPONENTS = {
+  // Their signs and indents stand at the side where their text begins.
+  ul: ({ children }: { children?: ReactNode }) => (
+    <ul dir="auto" className="list-inside list-disc whitespace-normal [li_&]:ps-6">
+      {children}
+    </ul>
+  ),
+  ol: ({ children, start }: { children?: ReactNode; start?: number }) => (
+    <ol dir="auto" start={start} className="list-inside list-decimal whitespace-normal [li_&]:ps-6">
+      {children}
+    </ol>
+  ),
+  blockquote: ({ children }: { children?: ReactNode }) => (
+    <blockquote dir="auto" className="my-4 border-s-4 border-muted-foreground/30 ps-4 text-muted-foreground italic">
+      {children}
+    </blockquote>
+  ),
   a: Link,
   // The box of a task list is shown as a sign, since nobody can tick it.
   input: ({ checked }: { checked?: boolean }) => (checked ? '☑ ' : '☐ '),

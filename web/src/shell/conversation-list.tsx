@@ -126,8 +126,8 @@ function Row({ summary, isOpen, onOpen }: { summary: ConversationSummary; isOpen
       onClick={onOpen}
       aria-current={isOpen ? 'page' : undefined}
       className={classes(
-        'block w-full rounded-xl px-2.5 py-2 text-left hover:bg-raised focus-visible:-outline-offset-2',
-        isOpen && 'bg-accent-wash hover:bg-accent-wash',
+        'block w-full rounded-xl px-2.5 py-2 text-left focus-visible:-outline-offset-2',
+        isOpen ? 'bg-accent-wash' : 'hover:bg-raised',
       )}
     >
       <span className="block truncate text-sm font-medium">{summary.title || t('untitled')}</span>

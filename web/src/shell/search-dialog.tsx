@@ -7,7 +7,8 @@ import { useConversation } from '@/state/conversation';
 import { useOpener } from '@/state/opener';
 import { Dialog } from '@/ui/dialog';
 import { Field } from '@/ui/field';
-import { Shown, useLoaded } from '@/ui/loaded';
+import { Shown, useLoaded, Waiting } from '@/ui/loaded';
+import { foundIn } from './found';
 
 /** Looks through the originals; a hit opens its message. */
 export function SearchDialog({ onClose }: { onClose: () => void }) {
@@ -26,7 +27,9 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
       <div className="mt-3 min-h-24">
         <Shown of={found}>
           {({ wanted: sought, data }) =>
-            sought && data.length === 0 ? (
+            found.loading && data.length === 0 ? (
+              <Waiting />
+            ) : sought && data.length === 0 ? (
               <p className="text-sm text-soft">{t('nothing_found')}</p>
             ) : (
               <ul className="space-y-1">
@@ -43,7 +46,17 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
                       <span className="block text-xs text-soft">
                         #{hit.seq} · {word('role', hit.role)} · {date(hit.created_at)}
                       </span>
-                      <span className="line-clamp-3">{hit.snippet}</span>
+                      <span className="line-clamp-3">
+                        {foundIn(hit.snippet, sought).map(([text, isFound], place) =>
+                          isFound ? (
+                            <mark key={place} className="rounded-sm bg-accent-wash font-medium text-ink">
+                              {text}
+                            </mark>
+                          ) : (
+                            text
+                          ),
+                        )}
+                      </span>
                     </button>
                   </li>
                 ))}

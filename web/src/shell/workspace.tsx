@@ -3,7 +3,7 @@
 import { Download, Ellipsis, FileJson, FileText, Search, Trash2 } from 'lucide-react';
 import dynamic from 'next/dynamic';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { address } from '@/api/client';
+import { address, ApiError } from '@/api/client';
 import { deleteConversation } from '@/api/resources';
 import { ChatView } from '@/chat/chat-view';
 import { useWords } from '@/i18n/provider';
@@ -45,7 +45,7 @@ interface Props {
 /** The open conversation in one of its views. */
 export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsSent, attaching, onAttaching }: Props) {
   const { t } = useWords();
-  const { id, conversation, revisions } = useConversation();
+  const { id, conversation, error, revisions } = useConversation();
   const { view, open } = useNavigation();
   const [segment, setSegment] = useState<string | null>(null);
   const [isSearching, setIsSearching] = useState(false);
@@ -69,6 +69,12 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
     const timer = setTimeout(onListChanged, 600);
     return () => clearTimeout(timer);
   }, [revisions.messages, onListChanged]);
+
+  // The list may still have what was deleted in another place.
+  const isGone = error instanceof ApiError && error.status === 404;
+  useEffect(() => {
+    if (isGone) onListChanged();
+  }, [isGone, onListChanged]);
 
   const title = conversation ? conversation.title || t('untitled') : '';
   useEffect(() => {

@@ -35,7 +35,6 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, depends:
 
 /** Shows the value, or that it is loading, or why it failed. */
 export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T) => ReactNode }) {
-  const { t } = useWords();
   const failure = Boolean(of.error) && <Failure error={of.error} onRetry={of.reload} />;
   if (of.value !== undefined) {
     return (
@@ -45,7 +44,11 @@ export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T)
       </>
     );
   }
-  if (failure) return failure;
+  return failure || <Waiting />;
+}
+
+export function Waiting() {
+  const { t } = useWords();
   return (
     <div className="flex justify-center p-10 text-soft" role="status">
       <Spinner className="size-5" />

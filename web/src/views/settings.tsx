@@ -17,11 +17,13 @@ import { Section } from './section';
 
 /** The conversation's title, language and prompt; its preset and policy, explained and changed. */
 export default function SettingsView() {
-  const { conversation } = useConversation();
+  const { conversation, error, refresh } = useConversation();
   const presets = useLoaded((signal) => listPresets(signal), []);
   /** The form that was saved last. */
   const [saved, setSaved] = useState<'general' | 'policy' | null>(null);
-  if (!conversation) return null;
+  if (!conversation) {
+    return <Shown of={{ value: conversation, error, loading: !error, reload: refresh }}>{() => null}</Shown>;
+  }
   const { title, locale, system_prompt, preset, policy } = conversation;
   return (
     <Shown of={presets}>
