@@ -159,7 +159,7 @@ def _conversation_of_messages(
             n for n, (_, one) in enumerate(numbered) if is_export and one.get("protected_reason") == "pinned"
         ),
         chosen=frozenset(_chosen_places(value.get("anchors"))) if is_export else frozenset(),
-        files=tuple(one for one in value.get("files") or () if _is_file(one)) if is_export else (),
+        files=tuple(_files(value.get("files"))) if is_export else (),
         is_export=is_export,
     )
 
@@ -180,6 +180,10 @@ def _chosen_places(anchors: Any) -> Iterator[AnchorPlace]:
             place = one.get("original_position"), one.get("offset"), one.get("type")
             if all(isinstance(step, int | str) for step in place):
                 yield place
+
+
+def _files(files: Any) -> Iterator[Mapping[str, Any]]:
+    return (one for one in (files if isinstance(files, list) else ()) if _is_file(one))
 
 
 def _is_file(value: Any) -> bool:

@@ -31,11 +31,14 @@ from app.client import (
     endpoints,
 )
 from app.client.calls import Call
+from app.core.model.json_sizes import METADATA_BYTES, json_bytes
 
 BATCH_MESSAGES: Final = 1_000
 """How many messages the service accepts at once."""
 BATCH_BYTES: Final = 4_000_000
 """The most bytes of JSON in a batch: half of what a request may have."""
+UNFINISHED: Final = "import_unfinished"
+"""In the metadata of a conversation while an import still has to repeat pins, anchors or files in it."""
 
 
 FormatOption = Annotated[
@@ -186,6 +189,10 @@ class _Importing:
         self._key = key
         self._where = f"{file_name}: {one.place}" if one.place else file_name
         self._stem = None if one.is_export or one.identity else Path(file_name).stem
+        own = {name: value for name, value in one.about.get("metadata", {}).items() if name != UNFINISHED}
+        marked = {**own, UNFINISHED: True}
+        self._has_marks = bool(one.pinned or one.chosen or one.files) and json_bytes(marked) <= METADATA_BYTES
+        self._metadata: Mapping[str, Any] = marked if self._has_marks else own
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create a conversation and append its messages, each step under an idempotency key of its own."""
@@ -193,6 +200,9 @@ class _Importing:
         try:
             created = self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given))
             id_, is_new = str(created.id), created.message_count == 0
+            if self._has_marks and UNFINISHED not in created.metadata:  # what a user changed since then stays
+                advance(len(self._imported.messages))
+                return id_
             for number, batch in enumerate(_batches(self._imported.messages), start=1):
                 appended = self._client.append_many(id_, batch, idempotency_key=f"{self._key}-{number}")
                 self._pin_where_possible(id_, appended, start)
@@ -200,6 +210,8 @@ class _Importing:
                 advance(len(batch))
             self._choose_anchors(id_)
             self._attach_files(id_)
+            if self._has_marks:
+                self._client.change_conversation(id_, metadata={UNFINISHED: None})
         except (InvalidInputError, TooLargeError) as error:
             raise self._refused(id_ if is_new else "", start, error) from None
         except NotFoundError:
@@ -220,6 +232,9 @@ class _Importing:
         asked = {name: value for name, value in given.items() if value is not None}
         about = {**self._imported.about, **asked}
         about["title"] = self._imported.about.get("title") or asked.get("title") or self._stem
+        about.pop("metadata", None)
+        if self._metadata:
+            about["metadata"] = self._metadata
         if self._imported.policy and "preset" not in asked:
             about["policy"] = self._policy_beyond_preset(str(about.get("preset", "")))
         return about

@@ -56,6 +56,10 @@ def without(value: dict[str, Any], names: set[str]) -> dict[str, Any]:
     return {name: one for name, one in value.items() if name not in names}
 
 
+def dead_line(*_: Any) -> Any:
+    raise ConnectionFailedError("the line went dead")
+
+
 def id_in(output: str) -> str:
     found = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", output)
     assert found is not None, output
@@ -317,6 +321,44 @@ class TestTransfer:
         for one in (id_, another):
             client.delete_conversation(one)
         assert "is deleted: --again" in run("import", str(file)).stderr
+
+    def test_a_repeated_import_changes_nothing_that_a_user_changed_since(
+        self, run: Run, client: Throughline, start_talk: StartTalk, offline: Service, tmp_path: Path
+    ) -> None:
+        talk = start_talk(offline, policy=MANUAL, title=(title := f"Once {time.time_ns()}"), metadata={"k": 1})
+        talk.batch(lines(30))
+        for place in (5, 7):
+            assert talk.http.put(talk.path(f"/messages/{talk.history()[place]['id']}/pin")).is_success
+        talk.chat("/compact")
+        first, *_ = talk.pages("/anchors")
+        assert talk.http.patch(talk.path(f"/anchors/{first['id']}"), json={"status": "active"}).is_success
+        client.attach_file(talk.id, b"High.", name="tides.txt", media_type="text/plain")
+        file = tmp_path / "boats.json"
+        good(run("export", talk.id, "--output", str(file)))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Throughline, "set_anchor_status", property(dead_line))
+            broken = run("import", str(file))
+        assert (broken.exit_code, broken.stderr) == (2, "The service does not answer: the line went dead.\n")
+        (half,) = (one for one in client.conversations() if one.title == title and str(one.id) != talk.id)
+        assert (half.metadata, list(client.files(half.id))) == ({"k": 1, transfer.UNFINISHED: True}, [])
+
+        def kept() -> tuple[list[int], list[str], int]:
+            pinned = [one.seq for one in client.messages(id_, order="asc") if one.protected_reason == "pinned"]
+            chosen = [one.status for one in client.anchors(id_) if one.proposed_by == "user"]
+            return pinned, chosen, len(list(client.files(id_)))
+
+        id_ = id_in(good(run("import", str(file))))
+        assert id_ == str(half.id)
+        assert (client.conversation(id_).metadata, kept()) == ({"k": 1}, ([6, 8], ["active"], 1))
+        pinned = next(one for one in client.messages(id_, order="asc") if one.seq == 6)
+        client.unpin_message(id_, pinned.id)
+        chosen = next(one for one in client.anchors(id_) if one.proposed_by == "user")
+        client.set_anchor_status(id_, chosen.id, "resolved")
+        client.remove_file(id_, next(iter(client.files(id_))).id)
+        repeated = run("import", str(file))
+        assert (id_in(good(repeated)), repeated.stderr) == (id_, "")
+        assert kept() == ([8], ["resolved"], 0)
+        client.delete_conversation(id_)
 
     def test_control_without_keys_a_repeated_import_comes_twice(
         self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -366,6 +367,30 @@ class TestResults:
         answered = await chat(service, conversation_id, **came(("theirs", "rain")))
         assert answered.reply.content == "It rains."
         assert await roles(service, conversation_id) == ["assistant", "tool", "assistant"]
+
+    @pytest.mark.parametrize("is_appended", [True, False])
+    async def test_is_awaited_without_a_record_of_the_turn(
+        self, begin: UnitOfWorkFactory, tenant: UUID, *, is_appended: bool
+    ) -> None:
+        """The client appended the call itself, or the record was removed after its time (``Retention.turns``)."""
+        service = scripted(begin, tenant, *([] if is_appended else [call("weather")]), "It rains.")
+        conversation_id = await service.conversation()
+        if is_appended:
+            part = {"type": "tool_call", "id": "theirs", "name": "weather", "arguments": {}}
+            asked = [
+                MessageDraft(role="user", content="Rain?"),
+                MessageDraft(role="assistant", content="", parts=(part,)),
+            ]
+            await service.container.messages.append(tenant, conversation_id, asked)
+            waiting = "theirs"
+        else:
+            waiting = (await chat(service, conversation_id, content="Rain?")).open_calls[0].id
+            async with begin(None) as uow:
+                assert await uow.removal.forget_turns(timedelta(0), limit=10) == 1
+                await uow.commit()
+        with pytest.raises(ToolsPendingError, match=waiting):
+            await chat(service, conversation_id)
+        assert (await chat(service, conversation_id, **came((waiting, "rain")))).reply.content == "It rains."
 
 
 async def test_a_search_after_results_does_not_find_the_question(begin: UnitOfWorkFactory, tenant: UUID) -> None:

@@ -317,6 +317,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "turns.get": (lambda unit: unit.turns.get(TURN), NOT_FOUND),
     "turns.newest": (lambda unit: unit.turns.newest(CONVERSATION), None),
     "turns.replied_by": (lambda unit: unit.turns.replied_by(CONVERSATION, [MESSAGE]), None),
+    "turns.died_with": (lambda unit: unit.turns.died_with(CONVERSATION, [MESSAGE]), False),
     "turns.between": (lambda unit: unit.turns.between(CONVERSATION, None, None), []),
     "turns.forget_requests_of": (lambda unit: unit.turns.forget_requests_of(CONVERSATION, [UUID(int=10)]), None),
     "turns.forget_request": (lambda unit: unit.turns.forget_request(TURN), None),

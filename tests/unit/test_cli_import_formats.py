@@ -153,6 +153,7 @@ def test_every_message_of_an_export_comes_in_so_that_each_keeps_its_number() -> 
     }
     found = one(exported)
     assert [file["name"] for file in found.files] == ["a.md"]
+    assert one({**exported, "files": 7, "anchors": 7}).files == (), "an edited file"
     user, reply = {**USER, "event_type": "casual"}, {**REPLY, "event_type": "casual"}
     assert found.messages == (
         user,

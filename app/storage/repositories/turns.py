@@ -100,6 +100,13 @@ class TurnRepository(LeasedRepository):
         found = select(TurnRow).where(_of_conversation(conversation_id), col(TurnRow.reply_id).in_(message_ids))
         return await self._one_or_none(found.order_by(_id.desc()).limit(1))
 
+    async def died_with(self, conversation_id: UUID, message_ids: Collection[UUID]) -> bool:
+        """Whether a turn that answered one of these messages ended without a reply."""
+        died = select(_id).where(
+            _of_conversation(conversation_id), col(TurnRow.message_id).in_(message_ids), col(TurnRow.reply_id).is_(None)
+        )
+        return bool(await self._session.all(died.limit(1)))
+
     async def unanswered(self, conversation_id: UUID) -> frozenset[int]:
         """The ``seq`` of each message that one of the newest failed turns added and that no other turn answered."""
         rows = await self._session.rows(_UNANSWERED, of=conversation_id)

@@ -289,11 +289,14 @@ async def _calls_left_to_client(
 ) -> list[str]:
     unanswered = exchange.unanswered(shell.resolver.own_tools)
     if not unanswered:
-        # The client never heard of the calls of a turn that died, so it need not answer them.
         return []
     made = {message.id for message in exchange.since if message.role == "assistant"}
-    turn = await uow.turns.replied_by(conversation.id, made)
-    return [] if turn is None else list(unanswered)
+    if await uow.turns.replied_by(conversation.id, made) is not None:
+        return list(unanswered)
+    # The client never heard of the calls of a turn that died, so it need not answer them. Without any turn it did: they
+    # were appended, or the record of their turn was removed after its time.
+    asked = {message.id for message in (exchange.question, *exchange.since) if message is not None}
+    return [] if await uow.turns.died_with(conversation.id, asked) else list(unanswered)
 
 
 def _refuse_if_no_room_for_messages(resolved: Resolved, given: ChatInput) -> None:
