@@ -58,6 +58,7 @@ class DirectQueue:
             "verification": worker.verification.work,
             "embedding": worker.embedding.work,
             "cache": worker.caches.make_or_renew,
+            "anchors": worker.anchors.work,
         }
         self._start(work[kind](id_))
         return True

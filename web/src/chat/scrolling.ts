@@ -35,6 +35,8 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
   const frame = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
+  /** Where the reader was last taken to the end. */
+  const taken = useRef(0);
   const held = useRef<{ seq: string; top: number } | null>(null);
   const opened = useRef(-SOON);
   const [isAtBottom, setIsAtBottom] = useState(true);
@@ -52,11 +54,21 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
     }
   }, []);
 
+  const toEnd = useCallback((box: HTMLElement) => {
+    box.scrollTop = box.scrollHeight;
+    taken.current = box.scrollTop;
+  }, []);
+
+  /** Whether the reader stays at the end. One who has scrolled up may not have been heard of yet. */
+  const stays = useCallback(
+    (box: HTMLElement) => stuck.current && (isNearEnd(box) || box.scrollTop >= taken.current - NEAR_END),
+    [],
+  );
+
   const toBottom = useCallback(() => {
     stuck.current = true;
-    const box = frame.current;
-    if (box) box.scrollTop = box.scrollHeight;
-  }, []);
+    if (frame.current) toEnd(frame.current);
+  }, [toEnd]);
 
   const toMessage = useCallback(
     (seq: number) => {
@@ -92,14 +104,14 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
     const box = frame.current;
     if (!box) return;
     if (stuck.current) {
-      box.scrollTop = box.scrollHeight;
+      if (stays(box)) toEnd(box);
       return;
     }
     const row = held.current && box.querySelector<HTMLElement>(`[data-seq="${held.current.seq}"]`);
     if (!row || !held.current) return;
     const moved = row.getBoundingClientRect().top - box.getBoundingClientRect().top - held.current.top;
     if (moved) box.scrollTop += moved;
-  }, [content]);
+  }, [content, stays, toEnd]);
 
   useEffect(() => {
     const box = inner.current;
@@ -113,7 +125,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
       if (performance.now() - opened.current < SOON) {
         stuck.current = atEnd && isNearEnd(frame.current);
         setIsAtBottom(stuck.current);
-      } else if (stuck.current) frame.current.scrollTop = frame.current.scrollHeight;
+      } else if (stays(frame.current)) toEnd(frame.current);
     });
     observer.observe(box);
     box.addEventListener('click', onClick);
@@ -121,7 +133,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
       observer.disconnect();
       box.removeEventListener('click', onClick);
     };
-  }, [atEnd]);
+  }, [atEnd, stays, toEnd]);
 
   return { frame, inner, isAtBottom, toBottom, toMessage };
 }
