@@ -352,6 +352,13 @@ def test_what_cannot_be_kept_is_refused(content: Any) -> None:
         draft_of(item)
 
 
+def test_an_image_may_be_given_by_its_address_alone() -> None:
+    address = "https://x.test/a.png"
+    for given in (address, {"url": address}):
+        item = ITEM.validate_python({"role": "user", "content": [{"type": "image_url", "image_url": given}]})
+        assert [part["url"] for part in draft_of(item).parts] == [address]
+
+
 @pytest.mark.parametrize("name", ["Anna Berg", "a\n", "", "a" * 65, "<a", "a|b", "a\\b", "a/b"])
 def test_a_name_is_kept_within_that_apis_limits(name: str) -> None:
     """Control: a name within the limits is a message's, of any role; a tool has no speaker."""

@@ -6,7 +6,7 @@ import mimetypes
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from app.core.text.contents import from_data_url, inline_base64, is_data_url
 from app.core.text.json_data import arguments_in
@@ -49,14 +49,8 @@ class ChatImage(Given):
     """An image of a chat completion."""
 
     type: Literal["image_url"]
-    image_url: ImageUrl
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_address_alone(cls, value: Any) -> Any:
-        if isinstance(value, dict) and isinstance(value.get("image_url"), str):
-            return {**value, "image_url": {"url": value["image_url"]}}
-        return value
+    image_url: ImageUrl | str
+    """With its details, or the address alone."""
 
 
 class ResponseImage(Given):
@@ -147,10 +141,10 @@ def stored_content(content: Content | None) -> tuple[str, tuple[Part, ...]]:
 
 def _media_part(part: ChatImage | ResponseImage | AudioContent | ChatFile | ResponseFile) -> Part:
     match part:
-        case ChatImage(image_url=ImageUrl(url=url, detail=detail)):
+        case ChatImage(image_url=ImageUrl(url=url, detail=detail)) | ResponseImage(image_url=str(url), detail=detail):
             return _media_from_source(url, "image/*", {"detail": detail})
-        case ResponseImage(image_url=str(url), detail=detail):
-            return _media_from_source(url, "image/*", {"detail": detail})
+        case ChatImage(image_url=str(url)):
+            return _media_from_source(url, "image/*", {})
         case AudioContent(input_audio=GivenAudio(data=data, format=form)):
             return _inline_media(data, f"audio/{form}", {})
         case ChatFile(file=GivenFile(file_data=str(data), filename=name)):

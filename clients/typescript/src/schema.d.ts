@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 51b0cb47c7d9955830a55ccc40fbf1cb9e1cf4d0d3928ff291a3d5f96aaf9c76
+// sha256 of openapi.json: 7988d0e250b387cf12f2f431fd0354d8075f53c1747b161e41626470a616fbfe
 
 export interface paths {
     "/conversations": {
@@ -1868,7 +1868,8 @@ export interface components {
              * @enum {string}
              */
             type: "image_url";
-            image_url: components["schemas"]["ImageUrl"];
+            /** Image Url */
+            image_url: components["schemas"]["ImageUrl"] | string;
         };
         /**
          * ChatMessage
