@@ -354,8 +354,8 @@ def test_what_cannot_be_kept_is_refused(content: Any) -> None:
 
 def test_an_image_may_be_given_by_its_address_alone() -> None:
     address = "https://x.test/a.png"
-    for given in (address, {"url": address}):
-        item = ITEM.validate_python({"role": "user", "content": [{"type": "image_url", "image_url": given}]})
+    for shape in (address, {"url": address}):
+        item = ITEM.validate_python({"role": "user", "content": [{"type": "image_url", "image_url": shape}]})
         assert [part["url"] for part in draft_of(item).parts] == [address]
 
 
