@@ -191,8 +191,8 @@ class _Importing:
         self._stem = None if one.is_export or one.identity else Path(file_name).stem
         own = {name: value for name, value in one.about.get("metadata", {}).items() if name != UNFINISHED}
         marked = {**own, UNFINISHED: True}
-        self._has_marks = bool(one.pinned or one.chosen or one.files) and json_bytes(marked) <= METADATA_BYTES
-        self._metadata: Mapping[str, Any] = marked if self._has_marks else own
+        self._is_marked = bool(one.pinned or one.chosen or one.files) and json_bytes(marked) <= METADATA_BYTES
+        self._metadata: Mapping[str, Any] = marked if self._is_marked else own
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create a conversation and append its messages, each step under an idempotency key of its own."""
@@ -200,7 +200,7 @@ class _Importing:
         try:
             created = self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given))
             id_, is_new = str(created.id), created.message_count == 0
-            if self._has_marks and UNFINISHED not in created.metadata:  # what a user changed since then stays
+            if self._is_marked and UNFINISHED not in created.metadata:  # what a user changed since then stays
                 advance(len(self._imported.messages))
                 return id_
             for number, batch in enumerate(_batches(self._imported.messages), start=1):
@@ -210,7 +210,7 @@ class _Importing:
                 advance(len(batch))
             self._choose_anchors(id_)
             self._attach_files(id_)
-            if self._has_marks:
+            if self._is_marked:
                 self._client.change_conversation(id_, metadata={UNFINISHED: None})
         except (InvalidInputError, TooLargeError) as error:
             raise self._refused(id_ if is_new else "", start, error) from None

@@ -561,14 +561,7 @@ def test_events_go_on_where_they_broke_off(run: Run) -> None:
             problem(404, "not_found", retryable=False),
         ],
     )
-    found: list[Any] = []
-
-    def follow(client: Any) -> Any:
-        events = client.events(ID, after=2)
-        return _kept(events, found) if isinstance(events, Iterator) else _kept_async(events, found)
-
-    with pytest.raises(NotFoundError):
-        run(world, follow)
+    found = _events_until_deleted(run, world, after=2)
     assert [one.id for one in found] == ["3", "4", "5"]
     assert [request.headers["last-event-id"] for request in world.seen] == ["2", "4", "4", "5", "5"]
 
@@ -577,18 +570,24 @@ def test_events_of_a_silent_conversation_go_on_however_often_a_stream_ends(run: 
     """The service ends every stream after ``stream_seconds``, and begins each with a hint when to come back."""
     silent = [stream("retry: 2000\n\n: ping\n\n", breaks=number % 2 == 0) for number in range(12)]
     world = World([*silent, stream(event(3)), problem(404, "not_found", retryable=False)])
-    found: list[Any] = []
-
-    def follow(client: Any) -> Any:
-        events = client.events(ID)
-        return _kept(events, found) if isinstance(events, Iterator) else _kept_async(events, found)
-
-    with pytest.raises(NotFoundError):
-        run(world, follow)
+    found = _events_until_deleted(run, world)
     assert [one.id for one in found] == ["3"]
 
     with pytest.raises(ConnectionFailedError):  # control: answers that begin no stream are failures in a row
         run(World([stream() for _ in range(9)]), lambda client: client.events(ID))
+
+
+def _events_until_deleted(run: Run, world: World, after: int | None = None) -> list[Any]:
+    """The events that a client gives before the world answers that the conversation is not there."""
+    found: list[Any] = []
+
+    def follow(client: Any) -> Any:
+        events = client.events(ID, after=after)
+        return _kept(events, found) if isinstance(events, Iterator) else _kept_async(events, found)
+
+    with pytest.raises(NotFoundError):
+        run(world, follow)
+    return found
 
 
 def _kept(events: Iterator[Any], found: list[Any]) -> None:
@@ -607,14 +606,7 @@ def test_events_from_any_pieces(run: Run, size: int) -> None:
     wire = "".join(["retry: 2000\n\n", raw, ": ping\n\n", event(4), event(5).removesuffix("\n")]).encode()
     pieces = [wire[at : at + size] for at in range(0, len(wire), size)]
     world = World([stream(*pieces), problem(404, "not_found", retryable=False)])
-    found: list[Any] = []
-
-    def follow(client: Any) -> Any:
-        events = client.events(ID)
-        return _kept(events, found) if isinstance(events, Iterator) else _kept_async(events, found)
-
-    with pytest.raises(NotFoundError):
-        run(world, follow)
+    found = _events_until_deleted(run, world)
     assert [(one.id, one.data["words"]) for one in found] == [("3", "one\u2028\x85line"), ("4", "one\u2028line")]
     assert world.seen[-1].headers["last-event-id"] == "4", "what was cut off is asked for again"
 

@@ -86,9 +86,13 @@ def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
 
 def has_phrases(text: str, literal: Sequence[str]) -> bool:
     """Whether a text has all of these phrases literally; case and kinds of spaces are ignored."""
-    # Unlike ``lower``, ``casefold`` looks at no neighbours: a phrase may end within a word of the text.
-    line = " ".join(text.split()).casefold()
-    return all(wanted.casefold() in line for wanted in literal)
+    line = _lowered(" ".join(text.split()))
+    return all(_lowered(wanted) in line for wanted in literal)
+
+
+def _lowered(text: str) -> str:
+    # ``lower`` gives a sigma at the end of a word another letter, and a phrase may end within a word of the text.
+    return text.lower().replace("ς", "σ")
 
 
 def rank_messages(

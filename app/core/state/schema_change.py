@@ -104,9 +104,9 @@ def entries_from_released(
     found: list[StateEntry] = []
     for message in messages:
         content = " ".join(message.content.split())
-        origin = origin_of(message, content)
+        normalized, origin = normalized_text(content), origin_of(message, content)
         text = as_quotation(content, origin, language)
-        if not content or any(normalized_text(content) in one for one in told) or not room.takes(estimate_text(text)):
+        if not content or any(normalized in one for one in told) or not room.takes(estimate_text(text)):
             continue
         found.append(
             StateEntry(

@@ -389,6 +389,8 @@ class Narrowing:
             for place, seqs in found:
                 self._keep_if_common(sought[place - 1], seqs)
                 holding[sought[place - 1]] = frozenset(seqs)
+        if self._through == _NO_END:
+            return [holding[pair] for pair in pairs]
         return [frozenset(seq for seq in holding[pair] if seq <= self._through) for pair in pairs]
 
     def _known_holders(self, pair: _Pair) -> Sequence[int]:

@@ -35,7 +35,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
   const frame = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
-  /** Where the reader was last taken to the end. */
+  /** The place of the frame when it was last scrolled to the end. */
   const taken = useRef(0);
   const held = useRef<{ seq: string; top: number } | null>(null);
   const opened = useRef(-SOON);
@@ -59,7 +59,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
     taken.current = box.scrollTop;
   }, []);
 
-  /** Whether the reader stays at the end. One who has scrolled up may not have been heard of yet. */
+  /** Whether the reader is still at the end. Scrolling is reported only with the next frame, so the place is compared. */
   const stays = useCallback(
     (box: HTMLElement) => stuck.current && (isNearEnd(box) || box.scrollTop >= taken.current - NEAR_END),
     [],
