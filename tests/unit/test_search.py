@@ -64,6 +64,8 @@ class TestSays:
     def test_case_and_blanks_are_alike(self) -> None:
         assert has_phrases("He  SAID\nso", ["he said so"])
         assert has_phrases("Медный Чайник", ["медный чайник", "МЕД"])
+        assert has_phrases("ΣΟΦΟΣΑ", ["σοφος"])
+        assert not has_phrases("Straße", ["strasse"])
         assert not has_phrases("He said, so", ["he said so"])
 
 

@@ -86,13 +86,19 @@ def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
 
 def has_phrases(text: str, literal: Sequence[str]) -> bool:
     """Whether a text has all of these phrases literally; case and kinds of spaces are ignored."""
-    line = _lowered(" ".join(text.split()))
-    return all(_lowered(wanted) in line for wanted in literal)
+    line = _without_case(" ".join(text.split()))
+    return all(_without_case(wanted) in line for wanted in literal)
 
 
-def _lowered(text: str) -> str:
-    # ``lower`` gives a sigma at the end of a word another letter, and a phrase may end within a word of the text.
-    return text.lower().replace("ς", "σ")
+def _without_case(text: str) -> str:
+    """A text for comparisons without case, each letter by itself, since a phrase may end within a word of the text.
+
+    ``lower`` looks at a letter's neighbours, and ``casefold`` makes two letters of some.
+    """
+    if text.isascii():
+        return text.lower()
+    folded = ((letter, letter.casefold()) for letter in text)
+    return "".join(fold if len(fold) == 1 else letter.lower() for letter, fold in folded)
 
 
 def rank_messages(
