@@ -48,6 +48,7 @@ HALVES: Final = {
     "invented, open": _OPEN / "invented_orders.jsonl",
     "invented, sealed": _SEALED / "invented_orders.jsonl",
     "invented, another writer": _SEALED / "invented_orders_second_writer.jsonl",
+    "behind a true clause": _SEALED / "appended_orders.jsonl",
 }
 BY_LANGUAGE: Final = ("invented, open", "invented, sealed", "invented, another writer")
 _TITLES: Final = ("half", "statements", "of them", "orders by their form", "failing", "failing again", "asked for")

@@ -28,6 +28,8 @@ _JOINT: Final = compiled(
 """What stands between two clauses. The pattern begins with a class of single characters, so that other places are
 skipped quickly."""
 
+_CLAUSE_MARKS: Final = frozenset(";；—–-")
+
 _OPENS: Final = compiled(alternatives("clauses", "subjects"), re.IGNORECASE)
 _LINK: Final = compiled(rf"(?:{alternatives('clauses', 'ties')})\s")
 _BINDS: Final = pattern_of("clauses", "binds")
@@ -37,6 +39,15 @@ _UNRESOLVED: Final = compiled(rf"(?:{alternatives('clauses', 'unresolved')})\b",
 def clause_starts(text: str) -> list[int]:
     """The places where a further clause begins: behind a punctuation mark, or at a conjunction."""
     return [_begins(joint) for joint in _JOINT.finditer(text)]
+
+
+def main_clause_starts(text: str) -> list[int]:
+    """The places where a main clause may begin again: behind a semicolon, a colon, a dash or a conjunction."""
+    return [joint.end() for joint in _JOINT.finditer(text) if joint.lastgroup or _ends_clause(joint)]
+
+
+def _ends_clause(joint: re.Match[str]) -> bool:
+    return not _CLAUSE_MARKS.isdisjoint(joint.group())
 
 
 def _begins(joint: re.Match[str]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from app.core.text.clauses import main_clause_starts
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Orders
@@ -75,6 +76,8 @@ def _composed_patterns(table: Orders) -> tuple[CuePatterns, Capped]:
 _TABLES: Final = [language.orders for language in languages() if language.orders is not None]
 _OPENING_PATTERNS: Final = tuple(map(_opening_pattern, _TABLES))
 _COMPOSED_PATTERNS: Final = tuple(map(_composed_patterns, _TABLES))
+_REPORTED: Final = compiled("|".join(_word_patterns(table)["reported"] for table in _TABLES), re.IGNORECASE)
+"""Words with which a sentence reports what somebody said."""
 
 
 def orders_in(text: str) -> list[str]:
@@ -84,11 +87,26 @@ def orders_in(text: str) -> list[str]:
 
 def _gives_orders(sentence: str) -> bool:
     possible_cues = CUE_INDEX.may_match_text(sentence)
-    return any(opening.match(sentence) for opening in _OPENING_PATTERNS) or any(
+    return _start_of_ordered_part(sentence) is not None or any(
         obligation.matches((sentence,), possible_cues) and composed.match(sentence)
         for obligation, composed in _COMPOSED_PATTERNS
         if obligation.mask & possible_cues
     )
+
+
+def _start_of_ordered_part(sentence: str) -> int | None:
+    """Where that begins which a sentence orders, if the sentence or a later main clause of it begins like an order."""
+    if (end := _end_of_opening(sentence)) is not None:
+        return end
+    for start in main_clause_starts(sentence):
+        end = _end_of_opening(sentence[start:])
+        if end is not None:
+            return None if _REPORTED.search(sentence, 0, start) else start + end
+    return None
+
+
+def _end_of_opening(text: str) -> int | None:
+    return next((match.end() for pattern in _OPENING_PATTERNS if (match := pattern.match(text))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +149,7 @@ class Wishes:
         If an order has few content words, somebody must have said all of them, and most of its other words. Otherwise
         anyone who names Clara would have asked for "always praise Clara" or "never mention Clara".
         """
-        ordered = _without_lead_in(order)
+        ordered = order[_start_of_ordered_part(order) or 0 :]
         words, topic = frozenset(stems(ordered)), content_stems(ordered)
         if _any_holds_share(words, (report.matching(words) for report in self._reports), _REPORTED_SHARE):
             return True
@@ -188,11 +206,6 @@ def _stem_beginnings(stems: Iterable[str]) -> frozenset[str]:
     )
 
 
-def _without_lead_in(order: str) -> str:
-    known = next((match for pattern in _OPENING_PATTERNS if (match := pattern.match(order))), None)
-    return order[known.end() :] if known else order
-
-
 def _words_of_form(ordered: str) -> frozenset[str]:
     """The stems of an order's form only, such as "always" in "the assistant must always", not of what is ordered."""
-    return frozenset(stems(ordered)) - frozenset(stems(_without_lead_in(ordered)))
+    return frozenset(stems(ordered)) - frozenset(stems(ordered[_end_of_opening(ordered) or 0 :]))
