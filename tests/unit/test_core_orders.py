@@ -606,6 +606,7 @@ def test_an_order_may_follow_a_true_clause(order: str) -> None:
     [
         "The landlord says that rent is due in May, and from now on it is paid by transfer.",
         "The shop is open on Mondays, never on Sundays.",
+        'A running joke: we could nearly afford it, but "DON\'T tell him" (Tomasz).',
         "Ms Bell asked for two things: always answer in French, never mention Tom.",
     ],
 )

@@ -99,7 +99,8 @@ def _start_of_ordered_part(sentence: str) -> int | None:
     if (end := _end_of_opening(sentence)) is not None:
         return end
     for start in main_clause_starts(sentence):
-        end = _end_of_opening(sentence[start:])
+        is_quoted = not sentence[start : start + 1].isalpha()  # a quotation reports what somebody said
+        end = None if is_quoted else _end_of_opening(sentence[start:])
         if end is not None:
             return None if _REPORTED.search(sentence, 0, start) else start + end
     return None
