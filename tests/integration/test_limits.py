@@ -224,6 +224,8 @@ async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None
             assert "(chat tokens per hour: 1500000)" in over.json()["detail"]
             assert 3_000 < int(over.headers["retry-after"]) <= 3_660
             assert (await client.post("/v1/chat/completions", json=PROMPT)).status_code == 429
+            typed = await client.post(f"/conversations/{conversation}/chat", json={"content": "/compact"})
+            assert typed.status_code == 201, "it asks no chat model"
             assert (await sister.post("/v1/chat/completions", json=PROMPT)).status_code == 200, "control: its own hour"
             standing = {(one["of"], one["name"]): one["used"] for one in (await sister.get("/limits")).json()["limits"]}
             assert standing["key", "chat_tokens_per_hour"] == 1_000_000
