@@ -32,6 +32,7 @@ from app.core.model.model_io import (
 from app.core.summarizer.detail_prompts import DetailPrompt, render_detail
 from app.core.summarizer.prompts import PROMPT_WORDS, PromptWords, SummaryPrompt, render_summary
 from app.core.text.escaping import clean
+from app.core.text.token_counts import estimate_text
 from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.providers import gemini_caches, responses
@@ -216,7 +217,7 @@ class ProviderSummarizer:
             text=text_of(response),
             finish=finish_of(response),
             model=self.profile.name,
-            usage=usage_of(response),
+            usage=await off_loop(_usage_or_estimate, self.profile, prompt, response),
             called_tool=calls_tool(response),
         )
 
@@ -229,6 +230,15 @@ def _rendered_prompt(request: SummarizerRequest, words: PromptWords) -> SummaryP
             return render_detail(request)
         case VerificationRequest():
             return render_verification(request)
+
+
+def _usage_or_estimate(profile: ModelProfile, prompt: SummaryPrompt | DetailPrompt, response: ModelResponse) -> Usage:
+    """The usage that the provider reports; without a report, an estimate, since limits count it."""
+    usage = usage_of(response)
+    if usage.input_tokens or usage.output_tokens:
+        return usage
+    read, written = estimate_text(prompt.system) + estimate_text(prompt.user), estimate_text(text_of(response))
+    return Usage(input_tokens=read, output_tokens=written, cost_usd=profile.cost(read, written))
 
 
 def _single_attempt_settings(timeout: float, more: ModelSettings) -> ModelSettings:

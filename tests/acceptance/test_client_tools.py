@@ -66,6 +66,18 @@ def test_a_turn_is_left_open_and_goes_on(offline: Service, start_talk: StartTalk
     assert [one["field"] for one in wrong["errors"]] == ["tool_results.0.tool_call_id"]
 
 
+def test_calls_of_an_erased_reply_are_not_waited_for(offline: Service, start_talk: StartTalk) -> None:
+    talk = start_talk(offline)
+    body = {"content": "Is it fine there?", **NAMED}
+    asked = good(talk.post("/chat", body, Idempotency_Key="erased"))
+    refused(talk.post("/chat", {}), 409, "tools_pending")  # control
+    assert talk.http.delete(talk.path(f"/messages/{asked['reply']['id']}")).status_code == 204
+    again = good(talk.post("/chat", body, Idempotency_Key="erased"))
+    assert (again["reply"]["status"], again["status"], again["open_calls"]) == ("erased", "completed", [])
+    answered = good(talk.post("/chat", {}))
+    assert (answered["message"]["id"], answered["status"]) == (asked["message"]["id"], "completed")
+
+
 def test_the_typed_client_does_the_same(offline: Service) -> None:
     with Throughline(offline.url, trust_env=False) as client:
         talk = client.create_conversation()

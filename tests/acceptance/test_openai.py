@@ -199,6 +199,7 @@ def test_what_names_nothing_stores_nothing(scripted: httpx.Client, provider: Ope
     unknown = {"input": "x", "previous_response_id": unkept.json()["id"]}
     refused(ask(scripted, "/responses", unknown), 404, "previous_response_not_found")
     refused(ask(scripted, "/responses", {**unknown, "store": False}), 404, "previous_response_not_found")
+    refused(ask(scripted, "/responses/input_tokens", unknown), 404, "previous_response_not_found")
 
 
 def by(name: str, text: str, role: str = "user") -> Json:

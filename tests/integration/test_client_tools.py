@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from app.core.model.errors import (
+    ContextOverWindowError,
     ConversationMovedOnError,
     InvalidInputError,
     ModelFailedError,
@@ -483,6 +484,22 @@ CHOICES: tuple[tuple[Any, list[str], tuple[str, ...]], ...] = (
     ("required", ["order_status", "weather", "other"], ("weather", "other")),
     (ToolName(name="other"), ["order_status", "weather", "other"], ("other",)),
 )
+
+
+async def test_a_step_larger_than_the_budget_stays_stored_and_says_what_to_do(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    text = " ".join(f"crate {number}" for number in range(500))
+    large = Reply(calls=(ToolCall(id="1", name="weather", arguments={"city": text}),))
+    service = scripted(begin, tenant, large, "Rain.")
+    conversation_id = await service.conversation(context_window=4_000)
+    asked = await chat(service, conversation_id, content="Rain?")
+    with pytest.raises(ContextOverWindowError, match="the message is stored: send a new message instead") as caught:
+        await chat(service, conversation_id, **came((asked.open_calls[0].id, text)))
+    stored = (await history(service, conversation_id))[-1]
+    assert (stored.role, caught.value.extra["message_id"]) == ("tool", str(stored.id))
+    await service.container.conversations.patch(tenant, conversation_id, {"policy": {"context_window": 16_000}})
+    assert (await chat(service, conversation_id)).reply.content == "Rain.", "control: with more room it goes on"
 
 
 async def test_a_choice_is_among_the_tools_of_the_client(begin: UnitOfWorkFactory, tenant: UUID) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Usage
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError
-from app.core.model.model_io import ChatRequest, StepEvent, TextDelta
+from app.core.model.model_io import ChatRequest, StepEvent, TextDelta, ToolCall
 from app.core.model.usage_limits import STEP_SECONDS
 from app.infrastructure.counters import PREFIX, LocalCounters, RedisCounters
 from app.storage.shares import ConnectionShares
@@ -30,6 +30,7 @@ from tests.proxy import redis_proxy
 RATES = ("ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
 CHAT = {"content": "hello"}
 ALL_OF_CHAT = {"chat_calls_per_hour": 9, "chat_tokens_per_hour": 10**6, "chat_usd_per_hour": 9}
+CALL = ToolCall(id="c1", name="note", arguments={"text": "word " * 500})
 PROMPT = {"model": "throughline", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -223,6 +224,8 @@ async def test_what_chats_may_spend_in_an_hour(begin: UnitOfWorkFactory) -> None
             assert "(chat tokens per hour: 1500000)" in over.json()["detail"]
             assert 3_000 < int(over.headers["retry-after"]) <= 3_660
             assert (await client.post("/v1/chat/completions", json=PROMPT)).status_code == 429
+            typed = await client.post(f"/conversations/{conversation}/chat", json={"content": "/compact"})
+            assert typed.status_code == 201, "it asks no chat model"
             assert (await sister.post("/v1/chat/completions", json=PROMPT)).status_code == 200, "control: its own hour"
             standing = {(one["of"], one["name"]): one["used"] for one in (await sister.get("/limits")).json()["limits"]}
             assert standing["key", "chat_tokens_per_hour"] == 1_000_000
@@ -249,8 +252,14 @@ class TestCallsWithoutAReply:
             (Reply(pieces=("word " * 100,), error=away("timeout")), 1, range(50, 250)),
             (Reply(error=away("timeout")), 1, 0),
             (Reply(error=away("circuit_open")), 0, 0),
+            (Reply(calls=(CALL,), usage=Usage()), 1, range(250, 500)),
+            (Reply(usage=Usage()), 1, range(1, 100)),
+            (Reply(finish="blocked", usage=Usage()), 1, 0),
         ],
-        ids=["control", "empty", "blocked", "broken off", "away", "not asked"],
+        ids=[
+            *("control", "empty", "blocked", "broken off", "away", "not asked"),
+            *("calls without a report", "empty without a report", "blocked without a report"),
+        ],
     )
     async def test_counts(
         self, begin: UnitOfWorkFactory, reply: Reply, calls: int, tokens: int | range, *, is_stored: bool

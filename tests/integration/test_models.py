@@ -373,6 +373,18 @@ class TestOpenAICompatible:
         assert wanted["type"] == "json_schema"
         assert "logos" in wanted["json_schema"]["schema"]["properties"]
 
+    @pytest.mark.parametrize("reports", [True, False], ids=["control", "no-report"])
+    async def test_what_a_summary_used_is_estimated_if_it_is_not_told(
+        self, openai: OpenAIServer, *, reports: bool
+    ) -> None:
+        if not reports:
+            openai.usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "word " * 1_000)))
+        usage = (await registry.summarizer().ask(request)).usage
+        await registry.close()
+        assert (usage.input_tokens > 1_000, usage.output_tokens > 0) == (not reports, True)
+
     async def test_a_model_without_schemas_is_told_the_schema_in_words(self, openai: OpenAIServer) -> None:
         model = OpenAIChatModel(
             "old-llama",

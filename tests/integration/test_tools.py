@@ -12,7 +12,7 @@ from sqlmodel import col, select
 
 from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Message
-from app.core.model.errors import BudgetTooSmallError, ModelFailedError
+from app.core.model.errors import ContextOverWindowError, ModelFailedError
 from app.core.model.model_io import ToolCall
 from app.core.model.records import Page
 from app.core.model.segments import Segment
@@ -392,7 +392,7 @@ class TestTheBound:
         monkeypatch.setattr(toolbox, "shortened_text", lambda text, *_: text)
         control = scripted(begin, tenant, call("long_list", lines=3_000), "I see.", tools=["long_list"])
         conversation_id = await control.conversation()
-        with pytest.raises(BudgetTooSmallError):
+        with pytest.raises(ContextOverWindowError):
             await chat(control, conversation_id, "Go.")
 
     @pytest.mark.long

@@ -277,7 +277,7 @@ class ModelFailedError(ModelWorkError):
 
 
 class ContextOverWindowError(DomainError):
-    """Under ``keep_full`` the context exceeds the window (503), with the breakdown in ``extra``."""
+    """Under ``keep_full`` the context exceeds the window, or the last step alone exceeds the budget (503)."""
 
     code = "context_over_window"
 

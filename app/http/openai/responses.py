@@ -13,7 +13,7 @@ from fastapi import Body, Query, Request, Response
 
 from app.bootstrap import Container
 from app.core.model.conversation import Usage
-from app.core.model.errors import NotFoundError
+from app.core.model.errors import NotFoundError, PreviousResponseNotFoundError
 from app.http.dependencies import Services, Shutdown, Tenant
 from app.http.openai.answers import events_after, response_events, stored_answer, whole_response
 from app.http.openai.beginning import begin_response, prompt_of, response_of
@@ -203,7 +203,10 @@ async def _context_conversation(services: Container, tenant: UUID, body: Request
         return conversation_of(body.conversation_name)
     if body.previous_response_id is None:
         return None
-    found = await services.openai.responses.get(tenant, response_of(body.previous_response_id))
+    try:
+        found = await services.openai.responses.get(tenant, response_of(body.previous_response_id))
+    except NotFoundError:
+        raise PreviousResponseNotFoundError(f"there is no response {body.previous_response_id!r}") from None
     return found.turn.conversation_id
 
 

@@ -85,7 +85,8 @@ class ModelCaller:
 
         Raises:
             ModelFailedError: The provider failed, refused, said nothing, or refuses even the smallest context.
-            ContextOverWindowError: Under ``keep_full`` the whole exceeds the set window, or the provider's real one.
+            ContextOverWindowError: Under ``keep_full`` the whole exceeds the set window, or the provider's real one; or
+                the last message, with the calls and results that belong to it, exceeds the budget.
         """
         lookup: LiveContextLookup | None = None
         self._has_begun = False
@@ -209,7 +210,8 @@ class ModelCaller:
     async def _assembled(self) -> AssembledContext:
         """The context, assembled anew for each step.
 
-        Raises the provider's refusal if the last message alone is more than the provider accepts.
+        Raises the provider's refusal if the last message alone is more than the provider accepts, and
+        ``ContextOverWindowError`` if it is more than the budget.
         """
         turn = self.turn
         try:
@@ -221,9 +223,9 @@ class ModelCaller:
                 recall_request=self.recall_request,
                 options=self.options,
             )
-        except BudgetTooSmallError:
+        except BudgetTooSmallError as error:
             if self._refusal is None:
-                raise
+                raise _last_step_too_large_error(error) from error
             raise self._refusal from None
 
     async def _ask_with(self, context: AssembledContext, call_model: CallModel, *, with_own_tools: bool) -> Answer:
@@ -282,6 +284,16 @@ class ModelCaller:
         self._reduced_budget = (sent.total - sent.system - sent.files) // 2
         self._refusal, self._halvings = error, self._halvings + 1
         log.warning("context.halved", tokens=sent.total, room=self._reduced_budget)
+
+
+def _last_step_too_large_error(error: BudgetTooSmallError) -> ContextOverWindowError:
+    tokens = error.extra["minimum"]
+    return ContextOverWindowError(
+        f"the last message, with the calls and results that belong to it, has {tokens} tokens, and the budget has no"
+        " room for it; the message is stored: send a new message instead, raise policy.context_window, or set"
+        " policy.oversized to elide",
+        extra={"tokens": tokens},
+    )
 
 
 def _provider_window_error(context: AssembledContext) -> ContextOverWindowError:

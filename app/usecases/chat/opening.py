@@ -174,7 +174,7 @@ async def _weighed_results(
         return {}
     async with shell.uow(tenant_id) as uow:
         await uow.conversations.get(conversation_id)
-        waiting = (await exchange_of(uow, conversation_id)).unanswered()
+        waiting = (await exchange_of(uow, conversation_id)).unanswered
     known = [result for result in given.results if result.tool_call_id in waiting]
     drafts = [_result_draft(waiting[result.tool_call_id], result) for result in known]
     weights = await off_loop(lambda: [draft.computed_weight() for draft in drafts])
@@ -212,12 +212,12 @@ async def _result_drafts(
 
     Results may be missing only if a user message comes with the request; the model is then shown a stub for each.
     """
-    waiting = exchange.unanswered()
+    waiting = exchange.unanswered
     wrong = await _wrong_results(uow, conversation, exchange, waiting, given.results)
     if wrong:
         raise InvalidInputError("; ".join(one.message for one in wrong[:3]), errors=wrong)
     came = {result.tool_call_id for result in given.results}
-    missing = [id_ for id_ in exchange.unanswered(shell.resolver.own_tools) if id_ not in came]
+    missing = [id_ for id_ in exchange.left_to_client(shell.resolver.own_tools) if id_ not in came]
     if missing and not given.has_message:
         raise _missing_results_error(missing)
     drafts = (_result_draft(waiting[result.tool_call_id], result) for result in given.results)
@@ -287,16 +287,16 @@ def _opening(shell: Shell, conversation: Conversation, exchange: Exchange, messa
 async def _calls_left_to_client(
     uow: UnitOfWork, shell: Shell, conversation: Conversation, exchange: Exchange
 ) -> list[str]:
-    unanswered = exchange.unanswered(shell.resolver.own_tools)
+    unanswered = exchange.left_to_client(shell.resolver.own_tools)
     if not unanswered:
         return []
     made = {message.id for message in exchange.since if message.role == "assistant"}
     if await uow.turns.replied_by(conversation.id, made) is not None:
-        return list(unanswered)
+        return unanswered
     # The client never heard of the calls of a turn that died, so it need not answer them. Without any turn it did: they
     # were appended, or the record of their turn was removed after its time.
     asked = {message.id for message in (exchange.question, *exchange.since) if message is not None}
-    return [] if await uow.turns.died_with(conversation.id, asked) else list(unanswered)
+    return [] if await uow.turns.died_with(conversation.id, asked) else unanswered
 
 
 def _refuse_if_no_room_for_messages(resolved: Resolved, given: ChatInput) -> None:

@@ -191,7 +191,12 @@ def _call_part(call: ToolCall) -> Part:
 
 
 def client_calls_of(reply: Message, own_tools: Collection[str]) -> tuple[ToolCall, ...]:
-    """The calls that a stored reply leaves to its client: those of tools that the service does not run itself."""
+    """The calls that a stored reply leaves to its client: those of tools that the service does not run itself.
+
+    An erased reply leaves none: of its calls only the ids are known.
+    """
+    if reply.status == "erased":
+        return ()
     parts = (part for part in reply.parts if part.get("type") == "tool_call" and part["name"] not in own_tools)
     return tuple(ToolCall(id=part["id"], name=part["name"], arguments=part["arguments"]) for part in parts)
 

@@ -10,12 +10,20 @@ from dataclasses import dataclass, field
 from app.core.context.tools import tools_tokens
 from app.core.model.conversation import Usage
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
-from app.core.model.model_io import ChatRequest, ModelProfile, ReasoningDelta, StepEvent, StepFinish, TextDelta
+from app.core.model.model_io import (
+    ChatRequest,
+    ContextMessage,
+    ModelProfile,
+    ReasoningDelta,
+    StepEvent,
+    StepFinish,
+    TextDelta,
+    ToolCall,
+)
 from app.core.state.layout import messages_tokens
-from app.core.text.token_counts import estimate_text
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.chat.reply import Answer, ModelCallbacks, run_step
+from app.usecases.chat.reply import Answer, ModelCallbacks, parts_of, run_step
 from app.usecases.compaction.attempts import NOT_ASKED
 from app.usecases.ports import ChatModel
 from app.usecases.shared.caller import current_principal
@@ -40,14 +48,17 @@ async def answer_with_cost_noted(
 
 @dataclass(slots=True)
 class _Call:
-    """One call of a chat model: what it said, and the usage that it reported."""
+    """One call of a chat model: what it said and called, and the usage that it reported."""
 
     inner: ChatModel
     is_asked: bool = False
     failure: str | None = None
     _reported: Usage = field(default_factory=Usage)
-    _is_over: bool = False
+    _is_refused: bool = False
+    """Whether the provider failed, or blocked the request or the reply."""
     _said: list[str] = field(default_factory=list)
+    """Text and thoughts."""
+    _calls: list[ToolCall] = field(default_factory=list)
 
     @property
     def profile(self) -> ModelProfile:
@@ -61,12 +72,14 @@ class _Call:
         try:
             async for event in steps:
                 if isinstance(event, StepFinish):
-                    self._reported, self._is_over = event.usage, True
+                    self._reported, self._is_refused = event.usage, event.reason == "blocked"
                 elif isinstance(event, TextDelta | ReasoningDelta):
                     self._said.append(event.text)
+                elif isinstance(event, ToolCall):
+                    self._calls.append(event)
                 yield event
         except Exception as error:
-            self._is_over = True
+            self._is_refused = True
             self.failure = error.reason if isinstance(error, ModelUnavailableError) else type(error).__name__
             raise
         finally:
@@ -81,14 +94,15 @@ class _Call:
         used.
         """
         is_reported = self._reported.input_tokens or self._reported.output_tokens
-        if is_reported or (self._is_over and not self._said):
+        if is_reported or (self._is_refused and not self._said and not self._calls):
             return self._reported
         return await off_loop(self._estimated, request)
 
     def _estimated(self, request: ChatRequest) -> Usage:
         read = messages_tokens(request.messages, "script") + tools_tokens(request.tools, "script")
         read += sum(file.tokens for file in request.files)
-        written = estimate_text("".join(self._said))
+        output = ContextMessage(role="assistant", content="".join(self._said), parts=parts_of(self._calls))
+        written = messages_tokens([output], "script")
         return Usage(input_tokens=read, output_tokens=written, cost_usd=self.profile.cost(read, written))
 
 

@@ -128,7 +128,8 @@ class ChatService:
                 if first is not None:
                     return first
             await turn_place.take()
-            if shell.models.chat(given.model).profile.metered:
+            is_command = any(draft.is_command for draft in ready.new_messages.drafts)
+            if shell.models.chat(given.model).profile.metered and not is_command:  # a command asks no chat model
                 await self._limits.check_chat(uow)
             conversation = await uow.conversations.lock(conversation_id)
             started = await self._begin(uow, conversation, given, before, ready, results)

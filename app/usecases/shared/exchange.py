@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -43,15 +43,25 @@ class Exchange:
     @property
     def answered(self) -> frozenset[str]:
         """The ids of calls that have results."""
-        return frozenset(str(part["tool_call_id"]) for part in self._parts("tool_result"))
+        return frozenset(str(part["tool_call_id"]) for part in _parts_of(self.since, "tool_result"))
 
-    def unanswered(self, own_tools: Collection[str] = ()) -> Mapping[str, Part]:
-        """The calls without results, by id and in order, except calls of ``own_tools``."""
-        calls = {str(part["id"]): part for part in self._parts("tool_call") if part.get("name") not in own_tools}
+    @property
+    def unanswered(self) -> Mapping[str, Part]:
+        """The calls without results, by id and in order."""
+        return self._without_results(self.since)
+
+    def left_to_client(self, own_tools: Collection[str]) -> list[str]:
+        """The ids of calls for whose results the turn waits: not those of ``own_tools``, nor of erased messages."""
+        calls = self._without_results([message for message in self.since if message.status != "erased"])
+        return [id_ for id_, part in calls.items() if part.get("name") not in own_tools]
+
+    def _without_results(self, messages: Sequence[Message]) -> dict[str, Part]:
+        calls = {str(part["id"]): part for part in _parts_of(messages, "tool_call")}
         return {id_: part for id_, part in calls.items() if id_ not in self.answered}
 
-    def _parts(self, kind: str) -> Iterator[Part]:
-        return (part for message in self.since for part in message.parts if part.get("type") == kind)
+
+def _parts_of(messages: Sequence[Message], kind: str) -> Iterator[Part]:
+    return (part for message in messages for part in message.parts if part.get("type") == kind)
 
 
 async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:
