@@ -92,12 +92,17 @@ test('a reply goes on over a reload, is stopped, and is written again', async ()
 
     await send(page, 'Tell me slowly again, please, and take your time with it.');
     await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
-    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByRole('button', { name: 'Stop' }).focus();
+    await page.keyboard.press('Enter');
     await page.locator('[data-seq="4"]').getByText('stopped').waitFor();
     await settled(page);
+    const writes = () => page.waitForFunction(() => document.activeElement.id === 'message');
+    await writes();
 
-    await page.locator('[data-seq="4"]').hover();
-    await page.locator('[data-seq="4"]').getByRole('button', { name: 'Write this reply again' }).click();
+    await page.locator('[data-seq="4"]').getByRole('button', { name: 'Write this reply again' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Stop' }).waitFor();
+    await writes(); // where Escape would stop it
     await page.locator('[data-seq="5"]').waitFor();
     await page.locator('[data-seq="4"]').getByText('Earlier version of the reply').waitFor();
   });
