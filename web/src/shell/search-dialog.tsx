@@ -27,7 +27,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
   const hits = useFurther(found.value, (after) => searchMessages(id, found.value?.wanted ?? '', after));
   return (
     <Dialog open onOpenChange={(open) => !open && onClose()} title={t('search_messages')} toType>
-      <Field label={t('search_messages')} hideLabel type="search" value={text} onChange={setText} placeholder={t('search_words')} />
+      <Field label={t('search_messages')} hideLabel type="search" value={text} onChange={setText} placeholder={t('search_words')} maxLength={1000} />
       <div className="mt-3 min-h-24">
         <Shown of={found}>
           {({ wanted: sought }) =>
