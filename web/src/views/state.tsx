@@ -13,7 +13,7 @@ import { Restore } from '@/state-view/restore';
 import { StateFields } from '@/state-view/state-fields';
 import { Chip } from '@/ui/chip';
 import { Choice } from '@/ui/field';
-import { More, Shown, useFurther, useLoaded } from '@/ui/loaded';
+import { type Further, More, Shown, useFurther, useLoaded } from '@/ui/loaded';
 import { Section } from './section';
 
 /** The state in each of its versions, what changed between two, and the segments that it stands for. */
@@ -21,16 +21,16 @@ export default function StateView() {
   const { t } = useWords();
   const { id, revisions } = useConversation();
   const states = useLoaded((signal) => listStates(id, null, 100, signal), [id, revisions.states]);
+  const versions = useFurther(states.value, (after) => listStates(id, after, 100));
   return (
     <Shown of={states}>
-      {({ data }) =>
-        data.length === 0 ? <p className="py-8 text-center text-soft">{t('no_state')}</p> : <Versions versions={data} />
-      }
+      {() => (versions.items.length === 0 ? <p className="py-8 text-center text-soft">{t('no_state')}</p> : <Versions of={versions} />)}
     </Shown>
   );
 }
 
-function Versions({ versions }: { versions: StateVersion[] }) {
+function Versions({ of }: { of: Further<StateVersion> }) {
+  const { items: versions } = of;
   const { t, date, moment } = useWords();
   const newest = versions.reduce((best, one) => (one.version > best.version ? one : best));
   const [chosen, setChosen] = useState(newest.version);
@@ -59,6 +59,7 @@ function Versions({ versions }: { versions: StateVersion[] }) {
             </div>
           )}
           <Restore version={version.version} />
+          <More of={of} />
         </div>
         <div className="flex flex-wrap gap-1.5">
           <Chip>{t(`made_by_${version.made_by}`)}</Chip>
