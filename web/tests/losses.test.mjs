@@ -64,6 +64,18 @@ test('what was written stays: over another view, its files, a refusal, a failure
   });
 });
 
+test('a page that is not the service answers in its place: the reader is told so, not what a parser says', async () => {
+  const id = await begun('Are you there?');
+  await withPage({}, async (page) => {
+    await page.route(`**/conversations/${id}`, (route) => route.fulfill({ contentType: 'text/html', body: '<html>Log in to this network</html>' }));
+    await open(page, `?c=${id}`);
+    await page.getByRole('alert').getByText('The service does not answer.').waitFor();
+    await page.unroute(`**/conversations/${id}`);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('[data-seq="1"]').waitFor();
+  });
+});
+
 test('a conversation that is opened while the service is away is shown once it is back', async () => {
   const id = await begun('Are you there?', 'Yes, I am.');
   await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
