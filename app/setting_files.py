@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
@@ -30,11 +29,6 @@ _MISSPELLED_KEY: Final = 0.9
 """How similar a name must be to that of a key to count as misspelled: ``GOOGLE_APIKEY`` is, ``GOOGLE_MAPS_API_KEY`` is
 not.
 """
-
-_SERVICE_LINK: Final = re.compile(
-    r"_SERVICE_HOST|_SERVICE_PORT(_\w{1,60})?|_PORT(_\d{1,5}_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?"
-)
-"""How the names end that Kubernetes gives each container for a service in its namespace."""
 
 # The library warns of unreadable lines, without the file and each time that it is read; here they are an error.
 logging.getLogger("dotenv.main").setLevel(logging.ERROR)
@@ -165,7 +159,9 @@ def _field_of_each_yaml_name(settings: type[BaseSettings]) -> dict[str, str]:
 
 
 def _is_service_link(name: str) -> bool:
-    return any(_SERVICE_LINK.fullmatch(name, place) for place, sign in enumerate(name) if sign == "_")
+    """Whether Kubernetes gives a variable of such a name to each container, for a service in its namespace."""
+    is_port = name.endswith("_PORT") or name.rpartition("_PORT_")[2][:1].isdecimal()
+    return is_port or name.endswith(("_SERVICE_HOST", "_SERVICE_PORT")) or "_SERVICE_PORT_" in name
 
 
 def _refuse_unknown(unknown: list[str], known: Collection[str], file: str) -> None:
