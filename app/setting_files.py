@@ -15,8 +15,12 @@ from pydantic_settings import BaseSettings, DotEnvSettingsSource, EnvSettingsSou
 
 PREFIX: Final = "THROUGHLINE_"
 """The prefix of the service's variables."""
-OTHER_VARIABLES: Final = frozenset({"THROUGHLINE_API_KEY", "THROUGHLINE_TESTCONTAINERS"})
-"""Variables with the prefix that are not settings: they belong to the command line and to the tests."""
+OTHER_VARIABLES: Final = frozenset(
+    f"{PREFIX}{name}" for name in ("API_KEY", "API_KEY_FILE", "EMBEDDED", "KEY", "URL", "TESTCONTAINERS")
+)
+"""Variables with the prefix that are not settings: they belong to the command line, to the page's own server
+(``docs/web.md``), to the processes of ``throughline run``, to clients (``docs/typescript.md``) and to the tests.
+"""
 NOT_UTF8: Final = "{file} is not in UTF-8: save it anew as UTF-8."
 
 _NAMES_OF_KEYS: Final = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
@@ -95,16 +99,20 @@ class StrictDotenv(DotEnvSettingsSource):
 
 
 def unknown_variables(settings: type[BaseSettings], environment: Mapping[str, str]) -> list[str]:
-    """A line for each variable of the environment that looks like a misspelled setting.
+    """A line for each variable of the environment that has the prefix and is no setting.
 
-    Other programs may set variables with the prefix too (Kubernetes does for a service named throughline), so a name
-    that resembles no setting is ignored.
+    Kubernetes sets such variables for a service that is named throughline. They are mentioned only if they resemble a
+    setting.
     """
     known = list(_variable_of_each_field(settings).values())
     prefix = settings.model_config.get("env_prefix", "")
     ours = [name for name in environment if name.startswith(prefix) and name not in {*known, *OTHER_VARIABLES}]
     hints = {name: _hint_at_similar(name, known) for name in ours}
-    return [f"{name} is no setting and is not read{hint}." for name, hint in hints.items() if hint]
+    return [
+        f"{name} is no setting and is not read{hint}."
+        for name, hint in hints.items()
+        if hint or not _is_service_link(name)
+    ]
 
 
 def misnamed_keys(settings: type[BaseSettings], environment: Mapping[str, str]) -> list[str]:
@@ -148,6 +156,12 @@ def _field_of_each_yaml_name(settings: type[BaseSettings]) -> dict[str, str]:
         given = str(field.validation_alias or name)
         names |= dict.fromkeys((name, given, given.lower()), given)
     return names
+
+
+def _is_service_link(name: str) -> bool:
+    """Whether Kubernetes gives a variable of such a name to each container, for a service in its namespace."""
+    is_port = name.endswith("_PORT") or name.rpartition("_PORT_")[2][:1].isdecimal()
+    return is_port or name.endswith(("_SERVICE_HOST", "_SERVICE_PORT")) or "_SERVICE_PORT_" in name
 
 
 def _refuse_unknown(unknown: list[str], known: Collection[str], file: str) -> None:

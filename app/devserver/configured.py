@@ -66,12 +66,12 @@ def _unreadable_json(error: SettingsError) -> str:
 
 
 def suspicious_variables() -> list[str]:
-    """A line for each variable that looks like a misspelled setting, or like a key under another name."""
+    """A line for each variable that is taken for a setting and is none, or that looks like a key under another name."""
     return [*misspelled_variables(), *misnamed_keys(Settings, os.environ)]
 
 
 def misspelled_variables() -> list[str]:
-    """A line for each variable that looks like a misspelled setting."""
+    """A line for each variable that is taken for a setting and is none."""
     return unknown_variables(Settings, os.environ)
 
 

@@ -167,8 +167,8 @@ class Connection(_CheckedConnection, H11Protocol):
 
     _waits_since: float | None = None
     """Since when it has waited for a request, by the loop's clock; ``None`` while one is answered."""
-    _is_refused: bool = False
-    """Whether its request was refused because it is not HTTP; all further bytes are dropped."""
+    _is_ended: bool = False
+    """Whether its last answer was written while its client was still sending; all further bytes are dropped."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept the connection; above the limit, close another one for it, or refuse it."""
@@ -181,7 +181,7 @@ class Connection(_CheckedConnection, H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """While no request is being answered, the time for the next head runs from its first byte."""
-        if self._is_refused:
+        if self._is_ended:
             return
         if self._waits_since is None and not self._is_answering:
             self._waits_since = self.loop.time()
@@ -192,6 +192,8 @@ class Connection(_CheckedConnection, H11Protocol):
         super().handle_events()
         if self._is_answering:
             self._waits_since = None
+        if self.cycle is not None and self.cycle.transport is self.transport:
+            self.cycle.transport = _LastAnswer(self)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse bytes that are not a request.
@@ -203,8 +205,29 @@ class Connection(_CheckedConnection, H11Protocol):
             return
         is_large = getattr(sys.exception(), "error_status_hint", None) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         self.transport.write(_LARGE_HEAD_RESPONSE if is_large else _NOT_HTTP_RESPONSE)
+        self._end_after_client()
+
+    def close_after_answer(self) -> None:
+        """Close the connection.
+
+        A client that is still sending the body of a request that was answered already is read to its end first.
+        Otherwise the system would drop the answer, and the client would only learn that the connection broke.
+        """
+        is_sending = self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing()
+        if self._is_answering or not is_sending:
+            self.transport.close()
+            return
+        self._end_after_client()
+
+    def on_response_complete(self) -> None:
+        """Go on after an answer. The time for the rest of a body that nobody reads is that for a head."""
+        super().on_response_complete()
+        if self._is_ended:
+            self._unset_keepalive_if_required()
+
+    def _end_after_client(self) -> None:
         self.transport.write_eof()
-        self._is_refused = True
+        self._is_ended = True
         self._waits_since = self.loop.time()
 
     @property
@@ -232,6 +255,23 @@ class Connection(_CheckedConnection, H11Protocol):
         since = self._waits_since
         is_head_late = since is not None and self.loop.time() - since > self.limits.head_seconds
         return is_head_late or super()._is_over()
+
+
+class _LastAnswer(asyncio.Transport):
+    """What uvicorn writes an answer to, and closes if the client asked for that."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._connection.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._connection.transport.is_closing()
+
+    def close(self) -> None:
+        self._connection.close_after_answer()
 
 
 def affordable_connections(most: int) -> int:

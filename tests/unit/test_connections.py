@@ -121,6 +121,33 @@ async def test_a_head_or_the_rest_of_a_refused_body_that_comes_byte_by_byte_ends
             writer.close()
 
 
+async def test_who_asks_for_the_end_of_the_connection_reads_an_answer_that_comes_before_the_body_was_sent() -> None:
+    head = f"POST / HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: {LARGE}\r\n\r\n".encode()
+    async with serving(head=NEVER, unread=NEVER) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head)
+        writer.write(b"x" * LARGE)
+        async with asyncio.timeout(PATIENCE):
+            await writer.drain()  # as clients do that send the whole body before they look for an answer
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        writer.close()
+
+
+async def test_a_body_that_nobody_reads_any_more_ends_with_the_time_for_a_head() -> None:
+    async def send_for_ever(writer: asyncio.StreamWriter) -> None:
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async with serving() as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: 1000000\r\n\r\n")
+        with pytest.raises(ConnectionError):
+            await asyncio.wait_for(send_for_ever(writer), PATIENCE)
+        writer.close()
+
+
 @pytest.mark.parametrize(
     ("sent", "told"),
     [

@@ -195,15 +195,24 @@ def test_the_file_takes_every_setting_in_lower_case_without_the_prefix(folder: P
     assert settings.google_api_key is not None
 
 
-def test_a_variable_that_resembles_a_setting_is_mentioned_and_a_stranger_is_not() -> None:
+def test_a_variable_that_is_no_setting_is_mentioned_unless_it_is_known_to_belong_to_another_program() -> None:
     environment = {
         "THROUGHLINE_COMPACTON_MODEL": "x",
+        "THROUGHLINE_HOME": "/srv/data",
+        "THROUGHLINE_MODEL": "openai:x",
         "THROUGHLINE_API_KEY": "k",
+        "THROUGHLINE_KEY": "k",
+        "THROUGHLINE_URL": "http://localhost:8000",
         "THROUGHLINE_SERVICE_HOST": "10.0.0.1",
+        "THROUGHLINE_WEB_SERVICE_PORT_HTTP": "80",
+        "THROUGHLINE_WEB_PORT": "tcp://10.0.0.1:80",
         "THROUGHLINE_PORT_8000_TCP": "tcp://10.0.0.1:8000",
+        "THROUGHLINE_PORT_8000_TCP_ADDR": "10.0.0.1",
     }
     assert unknown_variables(Settings, environment) == [
-        "THROUGHLINE_COMPACTON_MODEL is no setting and is not read (is THROUGHLINE_COMPACTION_MODEL meant?)."
+        "THROUGHLINE_COMPACTON_MODEL is no setting and is not read (is THROUGHLINE_COMPACTION_MODEL meant?).",
+        "THROUGHLINE_HOME is no setting and is not read.",
+        "THROUGHLINE_MODEL is no setting and is not read (is THROUGHLINE_MODELS meant?).",
     ]
 
 

@@ -132,6 +132,31 @@ test('what was searched for is marked in the hits, and until they come the page 
   });
 });
 
+test('a search shows further hits when asked, and says so where they do not come', async () => {
+  const { id } = await api('POST', '/conversations', { title: 'Many hits' });
+  const messages = Array.from({ length: 65 }, (_, number) => ({ role: 'user', content: `Lamp number ${number}.` }));
+  await api('POST', `/conversations/${id}/messages/batch`, { messages });
+  await withPage({ allows: ['503'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByRole('button', { name: 'Search in this conversation' }).click();
+    const dialog = page.getByRole('dialog');
+    const hits = dialog.getByRole('listitem');
+    const more = dialog.getByRole('button', { name: 'Show more' });
+    await dialog.getByRole('searchbox').fill('lamp');
+    await more.waitFor();
+    assert.equal(await hits.count(), 30);
+    await page.route('**/search?**', (route) => route.fulfill({ status: 503, json: { detail: 'The database is away.' } }));
+    await more.click();
+    await dialog.getByText('The database is away.').waitFor();
+    await page.unroute('**/search?**');
+    await more.click();
+    await hits.nth(59).waitFor();
+    await more.click();
+    await more.waitFor({ state: 'detached' });
+    assert.equal(new Set(await hits.allInnerTexts()).size, 65);
+  });
+});
+
 test('lists and quotations of a reply have their signs at the side where their text begins', async () => {
   const { id } = await api('POST', '/conversations', { title: 'Sides' });
   const of = (word) => `- ${word}\n\n1. ${word}\n\n> ${word}\n`;

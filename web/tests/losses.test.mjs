@@ -24,9 +24,18 @@ test('what was written stays: over another view, its files, a refusal, a failure
     await tab(page, 'Chat');
     assert.equal(await field(page).inputValue(), 'Half a thought');
 
-    await refuses(page, 429, { code: 'rate_limited', reset_seconds: 40 });
+    // What is written before the refusal comes stays behind what comes back.
+    let refuse = () => {};
+    await page.route('**/ui', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await new Promise((resolve) => (refuse = resolve));
+      return route.fulfill({ status: 429, json: { code: 'rate_limited', reset_seconds: 40 } });
+    });
+    const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/ui'));
     await send(page, 'First');
+    await sent;
     await field(page).fill('Second');
+    refuse();
     await page.getByText(/A limit is reached/).waitFor();
     await page.waitForFunction(() => document.querySelector('textarea').value === 'First\n\nSecond');
 
@@ -52,6 +61,18 @@ test('what was written stays: over another view, its files, a refusal, a failure
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
     assert.equal(await field(page).inputValue(), 'Read this, please.');
+  });
+});
+
+test('a page that is not the service answers in its place: the reader is told so, not what a parser says', async () => {
+  const id = await begun('Are you there?');
+  await withPage({}, async (page) => {
+    await page.route(`**/conversations/${id}`, (route) => route.fulfill({ contentType: 'text/html', body: '<html>Log in to this network</html>' }));
+    await open(page, `?c=${id}`);
+    await page.getByRole('alert').getByText('The service does not answer.').waitFor();
+    await page.unroute(`**/conversations/${id}`);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('[data-seq="1"]').waitFor();
   });
 });
 
@@ -162,6 +183,18 @@ test('a part that cannot be loaded fails alone, and so does a search', async () 
     await page.getByText(/could not be loaded/).waitFor();
     await tab(page, 'Chat');
     await page.locator('[data-seq="1"]').waitFor();
+    await field(page).fill('Half a thought');
+
+    // What failed is loaded once it can be, and nothing is lost with it.
+    await tab(page, 'Timeline');
+    await page.getByText(/could not be loaded/).waitFor();
+    await page.unroute('**/_next/static/chunks/**');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('Message stored').first().waitFor();
+    await tab(page, 'Stats');
+    await page.getByText('Tokens saved by').first().waitFor();
+    await tab(page, 'Chat');
+    assert.equal(await field(page).inputValue(), 'Half a thought');
   });
 });
 

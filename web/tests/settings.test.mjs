@@ -43,8 +43,47 @@ test('thresholds follow the conversation within bounds, and thoughts are asked f
   });
 });
 
+test('a threshold whose field is emptied is gone, and what the page calls saved is stored', async () => {
+  const { id } = await api('POST', '/conversations', { policy: { context_window: 8000, background_at: 0.65 } });
+  const shares = async () => (await api('GET', `/conversations/${id}`)).policy.triggers.map(({ name, at }) => [name, at.share]);
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}&view=settings`);
+    const form = page.locator('form').filter({ has: page.getByLabel('Further fields') });
+    await form.getByLabel('Background, % of the budget').fill('');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved.').waitFor();
+    assert.deepEqual(await shares(), [['sync', 0.85]]);
+    await page.getByLabel('Before a reply, % of the budget').fill('90');
+    const saved = page.waitForResponse((response) => response.request().method() === 'PATCH');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await saved;
+    assert.deepEqual(await shares(), [['sync', 0.9]]);
+  });
+});
+
+test('a conversation begins under the preset that is the default of this service, unless another is chosen', async () => {
+  await withPage({}, async (page) => {
+    await page.route('**/presets', async (route) => {
+      const answer = await route.fetch();
+      const { data, ...page_ } = await answer.json();
+      await route.fulfill({ json: { ...page_, data: data.map((one) => ({ ...one, is_default: one.name === 'sessions' })) } });
+    });
+    const asked = async (choose) => {
+      await open(page);
+      await page.getByRole('radio', { name: /^sessions/, checked: true }).waitFor();
+      if (choose) await page.getByRole('radio', { name: choose }).check();
+      const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/conversations'));
+      await page.getByRole('textbox', { name: 'Message' }).fill('Hello.');
+      await page.keyboard.press('Enter');
+      return (await sent).postDataJSON().preset;
+    };
+    assert.equal(await asked(), 'sessions');
+    assert.equal(await asked(/^research/), 'research');
+  });
+});
+
 test('only who logged in is offered the way out', async () => {
-  await withPage({ allows: ['401'] }, async (page) => {
+  await withPage({ allows: ['401', '503', 'ERR_FAILED'] }, async (page) => {
     const menu = async () => {
       await page.getByRole('button', { name: 'Language and theme' }).click();
       const items = await page.getByRole('menuitem').allInnerTexts();
@@ -56,8 +95,12 @@ test('only who logged in is offered the way out', async () => {
 
     // As where keys are asked for: refused until somebody entered one.
     let entered = false;
+    let away = false;
+    let ill = false;
     await page.route('**/conversations*', (route) => (entered ? route.continue() : route.fulfill({ status: 401, json: {} })));
     await page.route('**/ui/session', (route) => {
+      if (away) return route.abort();
+      if (ill) return route.fulfill({ status: 503, json: {} });
       entered = route.request().method() === 'POST';
       return route.fulfill({ status: 204 });
     });
@@ -66,9 +109,27 @@ test('only who logged in is offered the way out', async () => {
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByRole('button', { name: 'New conversation' }).first().waitFor();
     assert.deepEqual(await menu(), ['Log out']);
-    await page.getByRole('button', { name: 'Language and theme' }).click();
-    await page.getByRole('menuitem', { name: 'Log out' }).click();
+
+    // Where nobody answers, the cookie stays, and so does the way out.
+    const logOut = async () => {
+      await page.getByRole('button', { name: 'Language and theme' }).click();
+      await page.getByRole('menuitem', { name: 'Log out' }).click();
+    };
+    away = true;
+    const again = page.waitForEvent('load');
+    await logOut();
+    await again;
+    away = false;
+    await page.getByRole('button', { name: 'New conversation' }).first().waitFor();
+    assert.deepEqual(await menu(), ['Log out']);
+    await logOut();
     await page.getByLabel('API key').waitFor();
     assert.deepEqual(await menu(), []);
+
+    // A service that cannot look a key up says nothing about the key.
+    ill = true;
+    await page.getByLabel('API key').fill('tl_x');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('alert').getByText('The service cannot check this now.').waitFor();
   });
 });

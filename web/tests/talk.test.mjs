@@ -92,12 +92,17 @@ test('a reply goes on over a reload, is stopped, and is written again', async ()
 
     await send(page, 'Tell me slowly again, please, and take your time with it.');
     await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
-    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByRole('button', { name: 'Stop' }).focus();
+    await page.keyboard.press('Enter');
     await page.locator('[data-seq="4"]').getByText('stopped').waitFor();
     await settled(page);
+    const writes = () => page.waitForFunction(() => document.activeElement.id === 'message');
+    await writes();
 
-    await page.locator('[data-seq="4"]').hover();
-    await page.locator('[data-seq="4"]').getByRole('button', { name: 'Write this reply again' }).click();
+    await page.locator('[data-seq="4"]').getByRole('button', { name: 'Write this reply again' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Stop' }).waitFor();
+    await writes(); // where Escape would stop it
     await page.locator('[data-seq="5"]').waitFor();
     await page.locator('[data-seq="4"]').getByText('Earlier version of the reply').waitFor();
   });
@@ -209,5 +214,30 @@ test('each line runs in its own direction', async () => {
     assert.ok((await left(1, 'And')) < (await left(1, 'مرحبا', 1)), 'the next one, from the left');
     assert.ok((await left(2, 'مرحبا')) > (await left(2, 'Sara')), 'in a reply too');
     assert.ok((await left(2, 'Hello')) < (await left(2, 'مرحبا', 1)));
+  });
+});
+
+test('every version of a state can be chosen, however many there are', async () => {
+  const { id } = await api('POST', '/conversations', { policy: { context_window: 4000, max_tokens: -1 } });
+  const say = (role, content) => ({ role, content });
+  await api('POST', `/conversations/${id}/messages/batch`, {
+    messages: ['Let us talk about lamps.', `We decided to take lamp 7. ${facts(12)}`, facts(12, 12), facts(12, 24)].flatMap((text) => [
+      say('user', text),
+      say('assistant', 'Noted.'),
+    ]),
+  });
+  const { status } = await api('POST', `/conversations/${id}/compact`);
+  assert.equal(status, 'applied');
+  for (let round = 0; round < 101; round += 1) await api('POST', `/conversations/${id}/restore`, { state_version: 1 });
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}&view=state`);
+    const versions = page.locator('select').first();
+    const shown = () => versions.locator('option').count();
+    await page.getByRole('button', { name: 'Show more' }).waitFor();
+    assert.equal(await shown(), 100);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.waitForFunction(() => document.querySelectorAll('select')[0].options.length === 102);
+    await versions.selectOption('1');
+    await page.getByText('made by a compaction').waitFor();
   });
 });

@@ -82,3 +82,19 @@ test('with the keyboard alone a message is sent, and what the gauge says is read
     await page.keyboard.press('Escape');
   });
 });
+
+test('what happened to a conversation as a whole is told in words', async () => {
+  await withPage({ language: 'ru' }, async (page) => {
+    const event = (number, type) => {
+      const told = { id: String(number), type, conversation_id: id, occurred_at: '2026-11-29T10:00:00Z', data: {}, notification: null };
+      return `id: ${number}\nevent: ${type}\ndata: ${JSON.stringify(told)}\n\n`;
+    };
+    const types = ['restored', 'set_aside', 'released'].map((what) => `conversation.${what}`);
+    const body = types.map((type, place) => event(place + 1, type)).join('');
+    await page.route('**/events?**', (route) => route.fulfill({ contentType: 'text/event-stream', body }));
+    await open(page, `?c=${id}&view=timeline`);
+    const rows = page.locator('main li');
+    await rows.nth(types.length - 1).waitFor();
+    assert.ok((await rows.allInnerTexts()).every((text) => /^\d\d:\d\d\s+\p{Script=Cyrillic}/u.test(text)));
+  });
+});

@@ -60,7 +60,13 @@ export function address(path: string, query: Query = {}): string {
 export async function call<T>(method: string, path: string, options: Options = {}): Promise<T> {
   const response = await send(method, path, options);
   if (response.status === 204) return undefined as T;
-  return (await response.json()) as T;
+  try {
+    return (await response.json()) as T;
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    // The answer broke off, or it is not the service's: the login page of a network, for example.
+    throw new ApiError(0, 'unreachable', 'unreachable');
+  }
 }
 
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {

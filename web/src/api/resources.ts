@@ -74,8 +74,8 @@ export async function listUiMessages(id: string, from: number, to: number, signa
   return found;
 }
 
-export const searchMessages = (id: string, q: string, signal?: AbortSignal) =>
-  call<Listing<SearchHit>>('GET', at(id, '/search'), { query: { q, limit: 30 }, signal });
+export const searchMessages = (id: string, q: string, after: string | null, signal?: AbortSignal) =>
+  call<Listing<SearchHit>>('GET', at(id, '/search'), { query: { q, limit: 30, after }, signal });
 
 export const eraseMessage = (id: string, message: string) => call<void>('DELETE', at(id, `/messages/${message}`));
 

@@ -1,7 +1,7 @@
 'use client';
 
 import { Anchor as AnchorIcon } from 'lucide-react';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { setAnchorStatus } from '@/api/resources';
 import type { Anchor, AnchorStatus } from '@/api/types';
 import { useWords } from '@/i18n/provider';
@@ -45,6 +45,8 @@ function AnchorChip({ given }: { given: Anchor }) {
   const { t } = useWords();
   const { id } = useConversation();
   const [changed, setChanged] = useState<AnchorStatus | null>(null);
+  // Anchors that are read again have what was chosen here, or what became of it since.
+  useEffect(() => setChanged(null), [given]);
   const status = changed ?? given.status;
   const change = (next: AnchorStatus) => {
     setChanged(next);

@@ -1,6 +1,5 @@
 'use client';
 
-import dynamic from 'next/dynamic';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { eraseMessage, patchConversation, pinMessage } from '@/api/resources';
 import type { Message } from '@/api/types';
@@ -9,6 +8,7 @@ import { useConversation } from '@/state/conversation';
 import { useFiles } from '@/state/files';
 import { useHistory } from '@/state/history';
 import { useNavigation } from '@/state/navigation';
+import { part } from '@/state/part';
 import { useErrorWords } from '@/ui/error-words';
 import { Failure } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
@@ -18,8 +18,8 @@ import { useExchange } from './exchange';
 import { Thread } from './thread';
 import { titleOf } from './title';
 
-const CompactDialog = dynamic(() => import('./compact-dialog').then((dialogs) => dialogs.CompactDialog), { ssr: false });
-const FilesDialog = dynamic(() => import('./files-dialog').then((dialogs) => dialogs.FilesDialog), { ssr: false });
+const CompactDialog = part(() => import('./compact-dialog').then((dialogs) => dialogs.CompactDialog));
+const FilesDialog = part(() => import('./files-dialog').then((dialogs) => dialogs.FilesDialog));
 
 interface Props {
   /** What the reader wrote before the conversation existed; it is sent once it does. */

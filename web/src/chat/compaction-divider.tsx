@@ -1,23 +1,22 @@
 'use client';
 
 import { ChevronDown, FoldVertical, TriangleAlert } from 'lucide-react';
-import dynamic from 'next/dynamic';
 import { useId, useState } from 'react';
 import type { Compaction } from '@/api/types';
 import { useWords } from '@/i18n/provider';
+import { part } from '@/state/part';
 import { Boundary } from '@/ui/boundary';
 import { Chip } from '@/ui/chip';
 import { classes } from '@/ui/classes';
 import { Spinner } from '@/ui/spinner';
 import { Elapsed } from './elapsed';
 
-const CompactionState = dynamic(() => import('./compaction-state').then((states) => states.CompactionState), {
-  loading: () => (
-    <p className="flex h-24 items-center justify-center text-soft">
-      <Spinner className="size-5" />
-    </p>
-  ),
-});
+const CompactionState = part(
+  () => import('./compaction-state').then((states) => states.CompactionState),
+  <p className="flex h-24 items-center justify-center text-soft">
+    <Spinner className="size-5" />
+  </p>,
+);
 
 /** The place where the history was folded: by how much, how long it took, and what replaces it now. */
 export function CompactionDivider({ compaction }: { compaction: Compaction }) {

@@ -40,6 +40,13 @@ export function Composer(props: Props) {
     if (window.matchMedia('(pointer: fine)').matches) field.current?.focus();
   }, []);
 
+  // The button that stops a reply, and the one that asks for it again, go with it: who pressed them goes on here.
+  useEffect(() => {
+    const held = document.activeElement;
+    const isLost = !held || held === document.body || held.matches(':disabled');
+    if (isLost && window.matchMedia('(pointer: fine)').matches) field.current?.focus();
+  }, [running]);
+
   useEffect(() => {
     const area = field.current;
     if (!area) return;

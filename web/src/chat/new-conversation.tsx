@@ -17,7 +17,9 @@ import { titleOf } from './title';
 export function NewConversation({ onBegin }: { onBegin: (id: string, words: string | null, files: File[]) => void }) {
   const { t, language } = useWords();
   const presets = useLoaded((signal) => listPresets(signal), []);
-  const [preset, setPreset] = useState('semantic');
+  /** `null` until the user chooses one: then it is the service's default. */
+  const [chosen, setChosen] = useState<string | null>(null);
+  const preset = chosen ?? presets.value?.data.find((one) => one.is_default)?.name;
   const [window_, setWindow] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -26,7 +28,7 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
     setBusy(true);
     setError(null);
     try {
-      const size = Number.parseInt(window_, 10);
+      const size = Number(window_);
       const made = await createConversation({
         title: words === null ? undefined : titleOf(words),
         locale: language,
@@ -57,7 +59,7 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
             <legend className="mb-2 text-sm font-medium">{t('choose_preset')}</legend>
             <div className="grid gap-2 sm:grid-cols-2">
               {presets.value?.data.map((one) => (
-                <PresetCard key={one.name} preset={one} chosen={one.name === preset} onChoose={() => setPreset(one.name)} />
+                <PresetCard key={one.name} preset={one} chosen={one.name === preset} onChoose={() => setChosen(one.name)} />
               ))}
             </div>
           </fieldset>

@@ -3,12 +3,20 @@
 import { type FormEvent, useState } from 'react';
 import { IS_EXPORT, SESSION } from '@/api/client';
 import { useWords } from '@/i18n/provider';
+import type { Key } from '@/i18n/translator';
 import { Button } from '@/ui/button';
 import { Field } from '@/ui/field';
 import { Notice } from '@/ui/notice';
 import { noteLogin } from './logged-in';
 import { Mark } from './mark';
 import { Preferences } from './preferences';
+
+/** Why a login failed; whoever is told that their key is wrong looks for another one. */
+function refusalOf(status: number): Key {
+  if (status === 429) return 'login_slow';
+  if (status >= 500) return 'login_failed';
+  return IS_EXPORT ? 'key_refused' : 'password_refused';
+}
 
 /** Asks for the service's key, or for the name and password of a server in front of it. */
 export function Login({ onDone }: { onDone: () => void }) {
@@ -32,7 +40,7 @@ export function Login({ onDone }: { onDone: () => void }) {
       if (response.ok) {
         noteLogin(true);
         onDone();
-      } else setRefused(response.status === 429 ? t('login_slow') : t(IS_EXPORT ? 'key_refused' : 'password_refused'));
+      } else setRefused(t(refusalOf(response.status)));
     } catch {
       setRefused(t('unreachable'));
     } finally {

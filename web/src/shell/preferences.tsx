@@ -16,8 +16,9 @@ export function Preferences() {
   const { t, language, setLanguage } = useWords();
   const { theme, setTheme } = useTheme();
   const leave = async () => {
-    await fetch(SESSION, { method: 'DELETE', credentials: 'same-origin' }).catch(() => undefined);
-    noteLogin(false);
+    const left = await fetch(SESSION, { method: 'DELETE', credentials: 'same-origin' }).catch(() => undefined);
+    // If nobody answers, the cookie is still there, and so is the way out.
+    if (left?.ok) noteLogin(false);
     window.location.reload();
   };
   return (

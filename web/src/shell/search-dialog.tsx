@@ -2,13 +2,16 @@
 
 import { useDeferredValue, useState } from 'react';
 import { searchMessages } from '@/api/resources';
+import type { Listing, SearchHit } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
 import { useOpener } from '@/state/opener';
 import { Dialog } from '@/ui/dialog';
 import { Field } from '@/ui/field';
-import { Shown, useLoaded, Waiting } from '@/ui/loaded';
+import { More, Shown, useFurther, useLoaded, Waiting } from '@/ui/loaded';
 import { foundIn } from './found';
+
+const NOTHING: Listing<SearchHit> = { data: [], next_cursor: null, has_more: false };
 
 /** Looks through the originals; a hit opens its message. */
 export function SearchDialog({ onClose }: { onClose: () => void }) {
@@ -18,22 +21,23 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('');
   const wanted = useDeferredValue(text.trim());
   const found = useLoaded(
-    async (signal) => ({ wanted, data: wanted ? (await searchMessages(id, wanted, signal)).data : [] }),
+    async (signal) => ({ wanted, ...(wanted ? await searchMessages(id, wanted, null, signal) : NOTHING) }),
     [id, wanted],
   );
+  const hits = useFurther(found.value, (after) => searchMessages(id, found.value?.wanted ?? '', after));
   return (
     <Dialog open onOpenChange={(open) => !open && onClose()} title={t('search_messages')} toType>
-      <Field label={t('search_messages')} hideLabel type="search" value={text} onChange={setText} placeholder={t('search_words')} />
+      <Field label={t('search_messages')} hideLabel type="search" value={text} onChange={setText} placeholder={t('search_words')} maxLength={1000} />
       <div className="mt-3 min-h-24">
         <Shown of={found}>
-          {({ wanted: sought, data }) =>
-            found.loading && data.length === 0 ? (
+          {({ wanted: sought }) =>
+            found.loading && hits.items.length === 0 ? (
               <Waiting />
-            ) : sought && data.length === 0 ? (
+            ) : sought && hits.items.length === 0 ? (
               <p className="text-sm text-soft">{t('nothing_found')}</p>
             ) : (
               <ul className="space-y-1">
-                {data.map((hit) => (
+                {hits.items.map((hit) => (
                   <li key={hit.message_id}>
                     <button
                       type="button"
@@ -64,6 +68,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
             )
           }
         </Shown>
+        <More of={hits} />
       </div>
     </Dialog>
   );

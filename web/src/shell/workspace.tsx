@@ -1,8 +1,7 @@
 'use client';
 
 import { Download, Ellipsis, FileJson, FileText, Search, Trash2 } from 'lucide-react';
-import dynamic from 'next/dynamic';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { type ComponentType, useEffect, useMemo, useRef, useState } from 'react';
 import { address, ApiError } from '@/api/client';
 import { deleteConversation } from '@/api/resources';
 import { ChatView } from '@/chat/chat-view';
@@ -10,6 +9,7 @@ import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
 import { useNavigation, VIEWS } from '@/state/navigation';
 import { OpenerProvider } from '@/state/opener';
+import { part } from '@/state/part';
 import { Boundary } from '@/ui/boundary';
 import { Button } from '@/ui/button';
 import { classes } from '@/ui/classes';
@@ -19,19 +19,20 @@ import { Spinner } from '@/ui/spinner';
 import { Bar } from './bar';
 import { SearchDialog } from './search-dialog';
 
-const loading = () => (
+const waiting = (
   <p className="flex justify-center p-10 text-soft">
     <Spinner className="size-5" />
   </p>
 );
+const viewOf = (load: () => Promise<{ default: ComponentType }>) => part(() => load().then((found) => found.default), waiting);
 const OTHER_VIEWS = {
-  state: dynamic(() => import('@/views/state'), { loading }),
-  context: dynamic(() => import('@/views/context'), { loading }),
-  stats: dynamic(() => import('@/views/stats'), { loading }),
-  timeline: dynamic(() => import('@/views/timeline'), { loading }),
-  settings: dynamic(() => import('@/views/settings'), { loading }),
+  state: viewOf(() => import('@/views/state')),
+  context: viewOf(() => import('@/views/context')),
+  stats: viewOf(() => import('@/views/stats')),
+  timeline: viewOf(() => import('@/views/timeline')),
+  settings: viewOf(() => import('@/views/settings')),
 };
-const SegmentDialog = dynamic(() => import('@/views/segment-dialog'));
+const SegmentDialog = part(() => import('@/views/segment-dialog').then((dialogs) => dialogs.default));
 
 interface Props {
   onOpenList: () => void;

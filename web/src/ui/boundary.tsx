@@ -18,12 +18,17 @@ export class Boundary extends Component<{ children: ReactNode }, { failed: boole
   }
 }
 
-function Failed() {
+export function Failed({ onRetry }: { onRetry?: () => void }) {
   const { t } = useWords();
   return (
     <div className="p-4">
       <Notice tone="bad">
         {t('part_failed')}{' '}
+        {onRetry && (
+          <Button className="mr-2 text-ink" onClick={onRetry}>
+            {t('again')}
+          </Button>
+        )}
         <Button className="text-ink" onClick={() => window.location.reload()}>
           {t('reload')}
         </Button>

@@ -1,7 +1,9 @@
 'use client';
 
+import { ChevronDown } from 'lucide-react';
 import { type DependencyList, type ReactNode, useCallback, useEffect, useState } from 'react';
 import { ApiError } from '@/api/client';
+import type { Listing } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { Button } from './button';
 import { useErrorWords } from './error-words';
@@ -45,6 +47,48 @@ export function Shown<T>({ of, children }: { of: Loaded<T>; children: (value: T)
     );
   }
   return failure || <Waiting />;
+}
+
+export interface Further<T> {
+  items: T[];
+  next: string | null;
+  error: unknown;
+  busy: boolean;
+  more: () => void;
+}
+
+/** A list that begins with its first page, and goes on when it is asked to. */
+export function useFurther<T>(first: Listing<T> | undefined, load: (after: string) => Promise<Listing<T>>): Further<T> {
+  const [read, setRead] = useState<Omit<Further<T>, 'more'> & { of?: Listing<T> }>({ items: [], next: null, error: null, busy: false });
+  const begun = { of: first, items: first?.data ?? [], next: first?.next_cursor ?? null, error: null, busy: false };
+  const held = read.of === first ? read : begun;
+  const more = async () => {
+    if (!held.next || held.busy) return;
+    const add = (change: Partial<typeof read>) => setRead((now) => (now.of === first ? { ...now, busy: false, ...change } : now));
+    setRead({ ...held, busy: true, error: null });
+    try {
+      const page = await load(held.next);
+      add({ items: [...held.items, ...page.data], next: page.next_cursor ?? null });
+    } catch (error) {
+      add({ error });
+    }
+  };
+  return { ...held, more: () => void more() };
+}
+
+/** The button for the next page of a list, and why that page did not come. */
+export function More({ of }: { of: Further<unknown> }) {
+  const { t } = useWords();
+  if (!of.next) return null;
+  return (
+    <div className="mt-2 space-y-2">
+      {Boolean(of.error) && <Failure error={of.error} />}
+      <Button onClick={of.more} disabled={of.busy}>
+        {of.busy ? <Spinner /> : <ChevronDown className="size-4" aria-hidden />}
+        {t('more_of_it')}
+      </Button>
+    </div>
+  );
 }
 
 export function Waiting() {

@@ -54,21 +54,13 @@ export function PolicyForm({ conversation, presets, onSaved }: Props) {
       const changed: Policy = { context_window: numberOf(contextWindow), recall, notifications, verify, reasoning, adaptive };
       changed.adaptive_bounds = { ...ownBounds, ...Object.fromEntries(BOUNDS.map((name, place) => [name, shareOf(bounds[place]!)])) };
       const overrides: Policy = { ...overridesOf({ ...policy, ...changed }, preset) };
-      for (const [name, text] of [
-        ['background', background],
-        ['sync', sync],
-      ] as const) {
-        const share = shareOf(text);
-        // Triggers are given as a whole or by their short forms, not both.
-        if (share !== null && text !== triggerPercent(policy, name)) overrides[`${name}_at`] = share;
-      }
-      if ('background_at' in overrides || 'sync_at' in overrides) {
+      const shares = { background, sync };
+      const names = ['background', 'sync'] as const;
+      // Triggers are given as a whole or by their short forms, not both. An emptied field removes its trigger.
+      if (names.some((name) => shares[name] !== triggerPercent(policy, name))) {
         delete overrides.triggers;
-        for (const [name, text] of [
-          ['background', background],
-          ['sync', sync],
-        ] as const) {
-          if (text && text !== triggerPercent(preset, name)) overrides[`${name}_at`] = shareOf(text);
+        for (const name of names) {
+          if (shares[name] !== triggerPercent(preset, name)) overrides[`${name}_at`] = shareOf(shares[name]);
         }
       }
       Object.assign(overrides, further.trim() ? (JSON.parse(further) as Policy) : {});

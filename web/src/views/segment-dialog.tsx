@@ -41,8 +41,13 @@ export default function SegmentDialog({ segment, onClose }: { segment: string; o
 
   const more = async () => {
     if (!found?.next_cursor) return;
-    const page = await expandSegment(id, segment, { level, after: found.next_cursor });
-    setFound({ ...page, messages: [...found.messages, ...page.messages] });
+    setError(null);
+    try {
+      const page = await expandSegment(id, segment, { level, after: found.next_cursor });
+      setFound((now) => (now === found ? { ...page, messages: [...found.messages, ...page.messages] } : now));
+    } catch (failure) {
+      setError(failure);
+    }
   };
 
   return (

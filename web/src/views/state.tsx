@@ -1,9 +1,8 @@
 'use client';
 
-import { ChevronDown } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { listSegments, listStates } from '@/api/resources';
-import type { Segment, StateVersion } from '@/api/types';
+import type { StateVersion } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
 import { useOpener } from '@/state/opener';
@@ -12,10 +11,9 @@ import { Originals } from '@/state-view/originals';
 import { Repairs } from '@/state-view/repairs';
 import { Restore } from '@/state-view/restore';
 import { StateFields } from '@/state-view/state-fields';
-import { Button } from '@/ui/button';
 import { Chip } from '@/ui/chip';
 import { Choice } from '@/ui/field';
-import { Shown, useLoaded } from '@/ui/loaded';
+import { type Further, More, Shown, useFurther, useLoaded } from '@/ui/loaded';
 import { Section } from './section';
 
 /** The state in each of its versions, what changed between two, and the segments that it stands for. */
@@ -23,16 +21,16 @@ export default function StateView() {
   const { t } = useWords();
   const { id, revisions } = useConversation();
   const states = useLoaded((signal) => listStates(id, null, 100, signal), [id, revisions.states]);
+  const versions = useFurther(states.value, (after) => listStates(id, after, 100));
   return (
     <Shown of={states}>
-      {({ data }) =>
-        data.length === 0 ? <p className="py-8 text-center text-soft">{t('no_state')}</p> : <Versions versions={data} />
-      }
+      {() => (versions.items.length === 0 ? <p className="py-8 text-center text-soft">{t('no_state')}</p> : <Versions of={versions} />)}
     </Shown>
   );
 }
 
-function Versions({ versions }: { versions: StateVersion[] }) {
+function Versions({ of }: { of: Further<StateVersion> }) {
+  const { items: versions } = of;
   const { t, date, moment } = useWords();
   const newest = versions.reduce((best, one) => (one.version > best.version ? one : best));
   const [chosen, setChosen] = useState(newest.version);
@@ -61,6 +59,7 @@ function Versions({ versions }: { versions: StateVersion[] }) {
             </div>
           )}
           <Restore version={version.version} />
+          <More of={of} />
         </div>
         <div className="flex flex-wrap gap-1.5">
           <Chip>{t(`made_by_${version.made_by}`)}</Chip>
@@ -113,24 +112,14 @@ function Segments() {
   const { t, word } = useWords();
   const { id, revisions } = useConversation();
   const opener = useOpener();
-  const [found, setFound] = useState<Segment[]>([]);
-  const [next, setNext] = useState<string | null>(null);
   const first = useLoaded((signal) => listSegments(id, null, signal), [id, revisions.states]);
-  useEffect(() => {
-    setFound(first.value?.data ?? []);
-    setNext(first.value?.next_cursor ?? null);
-  }, [first.value]);
-  const more = async () => {
-    const page = await listSegments(id, next);
-    setFound((before) => [...before, ...page.data]);
-    setNext(page.next_cursor ?? null);
-  };
+  const segments = useFurther(first.value, (after) => listSegments(id, after));
   return (
     <Shown of={first}>
       {() => (
         <>
           <ul className="divide-y divide-line">
-            {found.map((segment) => (
+            {segments.items.map((segment) => (
               <li key={segment.segment_id}>
                 <button
                   type="button"
@@ -147,12 +136,7 @@ function Segments() {
               </li>
             ))}
           </ul>
-          {next && (
-            <Button className="mt-2" onClick={() => void more()}>
-              <ChevronDown className="size-4" aria-hidden />
-              {t('more_of_it')}
-            </Button>
-          )}
+          <More of={segments} />
         </>
       )}
     </Shown>

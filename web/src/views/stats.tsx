@@ -1,18 +1,18 @@
 'use client';
 
-import dynamic from 'next/dynamic';
 import { getStats, listCompactions, listMessages } from '@/api/resources';
 import type { ConversationStats } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
+import { part } from '@/state/part';
 import { classes } from '@/ui/classes';
 import { Shown, useLoaded } from '@/ui/loaded';
 import { servedAndFull } from './served';
 import { Section } from './section';
 
-const CompactionPlot = dynamic(() => import('./plots').then((plots) => plots.CompactionPlot), { ssr: false });
-const ServedPlot = dynamic(() => import('./plots').then((plots) => plots.ServedPlot), { ssr: false });
-const LatencyPlot = dynamic(() => import('./plots').then((plots) => plots.LatencyPlot), { ssr: false });
+const CompactionPlot = part(() => import('./plots').then((plots) => plots.CompactionPlot));
+const ServedPlot = part(() => import('./plots').then((plots) => plots.ServedPlot));
+const LatencyPlot = part(() => import('./plots').then((plots) => plots.LatencyPlot));
 
 const SHOWN_COMPACTIONS = 40;
 

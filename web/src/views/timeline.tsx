@@ -24,6 +24,8 @@ const KNOWN = new Set([
   'compaction.skipped',
   'compaction.failed',
   'conversation.restored',
+  'conversation.set_aside',
+  'conversation.released',
 ]);
 
 /** The events so far, the newest first, and what is happening now. */
