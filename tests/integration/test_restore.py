@@ -150,3 +150,5 @@ async def test_a_version_whose_parent_was_forgotten_is_examined_and_its_compacti
         first, second = await views_of(uow, await service.compactions(conversation_id))
     assert (first.compaction.state_version_after, first.summary) == (1, None)
     assert second.summary
+    with pytest.raises(NotFoundError, match="version 1 is not kept any more"):
+        await service.container.states.restore(tenant, conversation_id, 1)

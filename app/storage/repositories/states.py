@@ -107,8 +107,10 @@ class StateRepository(Repository):
     async def get(self, conversation_id: UUID, version: int) -> StateVersion:
         """One version. Raises ``NotFoundError``, also if the version was forgotten."""
         row = await self._row(conversation_id, version)
-        if row is None or row.is_forgotten:
+        if row is None:
             raise NotFoundError("No such state version.")
+        if row.is_forgotten:
+            raise NotFoundError(f"State version {version} is not kept any more: GET …/states lists those that are.")
         return _version(row)
 
     async def parent_of(self, conversation_id: UUID, version: StateVersion) -> StateVersion | None:
