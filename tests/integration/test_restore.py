@@ -11,9 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
+from app.settings import Settings
 from app.storage.repositories.sizes import cut_to_fit
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
+from app.usecases.shared.compaction_views import views_of
+from app.usecases.verification import pending
 from tests.integration.services import Service
 from tests.servers import execute_sql
 
@@ -133,3 +136,19 @@ async def test_versions_are_shown_as_they_were_at_one_moment(
     assert (shown.verified == "model") is not is_of_one_moment
     (shown,), _ = await service.container.states.page(service.tenant, conversation_id, Page(limit=1))
     assert shown.verified == "model"
+
+
+async def test_a_version_whose_parent_was_forgotten_is_examined_and_its_compaction_has_no_summary(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "MIN_KEPT_VERSIONS", 1)
+    service = Service(begin, tenant, settings=Settings(state_versions_kept=1))
+    conversation_id = await folded(service, times=2)
+    examined = await service.container.examination.examine(tenant, conversation_id)
+    assert (examined.found, examined.state_version) == ((), 2)
+    async with begin(tenant) as uow:
+        first, second = await views_of(uow, await service.compactions(conversation_id))
+    assert (first.compaction.state_version_after, first.summary) == (1, None)
+    assert second.summary
+    with pytest.raises(NotFoundError, match="version 1 is not kept any more"):
+        await service.container.states.restore(tenant, conversation_id, 1)

@@ -296,6 +296,8 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "compactions.update_locked": (lambda unit: unit.compactions.update_locked(COMPACTION, status="failed"), NOT_FOUND),
     "states.add": (lambda unit: unit.states.add(CONVERSATION, version(2)), NOT_FOUND),
     "states.get": (lambda unit: unit.states.get(CONVERSATION, 1), NOT_FOUND),
+    "states.parent_of": (lambda unit: unit.states.parent_of(CONVERSATION, child()), None),
+    "states.remembered_parent_of": (lambda unit: unit.states.remembered_parent_of(CONVERSATION, child()), None),
     "states.page": (lambda unit: unit.states.page(CONVERSATION, ALL), ([], None)),
     "states.segments_since_boundary": (lambda unit: unit.states.segments_since_boundary(CONVERSATION, 1), []),
     "states.forget": (lambda unit: unit.states.forget(CONVERSATION, through=9), 0),
@@ -464,6 +466,10 @@ def cache(tenant_id: UUID, **fields: Any) -> ProviderCache:
 
 def cache_entry(id_: UUID) -> CacheEntry:
     return CacheEntry(id=id_, conversation_id=CONVERSATION, cache_id=CACHE, model="google:any", action="made", at=START)
+
+
+def child() -> StateVersion:
+    return replace(version(2), parent_version=1)
 
 
 def version(number: int, text_: str = "x") -> StateVersion:

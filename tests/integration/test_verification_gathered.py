@@ -178,6 +178,31 @@ class TestInBetween:
         now = await newest(service, conversation_id)
         assert (RECKONED in str(now.state)) == bool(field)
 
+    async def test_it_goes_also_if_the_version_before_what_waits_was_forgotten(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pending, "MIN_KEPT_VERSIONS", 1)
+        few = Settings(state_versions_kept=1)
+        service, conversation_id = await lied(begin, tenant, against(LIE, PROOF, 3), settings=few)
+        await pause(engine)
+        assert await work(service, conversation_id) == "changed"
+        (asked,) = service.summarizer.verification_requests
+        assert {LIE, CACHE} <= {claim.text for claim in asked.claims}
+        assert LIE not in str((await newest(service, conversation_id)).state)
+
+    async def test_a_restored_version_is_judged_although_the_one_that_it_repeats_was_forgotten(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(pending, "MIN_KEPT_VERSIONS", 2)
+        few = Settings(state_versions_kept=2)
+        service, conversation_id = await lied(begin, tenant, verdicts(honest), settings=few)
+        await service.container.states.restore(tenant, conversation_id, 1)
+        assert [one.version for one in await versions(service, conversation_id)] == [2, 3]
+        await pause(engine)
+        assert await work(service, conversation_id) == "verified"
+        (asked,) = service.summarizer.verification_requests
+        assert TRUE in {claim.text for claim in asked.claims}
+
     async def test_control_without_what_is_on_record_between_nothing_comes_back(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:

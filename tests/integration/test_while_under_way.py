@@ -476,6 +476,28 @@ async def test_nobody_writes_between_the_messages_of_a_fork_that_are_still_to_be
     await service.container.messages.append(tenant, fork, [MessageDraft(role="user", content="Now.")])
 
 
+@pytest.mark.parametrize("words", [30, 1], ids=["with a due compaction", "control"])
+async def test_a_fork_goes_if_its_source_is_deleted_while_it_is_copied(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, words: int
+) -> None:
+    """Control: if no compaction is due for what was copied."""
+    monkeypatch.setattr("app.usecases.openai.forking.AT_ONCE", 10)
+    monkeypatch.setattr("app.usecases.openai.forking.STEP", 8)
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 20, words=words)
+    forks: ForkService = service.container.forks
+    place, idem = ForkPoint(conversation_id=conversation_id, through_seq=18), Idem(key="fork", fingerprint="one")
+    with pytest.raises(ForkInProgressError):
+        await forks.fork(tenant, place, idem)
+    (fork,) = service.queue.forks
+    await forks._copy_step(tenant, fork)
+    await service.container.conversations.delete(tenant, conversation_id)
+    await forks.work(fork)
+    with pytest.raises(NotFoundError):
+        await service.row(fork)
+
+
 # --- what goes with a response, whatever the clocks of its processes say
 
 

@@ -105,15 +105,26 @@ class StateRepository(Repository):
         await self._session.execute(insert(StateVersionRow).values(**values))
 
     async def get(self, conversation_id: UUID, version: int) -> StateVersion:
-        """One version. Raises ``NotFoundError``."""
-        row = await self._session.first(
-            select(StateVersionRow).where(
-                col(StateVersionRow.conversation_id) == conversation_id, _number == version, _IS_KEPT
-            )
-        )
+        """One version. Raises ``NotFoundError``, also if the version was forgotten."""
+        row = await self._row(conversation_id, version)
         if row is None:
             raise NotFoundError("No such state version.")
+        if row.is_forgotten:
+            raise NotFoundError(f"State version {version} is not kept any more: GET …/states lists those that are.")
         return _version(row)
+
+    async def parent_of(self, conversation_id: UUID, version: StateVersion) -> StateVersion | None:
+        """The version that another one goes on from; ``None`` if that was forgotten, or if there is none."""
+        row = await self._row(conversation_id, version.parent_version) if version.parent_version else None
+        return None if row is None or row.is_forgotten else _version(row)
+
+    async def remembered_parent_of(self, conversation_id: UUID, version: StateVersion) -> StateVersion | None:
+        """The version that another one goes on from; of a forgotten one, the entries that the other still has."""
+        row = await self._row(conversation_id, version.parent_version) if version.parent_version else None
+        if row is None or not row.is_forgotten:
+            return None if row is None else _version(row)
+        entries = tuple(entry for entry in version.entries if entry.since_version <= row.version)
+        return replace(_version(row), state_schema=version.state_schema, entries=entries)
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[StateVersion], str | None]:
         """A page of versions; fewer than asked for if they are large."""
@@ -237,16 +248,22 @@ class StateRepository(Repository):
         return found
 
     async def by_compaction(self, compaction_ids: Sequence[UUID]) -> dict[UUID, StateVersion]:
-        """The last version that each of these compactions wrote, in one query."""
+        """The last version that each of these compactions wrote, in one query; none that was forgotten."""
         compaction_id = col(StateVersionRow.compaction_id)
         listed = literal(list(compaction_ids), ARRAY(Uuid))
         rows = await self._session.all(
             select(StateVersionRow)
-            .where(compaction_id == any_(listed))
+            .where(compaction_id == any_(listed), _IS_KEPT)
             .ext(distinct_on(compaction_id))
             .order_by(compaction_id, _number.desc())
         )
         return {row.compaction_id: _version(row) for row in rows}
+
+    async def _row(self, conversation_id: UUID, version: int) -> StateVersionRow | None:
+        found: StateVersionRow | None = await self._session.first(
+            select(StateVersionRow).where(col(StateVersionRow.conversation_id) == conversation_id, _number == version)
+        )
+        return found
 
 
 def _columns(version: StateVersion) -> dict[str, Any]:

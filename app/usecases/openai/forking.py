@@ -121,7 +121,7 @@ class ForkService:
         shell, job = self._shell, None
         async with shell.uow(tenant_id) as uow:
             fork = await self._with_next_copied(uow, await uow.conversations.lock(fork_id))
-            if not fork.is_being_copied:
+            if not fork.is_being_copied and await uow.conversations.is_there(fork.id):
                 job = await claim_at_rest(uow, shell, shell.resolver(fork))
             await uow.commit()
         return fork, uow.committed_events, [job] if job else []

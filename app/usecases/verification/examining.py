@@ -185,11 +185,12 @@ async def _current_version(uow: UnitOfWork, present: Conversation) -> StateVersi
 
 
 async def _versions_to_present(uow: UnitOfWork, present: Conversation) -> list[StateVersion]:
+    """The versions from which the present one was made, the oldest first, as far as they are kept."""
     found: list[StateVersion] = []
-    number: int | None = present.state_version
-    while number and len(found) < MAX_VERSIONS:
-        found.append(await uow.states.get(present.id, number))
-        number = found[-1].parent_version
+    version = await _current_version(uow, present)
+    while version is not None and len(found) < MAX_VERSIONS:
+        found.append(version)
+        version = await uow.states.parent_of(present.id, version)
     return found[::-1]
 
 

@@ -183,13 +183,13 @@ def _record_in_schema(version: StateVersion, name: str) -> StateVersion:
 async def _versions_judged_together(
     uow: UnitOfWork, conversation_id: UUID, version: StateVersion
 ) -> tuple[tuple[StateVersion, ...], StateVersion | None]:
-    since, base = [version], await _parent_version(uow, conversation_id, version)
+    since, base = [version], await uow.states.remembered_parent_of(conversation_id, version)
     while base is not None and len(since) < MAX_VERSIONS:
         folds_nothing = since[-1].boundary_seq == base.boundary_seq
         if not folds_nothing and base.verified != PENDING:
             break
         since.append(base)
-        base = await _parent_version(uow, conversation_id, base)
+        base = await uow.states.remembered_parent_of(conversation_id, base)
     return tuple(since), base
 
 
@@ -199,10 +199,6 @@ def _oldest_readable(
     before = base.covered.tokens if base else 0
     weights = [version.covered.tokens - before for version in since]
     return since[sum(weight > most_tokens for weight in weights[:-1]) :]
-
-
-async def _parent_version(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> StateVersion | None:
-    return await uow.states.get(conversation_id, version.parent_version) if version.parent_version else None
 
 
 def digest_text(segment: Segment) -> DigestText | None:
