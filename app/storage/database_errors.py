@@ -25,6 +25,7 @@ FOREIGN_KEY_VIOLATION = "23503"
 UNIQUE_VIOLATION = "23505"
 # The server takes no writes: it has become a replica, or its operator has made it read-only, perhaps for lack of disk.
 READ_ONLY = "25006"
+DISK_FULL = "53100"
 # Something that Postgres lacks or that failed inside it: a full or broken disk, a file of the largest allowed size.
 DEFECT_CLASSES = ("53", "58", "XX", READ_ONLY)
 # Classes of SQLSTATE that mean "not now": connection, authorisation and catalogue (when connecting), operator
@@ -71,6 +72,8 @@ def _as_domain_error(error: Exception) -> DomainError | None:
             _log.error("database.ill", sqlstate=state)  # its message may quote values
         if state == READ_ONLY:
             return DatabaseReadOnlyError("The database takes no writes for now; try again.", retry_after=1.0)
+        if state == DISK_FULL:
+            return DependencyUnavailableError("The disk of the database is full; try again later.", retry_after=1.0)
         return DependencyUnavailableError("The database is away or overloaded; try again.", retry_after=1.0)
     return None
 

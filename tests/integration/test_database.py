@@ -193,6 +193,7 @@ async def test_a_server_that_is_ill_is_unavailable_and_the_log_says_so(state: st
             await connection.execute(failing(state))
     assert error.value.retryable
     assert "secret" not in error.value.detail
+    assert ("disk" in error.value.detail) == (state == "53100")
     assert logs == [{"event": "database.ill", "log_level": "error", "sqlstate": state}]
 
 

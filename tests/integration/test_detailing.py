@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from app.core.model.records import Compaction, Page
 from app.core.model.segments import EXTRACTIVE, Segment
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.core.validation.exact_checks import ExaminedCandidate
+from app.infrastructure.clock import SystemClock
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
@@ -406,6 +407,16 @@ class TestMeanwhile:
         found = await together(*[lambda: run(service, conversation_id) for _ in range(4)])
         assert sorted(found) == ["not_wanted"] * 3 + ["written"]
         assert len(gemini.requests("detail")) == 1
+
+    async def test_they_make_one_though_their_clock_is_behind_the_databases(
+        self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(SystemClock, "now", lambda _: datetime.now(UTC) - timedelta(minutes=10))
+        conversation_id, _ = await compacted(service)
+        task = await started(service, conversation_id, gemini)
+        assert await run(service, conversation_id) == "not_wanted"
+        gemini.release()
+        assert await task == "written"
 
     @pytest.mark.long
     async def test_control_without_the_claim_two_calls_are_made(

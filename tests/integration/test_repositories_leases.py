@@ -276,12 +276,29 @@ class TestSweeping:
     async def test_how_long_the_newest_applied_ones_took(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)
         for number, status in ((1, "applied"), (3, "applied"), (2, "applied"), (4, "failed")):
-            ended = START + timedelta(seconds=number)
-            await claimed(begin, row, status=status, id=UUID(int=number), requested_at=START, finished_at=ended)
+            await claimed(begin, row, status=status, id=UUID(int=number), duration_ms=1_000 * number)
         async with begin(tenant) as unit:
             assert await unit.compactions.durations(row.id, limit=2) == [3.0, 2.0]
             assert await unit.compactions.durations(row.id, limit=9) == [3.0, 2.0, 1.0]
             assert await unit.compactions.durations(other.id, limit=9) == []
+
+    async def test_how_long_one_took_is_measured_by_one_clock(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        """It may be claimed by one process and done by another, and their clocks differ."""
+        row = await stored(begin, tenant)
+        made = await claimed(begin, row, requested_at=datetime.now(UTC) - HOUR)
+        await age(engine, "compactions", made.id, queued_at=timedelta(seconds=5))
+        async with begin(tenant) as unit:
+            await unit.compactions.take(made.id, lease_token=uuid4(), ran_in="worker", owner="p")
+            await unit.commit()
+        await age(engine, "compactions", made.id, started_at=timedelta(seconds=3))
+        async with begin(tenant) as unit:
+            ended = await unit.compactions.end(made.id, status="applied", finished_at=datetime.now(UTC) + HOUR)
+            assert ended.duration_ms is not None
+            assert 3_000 <= ended.duration_ms < 60_000
+            (seconds,) = await unit.compactions.durations(row.id, limit=9)
+            assert ended.duration_ms / 1_000 + 1 < seconds < 60, "with the wait for the worker"
 
     async def test_pages_of_a_conversation_a_status_and_all(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)

@@ -266,7 +266,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "verifications.renew_claim": (lambda unit: unit.verifications.renew_claim(VERIFICATION, 0, seconds=9), False),
     "verifications.due": (lambda unit: unit.verifications.due(limit=9), []),
     "verifications.make_due": (lambda unit: unit.verifications.make_due(CONVERSATION, "gathering"), None),
-    "verifications.running": (lambda unit: unit.verifications.running(since=START), (0, 0)),
+    "verifications.running": (lambda unit: unit.verifications.running(within=timedelta(hours=1)), (0, 0)),
     "detail_calls.begin": (
         lambda unit: unit.detail_calls.begin(DetailCall(id=STRAY, conversation_id=CONVERSATION, called_at=START)),
         NOT_FOUND,
@@ -294,6 +294,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "compactions.expired": (lambda unit: unit.compactions.expired(limit=9), []),
     "compactions.unsent": (lambda unit: unit.compactions.unsent(older_than=timedelta(), limit=9), []),
     "compactions.update_locked": (lambda unit: unit.compactions.update_locked(COMPACTION, status="failed"), NOT_FOUND),
+    "compactions.end": (lambda unit: unit.compactions.end(COMPACTION, status="failed"), NOT_FOUND),
     "states.add": (lambda unit: unit.states.add(CONVERSATION, version(2)), NOT_FOUND),
     "states.get": (lambda unit: unit.states.get(CONVERSATION, 1), NOT_FOUND),
     "states.parent_of": (lambda unit: unit.states.parent_of(CONVERSATION, child()), None),

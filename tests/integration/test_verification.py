@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from app.core.model.records import Compaction
 from app.core.model.state import StateVersion
 from app.core.model.timings import DEFAULT_TIMINGS, VERIFIER_CALLS, Timings
 from app.core.validation.verifier_prompts import VERIFY_VERSION
+from app.infrastructure.clock import SystemClock
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
@@ -643,6 +644,19 @@ class TestMeanwhile:
         outcomes = await together(*[lambda: service.container.verification.run(tenant, conversation_id)] * 2)
         assert "changed" in outcomes
         assert len(service.summarizer.verification_requests) == 1
+        assert await rows(engine, conversation_id) == [("done", None, 1)]
+
+    async def test_they_are_kept_apart_though_their_clock_is_behind_the_databases(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(SystemClock, "now", lambda _: datetime.now(UTC) - timedelta(minutes=10))
+        held = Held()
+        service, conversation_id = await lied(begin, tenant, held)
+        working = asyncio.create_task(work(service, conversation_id))
+        await held.reached.wait()
+        assert await work(service, conversation_id) == "not_wanted"
+        held.go_on.set()
+        assert await working == "changed"
         assert await rows(engine, conversation_id) == [("done", None, 1)]
 
     async def test_one_that_hangs_holds_up_no_other_for_long(

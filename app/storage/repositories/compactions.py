@@ -46,7 +46,7 @@ class CompactionRepository(LeasedRepository):
     async def claim(self, compaction: Compaction) -> Compaction | None:
         """Insert the row; ``None`` if the conversation already has a queued or running one (a partial unique index).
 
-        A row inserted as ``running`` gets a lease and ``claims = 1``.
+        A row inserted as ``running`` gets a lease, ``claims = 1``, and the time of its start.
         """
         self._check_tenant(compaction.tenant_id)
         values = _as_stored(columns(compaction))
@@ -54,7 +54,7 @@ class CompactionRepository(LeasedRepository):
             values |= {
                 "claims": 1,
                 "lease_until": lease_end(self._lease_seconds),
-                "started_at": compaction.started_at or now(),
+                "started_at": now(),
             }
         else:
             values |= {"queued_at": now()}
@@ -106,12 +106,13 @@ class CompactionRepository(LeasedRepository):
         return await self._all(select(CompactionRow).where(of, *bounds).order_by(_id))
 
     async def durations(self, conversation_id: UUID, *, limit: int) -> list[float]:
-        """The seconds that its newest applied compactions took, from the request to the end, the newest first."""
+        """The seconds that its newest applied compactions took, with the wait for a worker, the newest first."""
         row = CompactionRow
-        took = func.extract("epoch", col(row.finished_at) - col(row.requested_at))
+        waited = func.coalesce(func.extract("epoch", col(row.started_at) - col(row.queued_at)), 0)
+        took = col(row.duration_ms) / 1_000 + func.greatest(waited, 0)
         statement = select(took).where(col(row.conversation_id) == conversation_id, col(row.status) == "applied")
         found = await self._session.all(statement.where(took.is_not(None)).order_by(_id.desc()).limit(limit))
-        return [max(float(one), 0.0) for one in found]
+        return [float(one) for one in found]
 
     async def focused(self, conversation_id: UUID) -> list[Compaction]:
         """The compactions with a ``focus``."""
@@ -169,6 +170,15 @@ class CompactionRepository(LeasedRepository):
         """
         statement = update(CompactionRow).where(_id == compaction_id).values(**_values_to_set(changes))
         return await self._one(statement.returning(CompactionRow))
+
+    async def end(self, compaction_id: UUID, **changes: Any) -> Compaction:
+        """``update_locked`` for the end of a row: it also sets how long the work took, by the database's clock.
+
+        The process that ends a row may be another than the one that claimed it, with another clock.
+        """
+        began = func.coalesce(col(CompactionRow.started_at), col(CompactionRow.queued_at), now())
+        milliseconds = func.round(func.extract("epoch", now() - began) * 1_000)
+        return await self.update_locked(compaction_id, duration_ms=func.greatest(milliseconds, 0), **changes)
 
     async def requeue(self, compaction_id: UUID, lease_token: UUID, *, count: bool) -> bool:
         """Queue the row again and end its lease; with ``count=False`` its last claim is not counted."""

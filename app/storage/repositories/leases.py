@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -20,6 +21,11 @@ def now() -> ColumnElement[object]:
 def lease_end(seconds: float) -> ColumnElement[object]:
     """The end of a lease of that many seconds that is taken or prolonged now."""
     return now() + timedelta(seconds=seconds)
+
+
+def times_from_now(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The values to be stored, with each time span as the moment that it leads to from now on."""
+    return {name: now() + item if isinstance(item, timedelta) else item for name, item in changes.items()}
 
 
 def is_over(until: Any) -> ColumnElement[bool]:

@@ -36,7 +36,7 @@ from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentL
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut_page, select_page
-from app.storage.repositories.leases import is_over
+from app.storage.repositories.leases import is_over, times_from_now
 from app.storage.repositories.mapping import columns, record_from_row, record_maker, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
 from app.storage.tenancy import keep_compiled
@@ -244,8 +244,8 @@ class SegmentRepository(Repository):
         await self._session.execute(update(ExpansionRow).where(*expanded).values(segment_id=new_id))
 
     async def update(self, conversation_id: UUID, segment_id: str, **changes: Any) -> None:
-        """Set ``wants_detail``, ``detail_tries``, ``detail_after``."""
-        await self._update_segment(conversation_id, segment_id, changes)
+        """Set ``wants_detail``, ``detail_tries``, ``detail_after`` (a time, or a time span from now on)."""
+        await self._update_segment(conversation_id, segment_id, times_from_now(changes))
 
     async def make_current(self, conversation_id: UUID, version: int) -> None:
         """Recompute ``is_current`` from the chain of parents of that version; unchanged rows are not written.

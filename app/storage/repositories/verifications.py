@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from sqlmodel import col
 
 from app.core.model.records import Attempt, Verification
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import is_over, lease_end
+from app.storage.repositories.leases import is_over, lease_end, now, times_from_now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import RUNNING, VERIFICATION_OPEN, VerificationRow
 
@@ -50,8 +50,9 @@ class VerificationRepository(Repository):
         await self._session.execute(statement.values(after=None, reason=None))
 
     async def update(self, verification_id: UUID, **changes: Any) -> None:
-        """Set fields."""
-        await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**_columns(changes)))
+        """Set fields. A time that is given as a ``timedelta`` counts from now on, by the database's clock."""
+        values = times_from_now(_columns(changes))
+        await self._session.execute(update(_row).where(col(_row.id) == verification_id).values(**values))
 
     async def renew_claim(self, verification_id: UUID, tries: int, *, seconds: float) -> bool:
         """Prolong the claim of that try while it runs, even one that is over; false if another try has begun."""
@@ -71,9 +72,9 @@ class VerificationRepository(Repository):
         lines = await self._session.rows(statement.order_by(after.nulls_first(), col(_row.id)).limit(limit))
         return [(line.tenant_id, line.conversation_id) for line in lines]
 
-    async def running(self, *, since: datetime) -> tuple[int, int]:
-        """How many verifications run in the scope of the unit of work, and how many of them began after ``since``."""
-        of_late = func.count().filter(col(_row.asked_at) > since)
+    async def running(self, *, within: timedelta) -> tuple[int, int]:
+        """How many verifications run in the scope of the unit of work, and how many of them began ``within`` a time."""
+        of_late = func.count().filter(col(_row.asked_at) > now() - within)
         ((all_, late),) = await self._session.rows(select(func.count(), of_late).select_from(_row).where(IS_RUNNING))
         return all_, late
 

@@ -67,15 +67,8 @@ async def finish(
     if status == "applied":
         changes = _with_reason_withheld(changes, row)
     now = shell.clock.now()
-    started = row.started_at or row.requested_at
-    ended = await uow.compactions.update_locked(
-        row.id,
-        status=status,
-        finished_at=now,
-        duration_ms=max(round((now - started).total_seconds() * 1000), 0),
-        lease_token=None,
-        lease_until=None,
-        **changes,
+    ended = await uow.compactions.end(
+        row.id, status=status, finished_at=now, lease_token=None, lease_until=None, **changes
     )
     await record_event(uow, ended, EVENTS[status], now)
     await _end_quiet_of_wait(uow, row.conversation_id)

@@ -216,7 +216,7 @@ class DetailService:
     ) -> _Claim:
         now, tries = self._shell.clock.now(), segment.detail_tries + 1
         call = DetailCall(id=self._shell.new_id(), conversation_id=resolved.conversation.id, called_at=now)
-        claimed = {"wants_detail": True, "detail_tries": tries, "detail_after": now + self._claim}
+        claimed = {"wants_detail": True, "detail_tries": tries, "detail_after": self._claim}
         await uow.segments.update(segment.conversation_id, segment.id, **claimed)
         await uow.detail_calls.begin(call)
         return _Claim(
@@ -230,8 +230,7 @@ class DetailService:
         )
 
     async def _put_off(self, uow: UnitOfWork, segment: Segment, wait: timedelta) -> Outcome:
-        after = self._shell.clock.now() + wait
-        await uow.segments.update(segment.conversation_id, segment.id, detail_after=after)
+        await uow.segments.update(segment.conversation_id, segment.id, detail_after=wait)
         return "not_now"
 
     async def _stop_wanting(self, uow: UnitOfWork, segment: Segment) -> Outcome:
@@ -302,7 +301,7 @@ class DetailService:
             claim.segment.id,
             detail_tries=tries,
             wants_detail=again,
-            detail_after=self._shell.clock.now() + wait if again else None,
+            detail_after=wait if again else None,
         )
 
     def _level(self, claim: _Claim, answer: _Answer) -> SegmentLevel:

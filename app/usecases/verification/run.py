@@ -212,7 +212,7 @@ class VerificationService:
         async with self._shell.uow(None) as uow:
             if await is_compaction_waiting(uow):
                 return True
-            running, recent = await uow.verifications.running(since=self._shell.clock.now() - patience)
+            running, recent = await uow.verifications.running(within=patience)
             # A call that takes longer than the patience keeps no slot. Others begin meanwhile, at most as many again.
             return recent >= self._slots or running >= _SLOT_FACTOR * self._slots
 
@@ -279,23 +279,21 @@ class VerificationService:
         version: StateVersion,
         summarizer: Summarizer,
     ) -> _Claimed:
-        now, claim = self._shell.clock.now(), timedelta(seconds=self._shell.timings.lease_seconds)
-        claimed = replace(row, status="running", tries=row.tries + 1, after=now + claim, asked_at=now)
+        claimed = replace(row, status="running", tries=row.tries + 1)
         await uow.verifications.update(
             row.id,
             status=claimed.status,
             reason=claimed.reason,
             version=claimed.version,
             tries=claimed.tries,
-            after=claimed.after,
-            asked_at=claimed.asked_at,
+            after=timedelta(seconds=self._shell.timings.lease_seconds),
+            asked_at=timedelta(),
         )
         sources = await read_version(uow, resolved.conversation.id, version, chunk_tokens(summarizer.profile))
         return _Claimed(row=claimed, resolved=resolved, sources=sources, summarizer=summarizer)
 
     async def _put_off(self, uow: UnitOfWork, row: Verification, wait: timedelta) -> Outcome:
-        after = self._shell.clock.now() + wait
-        await uow.verifications.update(row.id, status="queued", reason=row.reason, after=after)
+        await uow.verifications.update(row.id, status="queued", reason=row.reason, after=wait)
         return "not_now"
 
     async def _end_without_changes(
@@ -414,9 +412,8 @@ class VerificationService:
 
     async def _queue_again(self, uow: UnitOfWork, row: Verification, wait: timedelta | None) -> Outcome:
         """Queue the row for another try; without ``wait`` at once, and this try does not count."""
-        after = None if wait is None else self._shell.clock.now() + wait
         tries = row.tries - (wait is None)
-        await uow.verifications.update(row.id, status="queued", after=after, tries=tries, attempts=row.attempts)
+        await uow.verifications.update(row.id, status="queued", after=wait, tries=tries, attempts=row.attempts)
         return "stale"
 
     async def _end_without_verdicts(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
@@ -431,7 +428,7 @@ class VerificationService:
             status="queued",
             reason=last.reason,
             tries=tries,
-            after=self._shell.clock.now() + wait,
+            after=wait,
             attempts=row.attempts,
         )
         return "failed"
