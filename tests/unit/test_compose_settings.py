@@ -89,12 +89,13 @@ def test_a_spend_limit_in_dotenv_holds_in_the_containers(compose: Compose, monke
 
 def test_who_may_sign_in_to_the_page_is_known_to_its_server(compose: Compose) -> None:
     page = (ROOT / "docs" / "web.md").read_text()
-    named = set(re.findall(r"`(WEB_[A-Z_]+)`", page)) - {"WEB_PUBLISHED_ON_LOOPBACK"}
+    named = set(re.findall(r"`(WEB_[A-Z_]+)`", page)) - {"WEB_PUBLISHED_ON_LOOPBACK", "WEB_PORT"}
     dotenv = {name: f"value of {name}" for name in named}
     there = environment(compose["services"]["web"], dotenv)
 
     assert {"WEB_USERS", "WEB_SECRET", "WEB_IDENTITY_HEADER", "WEB_PROXY_SECRET"} <= named
     assert {name: there.get(name) for name in named} == dotenv
+    assert "${WEB_PORT:-" in str(compose["services"]["web"]["ports"])
     assert not any(environment(compose["services"]["web"], {})[name] for name in named), "unset, nobody signs in"
 
 
