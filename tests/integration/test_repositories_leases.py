@@ -469,7 +469,11 @@ class TestTurns:
         assert made is not None
         await age(engine, "turns", made.id, lease_until=timedelta(seconds=-1))
         async with begin(tenant) as unit:
-            asked = await unit.turns.request_interrupt(row.id)
+            assert await unit.turns.request_interrupt(row.id, row.id) is None, "another turn than the one that runs"
+            beat = await unit.turns.heartbeat(made.id)
+            assert beat is not None
+            assert not beat.interrupt_requested
+            asked = await unit.turns.request_interrupt(row.id, made.id)
             assert asked is not None
             assert asked.interrupt_requested
             beat = await unit.turns.heartbeat(made.id)

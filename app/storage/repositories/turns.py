@@ -157,14 +157,15 @@ class TurnRepository(LeasedRepository):
         )
         return await self._one_or_none(_update_of_running(tuple(values)), turn_id=turn_id, **new_values(values))
 
-    async def request_interrupt(self, conversation_id: UUID) -> Turn | None:
-        """Ask the running turn to stop; its process sees that when it next reads the row. ``None`` if no turn runs."""
-        return await self._one_or_none(
-            update(TurnRow)
-            .where(_of_conversation(conversation_id), _IS_RUNNING)
-            .values(interrupt_requested=True)
-            .returning(TurnRow)
-        )
+    async def request_interrupt(self, conversation_id: UUID, turn_id: UUID | None = None) -> Turn | None:
+        """Ask the running turn to stop; its process sees that when it next reads the row.
+
+        ``None`` if no turn runs, or another one than ``turn_id``.
+        """
+        statement = update(TurnRow).where(_of_conversation(conversation_id), _IS_RUNNING)
+        if turn_id is not None:
+            statement = statement.where(_id == turn_id)
+        return await self._one_or_none(statement.values(interrupt_requested=True).returning(TurnRow))
 
     async def expired(self, *, limit: int) -> list[Turn]:
         """Running turns of all tenants whose lease has expired, the longest expired first. They are not locked."""

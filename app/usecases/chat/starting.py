@@ -167,11 +167,11 @@ class ChatService:
             await self._limits.hold("open_streams")
         return self._handle_of_running(turn)
 
-    async def interrupt(self, tenant_id: UUID, conversation_id: UUID) -> Turn | None:
-        """Stop the running reply, in whichever process it runs; ``None`` if no turn runs."""
+    async def interrupt(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID | None = None) -> Turn | None:
+        """Stop the running reply, in whichever process it runs; ``None`` if none runs, or another than ``turn_id``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
-            turn = await uow.turns.request_interrupt(conversation_id)
+            turn = await uow.turns.request_interrupt(conversation_id, turn_id)
             await uow.commit()
         if turn is not None:
             await self._shell.bus.hint(conversation_id, "interrupt")

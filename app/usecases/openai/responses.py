@@ -69,7 +69,7 @@ class StoredResponses:
         found = await self.get(tenant_id, turn_id)
         if found.turn.status != "running":
             return found
-        await self._chat.interrupt(tenant_id, found.turn.conversation_id)
+        await self._chat.interrupt(tenant_id, found.turn.conversation_id, turn_id)
         handle = await self._chat.follow_turn(tenant_id, turn_id)
         try:
             await handle.result()
