@@ -335,7 +335,11 @@ async def _all_quoting(uow: UnitOfWork, message: Message) -> list[Message]:
 
 def _text_lost_to_stub(half: Message, stub: Message) -> str:
     parts = [before for before, after in zip(half.parts, stub.parts, strict=True) if before != after]
-    return full_text(replace(half, content="" if stub.content else half.content, parts=tuple(parts)))
+    content = "" if stub.content else half.content
+    lost = replace(half, content=content, parts=tuple(parts))
+    if stub.status != "erased":  # it keeps its speaker and kind
+        lost = replace(lost, metadata={}, event_type="casual")
+    return full_text(lost)
 
 
 async def _remaining_texts(
