@@ -160,15 +160,18 @@ class ErasureService:
         removed = await _erase_from_history(uow, message, compute)
         await uow.anchors.delete_of(conversation.id, sorted(removed.seqs))
         first_seq, resolved = min(removed.changed), self._shell.resolver(conversation)
+        focused = await uow.compactions.focused(conversation.id)
+        made_since = await _first_seq_of_made(erasure, removed, focused)
         total = await _sums_without_erased(uow, removed, conversation, conversation.total, conversation.last_seq)
         covered = await _sums_without_erased(
             uow, removed, conversation, conversation.covered, conversation.boundary_seq
         )
         await uow.conversations.update(conversation.id, total=total, covered=covered)
-        versions = await uow.states.since_boundary(conversation.id, first_seq, erasure.known.versions)
+        versions = await uow.states.since_boundary(conversation.id, made_since, erasure.known.versions)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq, max_bytes=READ_BYTES)
-        focused = await uow.compactions.focused(conversation.id)
-        affected = await affected_segments(uow, resolved, removed.changed, removed.erased, compute=compute)
+        affected = await affected_segments(
+            uow, resolved, removed.changed, removed.erased, made_since=made_since, compute=compute
+        )
         others = [*answers, *affected.doubtful, *focused]
         remaining = await _remaining_texts(erasure, versions, others, removed.erased)
         await rewrite_without_erased(
@@ -340,6 +343,24 @@ def _text_lost_to_stub(half: Message, stub: Message) -> str:
     if stub.status != "erased":  # it keeps its speaker and kind
         lost = replace(lost, metadata={}, event_type="casual")
     return full_text(lost)
+
+
+async def _first_seq_of_made(erasure: _Erasure, removed: _Removed, focused: Sequence[Compaction]) -> int:
+    """The position since which states and segments may have been made from what was erased.
+
+    A summarizer reads a focus too. So a focus that was typed in the erased message, or quotes it, reaches messages
+    before it.
+    """
+    first, typed = min(removed.changed), _typed_focus(erasure.message)
+    earlier = [(row.from_seq, row.request.focus or "") for row in focused if row.from_seq and row.from_seq < first]
+    quoting = [focus for _, focus in earlier if focus != typed and removed.erased.pieces_in(focus)]
+    remaining = await _remaining_texts(erasure, (), quoting, removed.erased)
+    reached = (
+        seq
+        for seq, focus in earlier
+        if focus == typed or (focus in quoting and quotes_erased(focus, removed.erased, remaining))
+    )
+    return min([first, *reached])
 
 
 async def _remaining_texts(
