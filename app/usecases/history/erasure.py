@@ -43,6 +43,7 @@ from app.usecases.compaction.claiming import claim_queued, new_compaction, refre
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
 from app.usecases.history.erasing_segments import affected_segments, rewrite_without_erased
+from app.usecases.history.holding import renew_layout
 from app.usecases.shared.caller import audit
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.retries import Compute, Results, run_with_retries
@@ -158,7 +159,7 @@ class ErasureService:
         """The erasure, without its commit. Returns the compaction to hand to the worker, if one was queued."""
         uow, conversation, message, compute = erasure.uow, erasure.conversation, erasure.message, erasure.compute
         removed = await _erase_from_history(uow, message, compute)
-        await uow.anchors.delete_of(conversation.id, sorted(removed.seqs))
+        _, reactivated = await uow.anchors.delete_of(conversation.id, sorted(removed.seqs))
         first_seq, resolved = min(removed.changed), self._shell.resolver(conversation)
         focused = await uow.compactions.focused(conversation.id)
         made_since = await _first_seq_of_made(erasure, removed, focused)
@@ -199,7 +200,10 @@ class ErasureService:
         changed = await uow.conversations.update(
             conversation.id, **changes, **_conversation_fields_of(conversation, current)
         )
-        changed = await refresh_sizes(uow, self._shell.resolver(changed))
+        after = self._shell.resolver(changed)
+        if reactivated and current is None:  # the state is unchanged, but anchors are shown beside it again
+            after = await renew_layout(uow, self._shell, after, compute=compute)
+        changed = await refresh_sizes(uow, after)
         erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in removed.tombstones]
         await uow.events.add_many(conversation.id, erased, erasure.now)
         return await self._requeue(uow, changed, has_narrative=current is not None and _schema_has_narrative(current))
