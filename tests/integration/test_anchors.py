@@ -108,6 +108,33 @@ class TestAtTheAppend:
         assert await anchors(service, conversation_id, status="active") == [new]
         assert await anchors(service, conversation_id, type_="decision") == [old]
 
+    @pytest.mark.parametrize("covers_correction", [True, False])
+    async def test_what_an_erased_correction_superseded_is_active_again(
+        self, service: Service, *, covers_correction: bool
+    ) -> None:
+        """As in a fork or an import of the same history, in which nothing corrects it."""
+        conversation_id = await service.conversation(max_tokens=-1, protect=())
+        await said(service, conversation_id, POSTGRES)
+        correction = MessageDraft(role="user", content=MYSQL)
+        if covers_correction:
+            (made,) = await service.container.messages.append(service.tenant, conversation_id, [correction])
+        await service.say(conversation_id, 16)
+        given = CompactInput(keep_tail_messages=2)
+        await service.container.manual.compact(service.tenant, conversation_id, given, timeout=30)
+        if not covers_correction:
+            (made,) = await service.container.messages.append(service.tenant, conversation_id, [correction])
+        layout = (await service.row(conversation_id)).layout
+        assert layout is not None
+        assert POSTGRES not in layout.anchors
+        assert (await anchors(service, conversation_id))[0].status == "superseded"
+        await service.container.erasure.erase(service.tenant, conversation_id, made.id)
+
+        (old, *_) = await anchors(service, conversation_id)
+        assert (old.content, old.status, old.superseded_by) == (POSTGRES, "active", None)
+        layout = (await service.row(conversation_id)).layout
+        assert layout is not None
+        assert POSTGRES in layout.anchors
+
     async def test_an_answered_question_is_resolved(self, service: Service) -> None:
         conversation_id = await service.conversation()
         await said(service, conversation_id, QUESTION)

@@ -829,6 +829,41 @@ async def test_a_typed_command_and_the_summary_that_answered_it(service: Service
     assert "- Crates 1 to" in kept.content
 
 
+@pytest.mark.parametrize("is_typed", [True, False])
+async def test_a_state_that_was_made_with_a_focus_loses_its_words_with_the_message_that_said_them(
+    begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, is_typed: bool
+) -> None:
+    """Only the focus brought the words into the state: the message itself is after all that was folded."""
+
+    async def echoing(request: SummaryRequest) -> Proposal:
+        answer = json.loads((await honest(request)).text)
+        if request.focus:
+            last = request.messages[-1].seq
+            answer["logos"].append({"text": f"Crates for {request.focus}", "from": [last], "replaces": []})
+            answer["conversation_summary"] += f" They were asked about {request.focus}."
+        return Proposal(text=json.dumps(answer), finish="stop", model="fake")
+
+    service = Service(begin, tenant, echoing)
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 17)
+    if is_typed:
+        typed = ChatInput(content="/compact quillmarsh")
+        said = (await (await service.container.chat.start(service.tenant, conversation_id, typed)).result()).message
+    else:
+        (said,) = await add(
+            service, conversation_id, MessageDraft(role="user", content="The matter of quillmarsh is only ours.")
+        )
+        given = CompactInput(focus="quillmarsh", keep_tail_messages=2)
+        await service.container.manual.compact(service.tenant, conversation_id, given, timeout=PATIENCE)
+    before = await service.row(conversation_id)
+    assert "quillmarsh" in told(before)
+    assert before.boundary_seq < said.seq
+    await erase(service, conversation_id, said)
+    found = [line for line in (await dump(engine)).splitlines() if "quillmarsh" in line]
+    assert not found
+    assert "Crates 1 to" in told(await service.row(conversation_id)), "what did not draw on the focus stays"
+
+
 async def test_nothing_that_was_read_of_texts_is_kept_by_the_process_that_erases(service: Service) -> None:
     conversation_id, told = await with_canary(service)
     asked: list[str] = []

@@ -7,6 +7,7 @@ import random
 import time
 from dataclasses import fields, replace
 from datetime import timedelta, timezone
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -243,10 +244,27 @@ class TestAnchors:
             assert await unit.anchors.get(row.id, old.id) == superseded
             assert await unit.anchors.get(row.id, left.id) == replace(left, status="resolved")
             assert await unit.anchors.get(other.id, foreign.id) == foreign
-            assert await unit.anchors.delete_of(row.id, [2, 99]) == 1
-            assert await unit.anchors.get(row.id, old.id) == replace(superseded, superseded_by=None)
-            assert await unit.anchors.delete_of(row.id, []) == 0
+            assert await unit.anchors.delete_of(row.id, [2, 99]) == (1, 1)
+            assert await unit.anchors.get(row.id, old.id) == old
+            assert await unit.anchors.delete_of(row.id, []) == (0, 0)
             assert await unit.anchors.get(other.id, foreign.id) == foreign
+
+    @pytest.mark.parametrize("erased", [[2], [2, 3], [2, 3, 4]])
+    async def test_an_anchor_with_a_later_successor_stays_superseded(
+        self, begin: UnitOfWorkFactory, tenant: UUID, erased: list[int]
+    ) -> None:
+        row = await stored(begin, tenant)
+        chain = [anchor(row.id, seq) for seq in (1, 2, 3, 4)]
+        await added(begin, tenant, chain)
+        pairs = pairwise(chain)
+        changes = [Transition(anchor_id=old.id, status="superseded", superseded_by=new.id) for old, new in pairs]
+        async with begin(tenant) as unit:
+            await unit.anchors.change(row.id, changes)
+            is_last_left = 4 not in erased
+            assert await unit.anchors.delete_of(row.id, erased) == (len(erased), 0 if is_last_left else 1)
+            first = await unit.anchors.get(row.id, chain[0].id)
+            left = next((one.id for one in chain[1:] if one.seq not in erased), None)
+            assert (first.status, first.superseded_by) == ("superseded" if left else "active", left)
 
     async def test_an_outline_weighs_the_active_ones(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row, other = await stored(begin, tenant), await stored(begin, tenant)

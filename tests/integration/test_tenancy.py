@@ -225,7 +225,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "anchors.choose": (lambda unit: unit.anchors.choose([anchor(CONVERSATION, 2, content="stolen")]), NOT_FOUND),
     "anchors.set_by_user": (lambda unit: unit.anchors.set_by_user(CONVERSATION, ANCHOR, "resolved"), None),
     "anchors.withdraw_of": (lambda unit: unit.anchors.withdraw_of(CONVERSATION, 1), (0, 0)),
-    "anchors.delete_of": (lambda unit: unit.anchors.delete_of(CONVERSATION, [1]), 0),
+    "anchors.delete_of": (lambda unit: unit.anchors.delete_of(CONVERSATION, [1]), (0, 0)),
     "segments.add": (lambda unit: unit.segments.add([segment(CONVERSATION, 7, 9, id="stolen")]), NOT_FOUND),
     "segments.get": (lambda unit: unit.segments.get(CONVERSATION, "auth"), NOT_FOUND),
     "segments.of_ranges": (lambda unit: unit.segments.of_ranges(CONVERSATION, [(1, 3)]), []),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model.conversation import Message
 from app.core.state import erasing
 from app.core.state.erasing import (
     ErasedTexts,
@@ -148,8 +150,29 @@ def test_the_other_half_is_stubbed_and_weighed_again() -> None:
 
 
 def test_everything_that_a_message_tells() -> None:
-    told = full_text(message(3, "Words.", "assistant", parts=[CALL, RESULT, MEDIA, TEXT]))
-    assert told.split() == ["Words.", "kestrel-7741", "x", "yes", "12", "https://example.org/vault.png", "beside", "it"]
+    named = replace(message(3, "Words.", "assistant", parts=[CALL, RESULT, MEDIA, TEXT]), metadata={"name": "Ragnhild"})
+    told = set(full_text(replace(named, event_type="ceremony")).split())
+    assert told == {
+        *("Words.", "Ragnhild", "ceremony", "phrase", "kestrel-7741", "x", "open", "yes", "12"),
+        *("https://example.org/vault.png", "beside", "it"),
+    }
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        replace(message(3, "Tea, please."), metadata={"name": "Ragnhild"}),
+        message(3, "", "tool", parts=[{**RESULT, "content": {"balances": {"Ragnhild": 12}}}]),
+        message(3, "See it.", parts=[{**MEDIA, "name": "Ragnhild.png"}]),
+        message(3, "Tea, please.", event_type="Ragnhild"),
+    ],
+)
+def test_names_beside_the_text_are_looked_for_like_words_in_it(said: Message) -> None:
+    erased = ErasedTexts([full_text(said)], {3})
+    line = "- Ragnhild is served"
+    assert summary_without_erased(f"Logos:\n{line}", erased, RemainingMessages({})) == "Logos:"
+    another = full_text(replace(message(4, "Coffee."), metadata={"name": "Ragnhild"}))
+    assert line in summary_without_erased(f"Logos:\n{line}", erased, RemainingMessages({4: another}))
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ from app.core.model.state import StateEntry
 from app.core.text.identifiers import NAME_KINDS, Kind, find_identifiers
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
+from app.core.text.speakers import name_in
 from app.core.text.token_counts import weigh
 from app.core.text.words import GENERIC_STEMS, stem, stems, words
 
@@ -93,8 +94,10 @@ def call_id_of(part: Part) -> str | None:
 
 
 def full_text(message: Message) -> str:
-    """Every text in a message, including those in its parts."""
-    return "\n".join([message.content, *(text for part in message.parts for text in _strings(part))])
+    """Every text in a message that a model may be shown: also its speaker's name, and what is in its parts."""
+    kind = "" if message.event_type in _KNOWN_TYPES else message.event_type
+    beside = (text for text in (name_in(message.metadata), kind) if text)
+    return "\n".join([message.content, *beside, *(text for part in message.parts for text in _part_texts(part))])
 
 
 def _stub(part: Part) -> Part:
@@ -111,19 +114,28 @@ def _with_new_weight(message: Message) -> Message:
 
 
 _ASCII_WORD: Final = compiled("[0-9A-Za-z]++")
-_KEYS_WITHOUT_TEXT: Final = frozenset({"type", "id", "tool_call_id", "name", "media_type", "data"})
+_KEYS_WITHOUT_TEXT: Final = frozenset({"type", "id", "tool_call_id", "media_type", "data"})
 """Keys of a part whose values are not texts."""
 
 
-def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+def _part_texts(part: Part) -> Iterator[str]:
+    # Every call of a tool has the tool's name, so the name tells nothing about one of them. A file's name does.
+    without_text = {*_KEYS_WITHOUT_TEXT, "name"} if call_id_of(part) else _KEYS_WITHOUT_TEXT
+    for key, value in part.items():
+        if key not in without_text:
+            yield from _strings(value, 1)
+
+
+def _strings(value: Any, depth: int) -> Iterator[str]:
+    """The texts in a value, with the keys of its objects: a tool may list persons by their names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
     elif isinstance(value, Mapping) and depth < _DEEPEST:
         for key, item in value.items():
-            if depth or key not in _KEYS_WITHOUT_TEXT:
-                yield from _strings(item, depth + 1)
+            yield str(key)
+            yield from _strings(item, depth + 1)
     elif isinstance(value, Sequence) and depth < _DEEPEST:
         for item in value:
             yield from _strings(item, depth + 1)

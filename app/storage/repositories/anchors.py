@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import (
@@ -175,6 +176,9 @@ keep_compiled(
     _CHANGE,
 )
 
+_CLEARED: Final[Mapping[str, None]] = {"superseded_by": None, "claimed_status": None, "claimed_seq": None}
+"""The columns of an anchor that nothing has replaced, and of which no model claims so."""
+
 
 class AnchorRepository(Repository):
     """Rows of ``anchors``."""
@@ -339,11 +343,10 @@ class AnchorRepository(Repository):
     async def withdraw_of(self, conversation_id: UUID, seq: int) -> tuple[int, int]:
         """Withdraw the anchors of a message, and reactivate those that they superseded; return the number of each."""
         here = col(AnchorRow.conversation_id) == conversation_id
-        cleared = {"superseded_by": None, "claimed_status": None, "claimed_seq": None}
         withdrawn = await self._session.all(
             update(AnchorRow)
             .where(here, col(AnchorRow.seq) == seq)
-            .values(status="withdrawn", **cleared)
+            .values(status="withdrawn", **_CLEARED)
             .returning(col(AnchorRow.id))
         )
         if not withdrawn:
@@ -351,14 +354,15 @@ class AnchorRepository(Repository):
         reactivation = (
             update(AnchorRow)
             .where(here, col(AnchorRow.superseded_by).in_(withdrawn))
-            .values(status="active", **cleared)
+            .values(status="active", **_CLEARED)
         )
         return len(withdrawn), len(await self._session.all(reactivation.returning(col(AnchorRow.id))))
 
-    async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> int:
-        """Delete the anchors of these messages, and return how many there were.
+    async def delete_of(self, conversation_id: UUID, seqs: Sequence[int]) -> tuple[int, int]:
+        """Delete the anchors of these messages, and reactivate those that they superseded; return the number of each.
 
-        References of other anchors to them are cleared, and so are claims that were made because of these messages.
+        An anchor whose successor was itself superseded stays superseded, by the next one. Claims that were made because
+        of these messages are cleared.
         """
         listed = literal(list(seqs), ARRAY(BigInteger))
         here = col(AnchorRow.conversation_id) == conversation_id
@@ -367,14 +371,20 @@ class AnchorRepository(Repository):
             .where(here, col(AnchorRow.claimed_seq) == any_(listed))
             .values(claimed_status=None, claimed_seq=None)
         )
-        deleted = await self._session.all(
-            delete(AnchorRow).where(here, col(AnchorRow.seq) == any_(listed)).returning(col(AnchorRow.id))
-        )
-        if deleted:
-            await self._session.execute(
-                update(AnchorRow).where(here, col(AnchorRow.superseded_by).in_(deleted)).values(superseded_by=None)
-            )
-        return len(deleted)
+        of_messages = (here, col(AnchorRow.seq) == any_(listed))
+        read = (col(AnchorRow.id), col(AnchorRow.status), col(AnchorRow.superseded_by))
+        rows = {row.id: row for row in await self._session.rows(select(*read).where(*of_messages))}
+        by_successor: defaultdict[tuple[bool, UUID | None], list[UUID]] = defaultdict(list)
+        for row in rows.values():
+            by_successor[_what_follows(row, rows)].append(row.id)
+        reactivated = 0
+        for (is_outdated, successor), ids in by_successor.items():
+            superseded = (here, col(AnchorRow.superseded_by).in_(ids), col(AnchorRow.seq) != all_(listed))
+            values = {"superseded_by": successor} if is_outdated else {"status": "active", **_CLEARED}
+            changed = update(AnchorRow).where(*superseded).values(**values).returning(col(AnchorRow.id))
+            reactivated += len(await self._session.all(changed)) * (not is_outdated)
+        await self._session.execute(delete(AnchorRow).where(*of_messages))
+        return len(rows), reactivated
 
     async def _newest_in_order(
         self, wanted: Any, conversation_id: UUID, through_seq: int | None, limit: int, **given: Any
@@ -382,6 +392,13 @@ class AnchorRepository(Repository):
         given |= {"conversation_id": conversation_id, "limit": limit}
         rows = await self._session.rows(wanted, through_seq=_NO_END if through_seq is None else through_seq, **given)
         return rows[::-1]
+
+
+def _what_follows(row: Any, deleted: Mapping[UUID, Any]) -> tuple[bool, UUID | None]:
+    """Whether an anchor was outdated itself, and the anchor that is left in its place, if it is known."""
+    while row.superseded_by in deleted:
+        row = deleted[row.superseded_by]
+    return row.status == "superseded", row.superseded_by
 
 
 def _anchors_of(conversation_id: UUID) -> Any:

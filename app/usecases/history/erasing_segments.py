@@ -38,13 +38,22 @@ class AffectedSegments:
 
 
 async def affected_segments(
-    uow: UnitOfWork, resolved: Resolved, seqs: Collection[int], erased: ErasedTexts, *, compute: Compute
+    uow: UnitOfWork,
+    resolved: Resolved,
+    seqs: Collection[int],
+    erased: ErasedTexts,
+    *,
+    made_since: int,
+    compute: Compute,
 ) -> AffectedSegments:
-    """The segments of all state versions that may contain something of these messages."""
+    """The segments of all state versions that may contain something of these messages.
+
+    ``made_since`` is the position since which versions may have been made from them.
+    """
     conversation_id = resolved.conversation.id
     touched = await uow.segments.touching(conversation_id, sorted(seqs))
     known = {segment.id for segment in touched}
-    made = await uow.states.segments_since_boundary(conversation_id, min(seqs))
+    made = await uow.states.segments_since_boundary(conversation_id, made_since)
     ids = [id_ for id_ in made if id_ not in known]
     doubtful: list[Segment] = []
     for place in range(0, len(ids), READ_AT_ONCE):

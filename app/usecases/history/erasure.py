@@ -43,6 +43,7 @@ from app.usecases.compaction.claiming import claim_queued, new_compaction, refre
 from app.usecases.compaction.commands import compact_command
 from app.usecases.compaction.ending import end_row
 from app.usecases.history.erasing_segments import affected_segments, rewrite_without_erased
+from app.usecases.history.holding import renew_layout
 from app.usecases.shared.caller import audit
 from app.usecases.shared.layouts import lay_out
 from app.usecases.shared.retries import Compute, Results, run_with_retries
@@ -158,17 +159,20 @@ class ErasureService:
         """The erasure, without its commit. Returns the compaction to hand to the worker, if one was queued."""
         uow, conversation, message, compute = erasure.uow, erasure.conversation, erasure.message, erasure.compute
         removed = await _erase_from_history(uow, message, compute)
-        await uow.anchors.delete_of(conversation.id, sorted(removed.seqs))
+        _, reactivated = await uow.anchors.delete_of(conversation.id, sorted(removed.seqs))
         first_seq, resolved = min(removed.changed), self._shell.resolver(conversation)
+        focused = await uow.compactions.focused(conversation.id)
+        made_since = await _first_seq_of_made(erasure, removed, focused)
         total = await _sums_without_erased(uow, removed, conversation, conversation.total, conversation.last_seq)
         covered = await _sums_without_erased(
             uow, removed, conversation, conversation.covered, conversation.boundary_seq
         )
         await uow.conversations.update(conversation.id, total=total, covered=covered)
-        versions = await uow.states.since_boundary(conversation.id, first_seq, erasure.known.versions)
+        versions = await uow.states.since_boundary(conversation.id, made_since, erasure.known.versions)
         answers = await uow.messages.command_answers(conversation.id, after_seq=first_seq, max_bytes=READ_BYTES)
-        focused = await uow.compactions.focused(conversation.id)
-        affected = await affected_segments(uow, resolved, removed.changed, removed.erased, compute=compute)
+        affected = await affected_segments(
+            uow, resolved, removed.changed, removed.erased, made_since=made_since, compute=compute
+        )
         others = [*answers, *affected.doubtful, *focused]
         remaining = await _remaining_texts(erasure, versions, others, removed.erased)
         await rewrite_without_erased(
@@ -196,7 +200,10 @@ class ErasureService:
         changed = await uow.conversations.update(
             conversation.id, **changes, **_conversation_fields_of(conversation, current)
         )
-        changed = await refresh_sizes(uow, self._shell.resolver(changed))
+        after = self._shell.resolver(changed)
+        if reactivated and current is None:  # the state is unchanged, but anchors are shown beside it again
+            after = await renew_layout(uow, self._shell, after, compute=compute)
+        changed = await refresh_sizes(uow, after)
         erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in removed.tombstones]
         await uow.events.add_many(conversation.id, erased, erasure.now)
         return await self._requeue(uow, changed, has_narrative=current is not None and _schema_has_narrative(current))
@@ -335,7 +342,29 @@ async def _all_quoting(uow: UnitOfWork, message: Message) -> list[Message]:
 
 def _text_lost_to_stub(half: Message, stub: Message) -> str:
     parts = [before for before, after in zip(half.parts, stub.parts, strict=True) if before != after]
-    return full_text(replace(half, content="" if stub.content else half.content, parts=tuple(parts)))
+    content = "" if stub.content else half.content
+    lost = replace(half, content=content, parts=tuple(parts))
+    if stub.status != "erased":  # it keeps its speaker and kind
+        lost = replace(lost, metadata={}, event_type="casual")
+    return full_text(lost)
+
+
+async def _first_seq_of_made(erasure: _Erasure, removed: _Removed, focused: Sequence[Compaction]) -> int:
+    """The position since which states and segments may have been made from what was erased.
+
+    A summarizer reads a focus too. So a focus that was typed in the erased message, or quotes it, reaches messages
+    before it.
+    """
+    first, typed = min(removed.changed), _typed_focus(erasure.message)
+    earlier = [(row.from_seq, row.request.focus or "") for row in focused if row.from_seq and row.from_seq < first]
+    quoting = [focus for _, focus in earlier if focus != typed and removed.erased.pieces_in(focus)]
+    remaining = await _remaining_texts(erasure, (), quoting, removed.erased)
+    reached = (
+        seq
+        for seq, focus in earlier
+        if focus == typed or (focus in quoting and quotes_erased(focus, removed.erased, remaining))
+    )
+    return min([first, *reached])
 
 
 async def _remaining_texts(
