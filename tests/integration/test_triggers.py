@@ -457,6 +457,39 @@ class TestShrinkingBudgets:
         assert [row.trigger for row in await smaller.compactions(conversation_id)] == ["background", "sync"]
         assert context.gauge.utilization < 0.85
 
+    @pytest.mark.case("18")
+    @pytest.mark.parametrize("on_failure", ["keep_full", "truncate"])
+    async def test_anchors_that_were_laid_out_for_a_larger_model_make_way(
+        self, begin: UnitOfWorkFactory, tenant: UUID, on_failure: str
+    ) -> None:
+        before = Service(begin, tenant, chat=ScriptedChatModel(profile=replace(FAKE_PROFILE, input_limit=40_000)))
+        smaller = Service(begin, tenant, chat=ScriptedChatModel(profile=replace(FAKE_PROFILE, input_limit=4_000)))
+        given = NewConversation(policy={"on_failure": on_failure})
+        conversation_id = (await before.container.conversations.create(tenant, given)).conversation.id
+        orders = [
+            MessageDraft(role="user", content=f"You must always send invoice INV-{7_000 + 13 * n} to harbour {n}.")
+            for n in range(250)
+        ]
+        await before.container.messages.append(tenant, conversation_id, orders)
+        await append(before, conversation_id, ("assistant", "Noted."), ("user", "Thank you."))
+        await before.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+        laid_out = (await before.row(conversation_id)).layout
+
+        await chat(smaller, conversation_id, "And the next one?")
+        await chat(smaller, conversation_id, "And then?")
+        context = await smaller.container.context.assemble(tenant, conversation_id)
+
+        assert laid_out is not None
+        assert laid_out.anchor_tokens > 3_600  # above the smaller window
+        assert [one.content for one in smaller.chat_model.requests[-1].messages[-4:]] == [
+            "Thank you.",
+            "And the next one?",
+            "All right.",
+            "And then?",
+        ]
+        assert context.warnings == ()
+        assert context.gauge.utilization < 0.85
+
 
 class TestTheLastMessage:
     """Case 27: the unanswered message is outside the span, and is answered next."""
