@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID
 
@@ -19,8 +20,9 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
 from app.usecases.compaction.manual import CompactInput
+from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
-from tests.fakes import Reply
+from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.integration.services import WORDS, Service
 
 PATIENCE = 60.0
@@ -433,6 +435,60 @@ class TestShrinkingBudgets:
         spans = [(one.messages[0].seq, one.messages[-1].seq) for one in service.summarizer.requests]
         assert [start for start, _ in spans] == [1, *[end + 1 for _, end in spans[:-1]]]
         assert spans[-1][1] == after.boundary_seq
+
+    @pytest.mark.case("18")
+    async def test_a_process_with_a_smaller_model_is_not_bound_by_the_quiet_of_a_larger_one(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        before = Service(begin, tenant, chat=ScriptedChatModel(profile=replace(FAKE_PROFILE, input_limit=20_000)))
+        smaller = Service(begin, tenant, chat=ScriptedChatModel(profile=replace(FAKE_PROFILE, input_limit=8_000)))
+        given = NewConversation(policy={"on_failure": "keep_full"})
+        conversation_id = (await before.container.conversations.create(tenant, given)).conversation.id
+        await before.fill(conversation_id, 11_000, words=10)
+        (row,) = await before.compactions(conversation_id)
+        await before.container.compaction.execute(row.id)
+        folded = await before.row(conversation_id)
+
+        result = await chat(smaller, conversation_id, "And the next one?")
+        context = await smaller.container.context.assemble(tenant, conversation_id)
+
+        assert 6_120 < folded.context_tokens < folded.quiet.until_tokens  # above the smaller budget
+        assert result.reply.content == "All right."
+        assert [row.trigger for row in await smaller.compactions(conversation_id)] == ["background", "sync"]
+        assert context.gauge.utilization < 0.85
+
+    @pytest.mark.case("18")
+    @pytest.mark.parametrize("on_failure", ["keep_full", "truncate"])
+    async def test_anchors_that_were_laid_out_for_a_larger_model_make_way(
+        self, begin: UnitOfWorkFactory, tenant: UUID, on_failure: str
+    ) -> None:
+        before = Service(begin, tenant, chat=ScriptedChatModel(profile=replace(FAKE_PROFILE, input_limit=40_000)))
+        smaller = Service(begin, tenant, chat=ScriptedChatModel(profile=replace(FAKE_PROFILE, input_limit=4_000)))
+        given = NewConversation(policy={"on_failure": on_failure})
+        conversation_id = (await before.container.conversations.create(tenant, given)).conversation.id
+        orders = [
+            MessageDraft(role="user", content=f"You must always send invoice INV-{7_000 + 13 * n} to harbour {n}.")
+            for n in range(250)
+        ]
+        await before.container.messages.append(tenant, conversation_id, orders)
+        await append(before, conversation_id, ("assistant", "Noted."), ("user", "Thank you."))
+        await before.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+        laid_out = (await before.row(conversation_id)).layout
+
+        await chat(smaller, conversation_id, "And the next one?")
+        await chat(smaller, conversation_id, "And then?")
+        context = await smaller.container.context.assemble(tenant, conversation_id)
+
+        assert laid_out is not None
+        assert laid_out.anchor_tokens > 3_600  # above the smaller window
+        assert [one.content for one in smaller.chat_model.requests[-1].messages[-4:]] == [
+            "Thank you.",
+            "And the next one?",
+            "All right.",
+            "And then?",
+        ]
+        assert context.warnings == ()
+        assert context.gauge.utilization < 0.85
 
 
 class TestTheLastMessage:

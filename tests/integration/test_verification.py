@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.claims import Claim
 from app.core.model.conversation import Usage
-from app.core.model.errors import ModelUnavailableError
+from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.model_io import FinishReason, Proposal, SummaryRequest, VerificationRequest
 from app.core.model.records import Compaction
 from app.core.model.state import StateVersion
@@ -28,6 +28,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.ports import ChatModel
 from app.usecases.verification import judging
 from app.usecases.verification import run as verification
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, VerificationEntry
@@ -1007,6 +1008,29 @@ class TestWhoStartsIt:
         monkeypatch.undo()
         await service.container.verification.verify_after(row)
         assert (await newest(service, conversation_id)).verified == "model"
+
+
+async def test_a_process_that_lacks_the_chat_model_s_key_puts_background_calls_off(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, conversation_id = await lied(begin, tenant, verdicts(honest))
+
+    def build_no_model(_: str | None = None) -> ChatModel:
+        raise InvalidInputError("Models of openai need a key.")
+
+    monkeypatch.setattr(service.container.parts.models, "chat", build_no_model)
+    assert await work(service, conversation_id) == "not_now"
+    assert await service.container.detailing.work(conversation_id) == "not_now"
+    async with begin(None) as uow:
+        assert await uow.verifications.due(limit=10) == []
+
+    monkeypatch.undo()
+    async with begin(tenant) as uow:
+        row = await uow.verifications.open_of(conversation_id)
+        assert row is not None
+        await uow.verifications.update(row.id, after=None)
+        await uow.commit()
+    assert await work(service, conversation_id) == "verified"
 
 
 async def test_rows_hold_no_text(begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine) -> None:

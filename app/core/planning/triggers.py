@@ -37,7 +37,7 @@ def first_due_trigger(
         quiet: The quiet period, in which nothing is due.
         now: The present moment.
     """
-    if not quiet_over(quiet, tokens=tokens, last_seq=last_seq, now=now):
+    if not quiet_over(quiet, budgets, tokens=tokens, last_seq=last_seq, now=now):
         return None
     candidates = (trigger for trigger in policy.triggers if trigger.on in moments)
     return next((item for item in candidates if item.at.reached(budgets, tokens=tokens, messages=messages)), None)
@@ -62,13 +62,16 @@ def moments_at_rest(policy: CompactionPolicy, end: Moment) -> frozenset[Moment]:
     return _moments_of_stored_message(policy) | {end}
 
 
-def quiet_over(quiet: QuietPeriod, *, tokens: int, last_seq: int, now: datetime) -> bool:
+def quiet_over(quiet: QuietPeriod, budgets: Budgets, *, tokens: int, last_seq: int, now: datetime) -> bool:
     """Whether a quiet period is over: a new message has come, the context has grown, and the time has passed.
 
-    A period that would last longer than ``MAX_WAIT`` is over too: it was written by a process with a wrong clock.
+    A context above the budget has grown enough, since it would be cut: the period may come from a larger budget, of a
+    process with other settings or of another model. A period that would last longer than ``MAX_WAIT`` is over too: it
+    was written by a process with a wrong clock.
     """
+    has_grown = tokens >= quiet.until_tokens or tokens > budgets.budget
     is_time = quiet.until is None or not now < quiet.until <= now + MAX_WAIT
-    return last_seq > quiet.until_seq and tokens >= quiet.until_tokens and is_time
+    return last_seq > quiet.until_seq and has_grown and is_time
 
 
 def trigger_tokens(policy: CompactionPolicy, budgets: Budgets) -> int | None:

@@ -25,7 +25,9 @@ from app.usecases.compaction.narrative_rewriting import rewrite_narrative
 from app.usecases.compaction.saving import save_chunk
 from app.usecases.compaction.spend_guard import SPEND_LIMIT, SpendGuard
 from app.usecases.history.due_anchors import find_due_anchors
+from app.usecases.history.holding import renew_layout
 from app.usecases.shared.lease import Lease, LeaseLostError, check_held, keep_lease
+from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 MAX_UNRECORDED_RUNS = 256  # the callers of earlier ones were cancelled too, and will not ask
@@ -252,7 +254,9 @@ class CompactionService:
             ended = await end_row(
                 self._shell, uow, row, status="skipped", reason=nothing.found.reason, attempted=attempted
             )
-            if row.trigger != "manual" and present.has_same_rules(resolved):
+            if await self._has_smaller_block(uow, present):
+                await uow.conversations.update(row.conversation_id, quiet=QuietPeriod())
+            elif row.trigger != "manual" and present.has_same_rules(resolved):
                 quiet = quiet_after(
                     resolved.policy,
                     resolved.budgets,
@@ -264,6 +268,17 @@ class CompactionService:
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
+
+    async def _has_smaller_block(self, uow: UnitOfWork, resolved: Resolved) -> bool:
+        """Lay the block out again if the context is above the budget; return whether that made it smaller.
+
+        It may have been laid out for a larger budget, by a process with other settings or for another model.
+        """
+        if resolved.tokens <= resolved.budgets.budget:
+            return False
+        renewed = await renew_layout(uow, self._shell, resolved)
+        await refresh_sizes(uow, renewed)
+        return renewed.breakdown.block < resolved.breakdown.block
 
     def _keep_unrecorded_calls(self, lease: Lease, calls: AttemptsResult | None) -> None:
         if calls is not None:

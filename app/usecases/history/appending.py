@@ -200,9 +200,16 @@ def refuse_without_room(resolved: Resolved, drafts: Sequence[MessageDraft]) -> N
 
 
 def _lasting_tokens(resolved: Resolved) -> int:
-    # Anchors without an allotment do not count: they are left out if the whole does not fit.
-    anchors = 0 if resolved.policy.anchor_share is None else resolved.breakdown.anchors
-    return resolved.lasting_tokens + resolved.budgets.state_cap + anchors
+    return resolved.lasting_tokens + resolved.budgets.state_cap + _lasting_anchor_tokens(resolved)
+
+
+def _lasting_anchor_tokens(resolved: Resolved) -> int:
+    # Anchors without an allotment do not count: they are left out if the whole does not fit. Nor do those above it,
+    # which were laid out for a larger budget, by a process with other settings or for another model.
+    served, allotted = resolved.breakdown.anchors, resolved.budgets.anchor_tokens
+    if allotted is None:
+        return 0
+    return min(served, allotted) if allotted else served
 
 
 def _window_in_estimated_tokens(resolved: Resolved) -> int:

@@ -185,10 +185,10 @@ class DetailService:
         self, uow: UnitOfWork, conversation: Conversation, segment: Segment, *, urgent: bool
     ) -> _Claim | Outcome:
         """Make the claim and store it with its call; or return why there is none, and store when to look again."""
-        resolved = self._shell.resolver(conversation)
         try:
+            resolved = self._shell.resolver(conversation)
             summarizer = summarizer_of(self._shell, resolved)
-        except InvalidInputError:  # the model's key is missing, for now
+        except InvalidInputError:  # a model's key is missing, for now
             return await self._put_off(uow, segment, BACK_OFF)
         metered = summarizer.profile.metered
         useless = not metered or "L1" not in resolved.policy.levels or segment.tokens < WORTH

@@ -234,7 +234,12 @@ class VerificationService:
             row = await uow.verifications.open_of(conversation_id)
             if row is None or not is_due:
                 return "not_wanted"
-            found = await self._claim_row(uow, self._shell.resolver(conversation), row)
+            try:
+                resolved = self._shell.resolver(conversation)
+            except InvalidInputError:  # the chat model's key is missing, for now
+                found: _Claimed | Outcome = await self._put_off(uow, row, BACK_OFF)
+            else:
+                found = await self._claim_row(uow, resolved, row)
             await uow.commit()
             return found
 
