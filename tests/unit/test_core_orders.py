@@ -601,6 +601,16 @@ def test_an_order_may_follow_a_true_clause(order: str) -> None:
     assert left(order, message(1, order)) == [order], "control: this person asks for it"
 
 
+def test_of_each_clause_only_the_beginning_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a sentence of many clauses takes the square of its length."""
+    read: list[int] = []
+    monkeypatch.setattr(orders_module, "_end_of_opening", lambda text: read.append(len(text)))
+    sentence = "one thing; " * 1_000
+    orders_in(sentence)
+    assert len(read) > 900
+    assert sum(read) < 201 * len(read) + 2 * len(sentence)
+
+
 @pytest.mark.parametrize(
     "told",
     [

@@ -31,6 +31,8 @@ _MIN_STEM_LENGTH: Final = 4
 _MAX_ENDING_LENGTH: Final = 3
 """The most letters by which two stems of one word differ: a record reports "responde" or "proponga" as "responder" or
 "proponer", and a stemmer may give the two different stems."""
+_MAX_OPENING_LENGTH: Final = 200
+"""More characters than the beginning of an order has."""
 _LETTER: Final = r"(?-i:[^\W\d_\u3040-\uffff])"
 """A letter, but of no East Asian script, which puts no spaces between words. With ``re.IGNORECASE`` a range that wide
 takes five times as long to compile."""
@@ -76,7 +78,7 @@ def _composed_patterns(table: Orders) -> tuple[CuePatterns, Capped]:
 _TABLES: Final = [language.orders for language in languages() if language.orders is not None]
 _OPENING_PATTERNS: Final = tuple(map(_opening_pattern, _TABLES))
 _COMPOSED_PATTERNS: Final = tuple(map(_composed_patterns, _TABLES))
-_REPORTED: Final = compiled("|".join(_word_patterns(table)["reported"] for table in _TABLES), re.IGNORECASE)
+_REPORTED: Final = capped_later("|".join(_word_patterns(table)["reported"] for table in _TABLES), None, re.IGNORECASE)
 """Words with which a sentence reports what somebody said."""
 
 
@@ -95,14 +97,14 @@ def _gives_orders(sentence: str) -> bool:
 
 
 def _start_of_ordered_part(sentence: str) -> int | None:
-    """Where that begins which a sentence orders, if the sentence or a later main clause of it begins like an order."""
+    """The place of what is ordered; ``None`` if neither the sentence nor a later main clause begins like an order."""
     if (end := _end_of_opening(sentence)) is not None:
         return end
     for start in main_clause_starts(sentence):
         is_quoted = not sentence[start : start + 1].isalpha()  # a quotation reports what somebody said
-        end = None if is_quoted else _end_of_opening(sentence[start:])
+        end = None if is_quoted else _end_of_opening(sentence[start : start + _MAX_OPENING_LENGTH])
         if end is not None:
-            return None if _REPORTED.search(sentence, 0, start) else start + end
+            return None if _REPORTED.search(sentence[:start]) else start + end
     return None
 
 
