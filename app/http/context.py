@@ -48,7 +48,7 @@ async def assemble_context(
     idem: IdempotencyKey,
     body: Annotated[ContextRequest, Body()] = ContextRequest(),  # noqa: B008 - a frozen value
 ) -> schemas.AssembledContext:
-    """The same with a body: it may bring passages, choose sections, and have a due compaction run first."""
+    """What a model would be sent. The body may bring passages, choose sections, and have a due compaction run first."""
     found = await services.context_requests.answer(tenant, conversation_id, body.ask(), idem=idem)
     return await _presented(found, body.format)
 

@@ -25,7 +25,8 @@ from app.infrastructure.redis_client import CALL_SECONDS, redis_client
 KEPT_SECONDS: Final = 600
 """Redis removes a stream this long after its last entry, so that the stream of a dead process does not stay."""
 ENDED_SECONDS: Final = 5
-"""The same after the last entry of a turn: by then its followers have read it, and the reply is stored."""
+"""Redis removes a stream this long after its turn has ended: by then its followers have read it, and the reply is
+stored."""
 MAX_ENTRIES: Final = 12_000
 """Some ten minutes of a turn. A follower who comes later to a longer turn gets its reply at the end."""
 _ENTRIES_PER_ANSWER: Final = 100  # entries of one stream in one answer

@@ -40,7 +40,7 @@ async def schema_complaint(engine: AsyncEngine) -> str | None:
 
 
 async def schema_complaint_at(url: str) -> str | None:
-    """The same for the database with this address. Raises ``DependencyUnavailableError``."""
+    """What ``schema_complaint`` says of the database with this address. Raises ``DependencyUnavailableError``."""
     engine = make_engine(url, pool_size=1)
     try:
         return await schema_complaint(engine)

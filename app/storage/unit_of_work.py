@@ -16,9 +16,10 @@ from app.storage.repositories.caches import CacheRepository
 from app.storage.repositories.compactions import CompactionRepository
 from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.conversations import ConversationRepository
+from app.storage.repositories.copies import ProviderCopyRepository
 from app.storage.repositories.detail_calls import DetailCallRepository
 from app.storage.repositories.embeddings import EmbeddingRepository
-from app.storage.repositories.erasures import ErasureRepository, ProviderCopyRepository
+from app.storage.repositories.erasures import ErasureRepository
 from app.storage.repositories.events import EventRepository
 from app.storage.repositories.expansions import ExpansionRepository
 from app.storage.repositories.files import FileRepository, ProviderFileRepository

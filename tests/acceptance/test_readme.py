@@ -21,7 +21,7 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the example calls curl")
-def test_the_example_works_and_gives_the_state_that_is_shown(offline: Service) -> None:
+def test_the_example_works_and_gives_the_state_of_which_a_part_is_shown(offline: Service) -> None:
     example = next(block for block in blocks("sh") if "api=" in block).replace("http://localhost:8000", offline.url)
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", example],
@@ -37,4 +37,7 @@ def test_the_example_works_and_gives_the_state_that_is_shown(offline: Service) -
     assert done.returncode == 0, done.stderr
     assert '"status": "applied"' in done.stdout
     assert "18,500 euros" in done.stdout
-    assert SessionState.model_validate(conversation["compressed_state"]) == shown
+    state = SessionState.model_validate(conversation["compressed_state"])
+    assert shown.logos, "the README shows some of the facts"
+    assert [entry for entry in state.logos if entry in shown.logos] == shown.logos, "in the order of the state"
+    assert shown.model_dump(exclude={"logos"}) == state.model_dump(exclude={"logos"})

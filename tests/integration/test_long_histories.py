@@ -252,7 +252,7 @@ class TestSums:
         """Insist that what is read between the steps is the same as without steps."""
         async with service.begin(service.tenant) as uow:
             row = await uow.conversations.get(conversation_id)
-            stored = await uow.messages.span(conversation_id, 1, row.last_seq)
+            stored = await uow.messages.all_between(conversation_id, 1, row.last_seq)
             sums = list(accumulate((weight(one) for one in stored), Sums.plus))
             assert row.total == sums[-1]
             assert [await uow.messages.sums_at(conversation_id, one.seq) for one in stored] == sums

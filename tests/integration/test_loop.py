@@ -147,7 +147,7 @@ async def looks_between_rows(begin: UnitOfWorkFactory, tenant: UUID, conversatio
     looking = asyncio.create_task(look())
     try:
         async with begin(tenant) as unit:
-            await unit.messages.span(conversation_id, 1, MANY)
+            await unit.messages.all_between(conversation_id, 1, MANY)
     finally:
         looking.cancel()
         event.remove(MessageRow, "load", count)

@@ -51,8 +51,8 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai import openings, stored
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.forking import ForkPoint, ForkService
-from app.usecases.openai.keys import RequestAttempt
 from app.usecases.openai.openings import Openings
+from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.openai.stored import Request
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved

@@ -46,6 +46,25 @@ def known() -> frozenset[str]:
     return frozenset(words)
 
 
+@cache
+def code_of_modules() -> dict[str, str]:
+    """The code of all modules of a name, without docstrings and comments."""
+    found: dict[str, str] = {}
+    for path in MODULES:
+        code = COMMENT.sub("", DOCSTRING.sub("", path.read_text()))
+        found[path.stem] = f"{found.get(path.stem, '')}\n{code}"
+    return found
+
+
+def is_in_module(name: str) -> bool:
+    """Whether ``module.name`` is in that module; true of any other name with a dot, such as that of an event."""
+    module, _, rest = name.partition(".")
+    code = code_of_modules()
+    if module not in code or rest.partition(".")[0] in {"py", "json", "ini", "zip", "toml"}:
+        return True
+    return rest.partition(".")[0] in WORD.findall(code[module]) or any(name in one for one in code.values())
+
+
 def stale(source: str, words: Iterable[str]) -> list[str]:
     """The names in double backticks of docstrings and comments that are not among the words, by their last part."""
     texts = (*DOCSTRING.findall(source), *COMMENT.findall(source))
@@ -57,6 +76,19 @@ def test_every_name_in_a_docstring_or_comment_stands_in_the_code() -> None:
     words = known() | NOT_OURS
     found = {str(path.relative_to(ROOT)): missing for path in MODULES if (missing := stale(path.read_text(), words))}
     assert not found
+
+
+def test_what_a_docstring_names_in_a_module_is_there() -> None:
+    texts = {path: (*DOCSTRING.findall(source := path.read_text()), *COMMENT.findall(source)) for path in MODULES}
+    named = {(path.name, name) for path, each in texts.items() for text in each for name in NAMED.findall(text)}
+    assert not sorted((file, name) for file, name in named if not is_in_module(name.rstrip(".")))
+
+
+@pytest.mark.parametrize("name", ["presets.resolve", "gate.prune"])
+def test_a_name_of_another_module_is_found(name: str) -> None:
+    """The control: both parts exist, in different modules."""
+    assert set(name.split(".")) <= known()
+    assert not is_in_module(name)
 
 
 @pytest.mark.parametrize("name", ["with_gathered_2", "gate.judge_nothing", "not_there()"])

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from app.core.model.policies.contradictions import contradictions
 from app.core.model.policies.policy import AdaptiveBounds, Budgets, CompactionPolicy, Keep, SegmentBy, budgets_of
 from app.core.model.policies.resolving import DEFAULT_PRESET, PRESETS, resolve
 from app.core.model.schemas import SCHEMAS
@@ -173,3 +174,16 @@ def test_sessions_has_its_own_window_whatever_the_model() -> None:
 def test_each_can_be_overridden_field_by_field(name: str) -> None:
     policy = resolve(name, {"context_window": 16_000, "digest_share": 0.05})
     assert policy == PRESETS[name].policy.model_copy(update={"context_window": 16_000, "digest_share": 0.05})
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_can_be_met(name: str) -> None:
+    """Every conversation under a preset that cannot be met would be refused."""
+    policy = resolve(name, {})
+    assert contradictions(policy, budgets_of(policy, 128_000), system_tokens=200) == []
+
+
+def test_a_trigger_below_the_target_cannot_be_met() -> None:
+    """The control: a compaction ends at 0.6 of the budget, and would be due again at once."""
+    policy = resolve("semantic", {"target": 0.75})
+    assert contradictions(policy, budgets_of(policy, 128_000), system_tokens=200)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from app.core.model.errors import InvalidInputError, RateLimitedError
 from app.core.model.usage_limits import KEY_LIMITS, TENANT_LIMITS, Limits, MinuteSpending, SlidingCount, hourly_usages
 from app.settings import Settings
-from app.usecases.admin import failures
-from app.usecases.admin.failures import FailedKeys
+from app.usecases.admin import invalid_keys
+from app.usecases.admin.invalid_keys import FailedKeys
 from app.usecases.admin.keys import parse_limits
 from tests.fakes import FakeClock
 from tests.unit.api_fakes import world
@@ -93,7 +93,7 @@ def test_limits_of_the_settings_and_of_a_key(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_failures_are_bounded_in_memory_and_by_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "MAX_ADDRESSES", 3)
+    monkeypatch.setattr(invalid_keys, "MAX_ADDRESSES", 3)
     failed = FailedKeys(2, lambda: 100.0)
     for host in range(50):
         failed.failed(f"2001:db8::{host:x}")

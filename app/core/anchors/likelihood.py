@@ -69,7 +69,7 @@ WEIGHTS: Final[WeightsBySpeaker] = weights_by_speaker(json.loads(_WEIGHTS_FILE.r
 MIN_LIKELIHOOD: Final = 0.5
 """The least likelihood for a statement that no rule finds."""
 MIN_LIKELIHOOD_ALONE: Final = 0.75
-"""The same for a statement that is the whole message."""
+"""The least likelihood for a statement that no rule finds and that is the whole message."""
 MIN_LIKELIHOOD_BY_RULE: Final = 0.3
 """The least likelihood for a statement that a rule finds. If it is the whole message, it needs none."""
 MIN_LIKELIHOOD_OF_CORRECTION: Final = 0.05

@@ -1,8 +1,8 @@
 """Escapes messages for a context, so that nothing in them reads like an element or marker of the service.
 
-This is the only place where messages become part of a context. Results of the service's own tools have elements that
-the service wrote, with everything inside escaped when they were stored: these elements are kept. A call of
-``expand_context`` names a marker, which is kept as well.
+Every message of a context passes through here (called by ``recalled_messages``). Results of the service's own tools
+have elements that the service wrote, with everything inside escaped when they were stored: these elements are kept. A
+call of ``expand_context`` names a marker, which is kept as well.
 """
 
 from __future__ import annotations

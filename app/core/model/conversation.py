@@ -217,7 +217,7 @@ class Conversation:
     system_prompt: str = ""
     preset: str = "semantic"
     policy: Mapping[str, Any] = field(default_factory=dict)
-    """The overrides as given; the resolved policy comes from ``presets.resolve``."""
+    """The overrides as given; the resolved policy comes from ``resolving.resolve``."""
     state_schema: str | None = None
     compressed_state: Mapping[str, Any] | None = None
     compressed_at_message_id: UUID | None = None

@@ -41,7 +41,7 @@ def percent(share: float) -> float:
 
 
 def figure_labels(catalogue: Catalogue, figures: Mapping[str, Any]) -> dict[str, str]:
-    """A label for every figure and every list of figures, by its path: ``tokens.saved``, ``compactions.by_trigger``.
+    """A label for every figure and every list of figures, by its path, such as ``tokens.saved``.
 
     The path of something in a list has no number in it. A figure that has no label is left out.
     """

@@ -99,6 +99,12 @@ class StateEntry:
     replaced_by: tuple[str, ...] = ()
     """Ids of the entries that a model wrote to replace it. The entry itself is pruned, in doubt, or kept."""
 
+    @property
+    def number(self) -> int:
+        """The number in its id, smaller for an older entry; 0 if the id has none."""
+        digits = self.id[1:]
+        return int(digits) if digits.isdecimal() else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationCounts:

@@ -74,7 +74,7 @@ class _Projection:
     folded: tuple[int, ...]
     """The tokens that leave the tail if everything up to this message is folded."""
     saved: tuple[int, ...]
-    """The same, minus the tokens that the anchors of these messages add to the block."""
+    """``folded``, minus the tokens that the anchors of these messages add to the block."""
     needed: int
     """The tokens that have to be saved to reach the target, if the state has the larger of its present and its planned
     size, and digests fill their room."""

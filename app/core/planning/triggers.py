@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from app.core.model.conversation import MAX_WAIT, QuietPeriod
+from app.core.model.conversation import MAX_WAIT, Message, QuietPeriod
 from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger
 
 FLOOR_MESSAGES = 100  # messages before a compaction is tried again if held messages alone exceed the target
@@ -30,7 +30,8 @@ def first_due_trigger(
     Args:
         policy: The resolved policy.
         budgets: Its shares in tokens.
-        moments: What happens now: ``before_call`` before the chat model is asked, or the result of a function below.
+        moments: What happens now: ``before_call`` before the chat model is asked, ``between_calls`` before it gets a
+            tool's result, ``stored`` for a message inside a turn, or the result of a function below.
         tokens: The size of the context, including the new message.
         messages: How many messages follow the boundary, including the new one.
         last_seq: The newest message.
@@ -41,6 +42,11 @@ def first_due_trigger(
         return None
     candidates = (trigger for trigger in policy.triggers if trigger.on in moments)
     return next((item for item in candidates if item.at.reached(budgets, tokens=tokens, messages=messages)), None)
+
+
+def ends_turn(last: Message) -> bool:
+    """Whether a turn ends with this message: it does with an assistant's message that makes no call."""
+    return last.role == "assistant" and not any(part.get("type") == "tool_call" for part in last.parts)
 
 
 def moments_of_append(policy: CompactionPolicy, *, turn_is_over: bool) -> frozenset[Moment]:

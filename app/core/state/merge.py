@@ -21,7 +21,6 @@ from app.core.model.records import EntryCounts
 from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateSchema
 from app.core.state.outdated import OutdatedAnchors
-from app.core.state.pruning import entry_number
 from app.core.state.supersession import supersede
 from app.core.summarizer.candidate import DROP_REASONS
 from app.core.text.sameness import canonical, covers, word_count, word_runs
@@ -437,4 +436,4 @@ def _successors_by_id(
 
 def _in_served_order(schema: StateSchema, entries: Sequence[StateEntry]) -> tuple[StateEntry, ...]:
     position = {field.name: index for index, field in enumerate(schema.fields)}
-    return tuple(sorted(entries, key=lambda entry: (position[entry.field], entry_number(entry))))
+    return tuple(sorted(entries, key=lambda entry: (position[entry.field], entry.number)))

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from operator import attrgetter
 from typing import Any, Final
 
 from app.core.model.doubt_marks import PARAGRAPH, with_doubt_marks
@@ -60,11 +61,6 @@ def state_of(schema: StateSchema, entries: Sequence[StateEntry]) -> dict[str, An
         field.name: texts[field.name] if field.is_list else PARAGRAPH.join(texts[field.name]) for field in schema.fields
     }
     return schema.model.model_validate(state).model_dump()
-
-
-def entry_number(entry: StateEntry) -> int:
-    """The number in an entry's id: smaller is older."""
-    return int(entry.id[1:])
 
 
 def state_token_limit(schema: StateSchema, budgets: Budgets) -> int:
@@ -215,7 +211,7 @@ def _removing_steps(entries: Iterable[StateEntry]) -> Iterator[_Step]:
 
 
 def _entries_of_roles(entries: Sequence[StateEntry], *roles: FieldRole) -> list[StateEntry]:
-    return sorted((entry for entry in entries if entry.role in roles), key=entry_number)
+    return sorted((entry for entry in entries if entry.role in roles), key=attrgetter("number"))
 
 
 def _shortening_steps(schema: StateSchema, entry: StateEntry, older_first: bool) -> Iterator[_Step]:  # noqa: FBT001
@@ -259,7 +255,9 @@ def _newest_of_each_field(served: Sequence[StateEntry]) -> set[str]:
     for entry in served:
         if entry.role != "narrative":
             fields[entry.field].append(entry)
-    return {entry.id for group in fields.values() for entry in sorted(group, key=entry_number)[-_SPARED_NEWEST:]}
+    return {
+        entry.id for group in fields.values() for entry in sorted(group, key=attrgetter("number"))[-_SPARED_NEWEST:]
+    }
 
 
 def _first_with_values(served: Sequence[StateEntry]) -> set[str]:

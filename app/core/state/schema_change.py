@@ -191,7 +191,7 @@ def requested_state_tokens(budgets: Budgets, entries: Sequence[StateEntry], *, c
 
 def next_entry_number(entries: Sequence[StateEntry], next_entry: int) -> int:
     """The number of the next new entry after these entries."""
-    return max([next_entry, *(int(entry.id[1:]) + 1 for entry in entries)])
+    return max([next_entry, *(entry.number + 1 for entry in entries)])
 
 
 def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateSchema
@@ -42,7 +43,7 @@ from app.core.reading.tool_data_lines import (
     records_in,
     terse_parts,
 )
-from app.core.state.pruning import entry_number, state_of
+from app.core.state.pruning import state_of
 from app.core.summarizer.offline.earlier_entries import entry_worth
 from app.core.summarizer.offline.items import entry_tokens, joined_clauses, label_and_clauses
 from app.core.text.memo import memoized
@@ -197,7 +198,7 @@ def _unshortened_newest_first(
     entries: Sequence[StateEntry], kept: Sequence[StateEntry], fits: Callable[[Sequence[StateEntry]], bool]
 ) -> tuple[StateEntry, ...]:
     whole = {entry.id: entry for entry in entries}
-    for entry in sorted(kept, key=entry_number, reverse=True):
+    for entry in sorted(kept, key=attrgetter("number"), reverse=True):
         wider = [whole[one.id] if one.id == entry.id else one for one in kept]
         if wider != list(kept) and fits(wider):
             kept = wider
@@ -332,7 +333,7 @@ def _clauses_of_whole_entries(
 
 
 def _newest_first(entries: Sequence[StateEntry]) -> dict[str, int]:
-    return {entry.id: place for place, entry in enumerate(sorted(entries, key=entry_number, reverse=True))}
+    return {entry.id: place for place, entry in enumerate(sorted(entries, key=attrgetter("number"), reverse=True))}
 
 
 def _factors_by_age_and_question(

@@ -36,7 +36,7 @@ def size_of(tokens: float, language: str | None) -> str:
 
 
 def size_of_record(tokens: int, language: str | None) -> str:
-    """The same for tokens of a record, whose words cost more tokens than those of prose."""
+    """Like ``size_of``, for tokens of a record, whose words cost more tokens than those of prose."""
     return size_of(tokens * _DENSITY, language)
 
 

@@ -5,8 +5,7 @@ the same text. ``memoized`` keeps the results, by function and arguments. A resu
 the result of a function for a text does not change while a process runs. A kept result is called a *reading*.
 
 * **Bounded.** All results together stay within ``MAX_BYTES`` bytes, whatever comes in from outside. Each time half of
-that
-  is full, results that nobody asked for since the last time are dropped, a few with each new one, since dropping
+  that is full, results that nobody asked for since the last time are dropped, a few with each new one, since dropping
   thousands at once would hold up the event loop. (``word_memo`` has a bound of its own.)
 * **Private.** A result is only found by a caller that has the text itself, so nothing of another tenant or of an
   erased message can be found. ``forget`` drops all results of a process when texts are erased.
@@ -30,7 +29,7 @@ READING_GROWTH: Final = 8
 """Estimated bytes of a reading such as words, values or sentences, for each byte of its text in UTF-8, the text
 included."""
 FIGURE_GROWTH: Final = 2
-"""The same for a reading that is a number, a flag or another form of the text."""
+"""Estimated bytes, for each byte of its text, of a reading that is a number, a flag or another form of the text."""
 _ENTRY: Final = 400
 """Bytes that every reading takes in addition."""
 _MAX_READING_BYTES: Final = MAX_BYTES // 16

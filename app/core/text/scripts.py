@@ -24,7 +24,7 @@ SCRIPTS: Final[Mapping[str, str]] = {
 CHINESE_JAPANESE: Final = f"{SCRIPTS['kana']}{SCRIPTS['han']}"
 """The characters of scripts that are written without spaces between words."""
 EAST_ASIAN: Final = f"{CHINESE_JAPANESE}\uac00-\ud7af"
-"""The same with the syllables of Korean: each character says as much as several letters."""
+"""These characters and the syllables of Korean: each character says as much as several letters."""
 _FIRST_KANA, _, _LAST_KANA = SCRIPTS["kana"].partition("-")
 
 

@@ -56,7 +56,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def sentences_read_once(text: str) -> Iterator[str]:
-    """The same as ``sentences``, for a text that is read only once: the result does not take up room in the memo."""
+    """Like ``sentences``, for a text that is read only once: the result does not take up room in the memo."""
     return (_in_one_line(text[start:end]) for start, end in _spans(text))
 
 

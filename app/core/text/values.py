@@ -231,7 +231,7 @@ class ValueIndex:
         return plain_sources | weekday_sources if weekday_sources else plain_sources
 
     def plain_sources(self, value: Value) -> frozenset[int]:
-        """The same without sources that have the day only by a weekday, or as their date in another time zone."""
+        """The sources that have a value, but not its day only by a weekday, or as their date in another time zone."""
         meaning = value.meaning
         if meaning not in self._plain:
             self._plain[meaning] = self._plainly(value)

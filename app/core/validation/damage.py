@@ -175,20 +175,15 @@ def _is_item(entry: StateEntry) -> bool:
 def _was_added_by_code(entry: StateEntry, recorded: RecordedVersion) -> bool:
     # Entries that code adds to save a value have higher numbers than the narrative.
     narrative_numbers = [
-        _number(one) for one in recorded.entries if one.role == "narrative" and one.since_version == recorded.version
+        one.number for one in recorded.entries if one.role == "narrative" and one.since_version == recorded.version
     ]
-    return bool(narrative_numbers) and _number(entry) > max(narrative_numbers)
+    return bool(narrative_numbers) and entry.number > max(narrative_numbers)
 
 
 def _has_news(recorded: RecordedVersion) -> bool:
     return any(
         one.since_version == recorded.version for one in recorded.entries if one.role != "narrative" and not one.pruned
     )
-
-
-def _number(entry: StateEntry) -> int:
-    digits = entry.id[1:]
-    return int(digits) if digits.isdecimal() else 0
 
 
 def _one_line(text: str) -> str:
@@ -247,5 +242,5 @@ def _repair(entry: StateEntry, mended: StateEntry) -> Repair:
 
 def _newest_items(entries: Sequence[StateEntry]) -> str:
     items = [one for one in entries if _is_item(one) and not one.in_doubt]
-    newest = sorted(items, key=lambda one: (one.since_version, _number(one)))[-_LINE_ITEMS:]
+    newest = sorted(items, key=lambda one: (one.since_version, one.number))[-_LINE_ITEMS:]
     return " ".join(closed(one.text) for one in newest)

@@ -40,7 +40,8 @@ _LINE_ITEMS: Final = 2
 _MAX_CALCULATED_OF_STATEMENT: Final = 8
 """The most values of one statement for which calculations are tried."""
 _MAX_CALCULATED_OF_ANSWER: Final = 60
-"""The same for all statements of an answer: honest ones have four at most, and one value may take 0.1 s."""
+"""The most values of a whole answer for which calculations are tried: honest answers have four at most, and one value
+may take 0.1 s."""
 _MAX_SEARCHED_ORDERS: Final = 100
 """The most orders in an answer that are looked for in the span. Further ones count as if nobody had asked for them."""
 

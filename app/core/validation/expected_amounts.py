@@ -33,7 +33,7 @@ from app.core.validation.expected_values import (
 _MIN_SIMILAR_VALUES: Final = 38
 """The least number of similar values that are considered: a number with one digit has only few of its size."""
 _MIN_SIMILAR_PRICES: Final = 125
-"""The same for money: prices and what follows from them are rounder than other numbers."""
+"""The least number of similar amounts of money: prices and what follows from them are rounder than other numbers."""
 _SMALL_NUMBER, _SMALL_NUMBER_WITHOUT_UNIT = 10, 100
 """Smaller numbers (final zeros left off) follow from nearly any other numbers. The second limit is for numbers without
 a unit below a thousand, for which that is even easier."""

@@ -20,7 +20,7 @@ _LEAD_IN: Final = r"\A\W{0,4}+(?:[^\W\d_]{1,20}[,:!] ){0,2}"
 _REQUESTED_SHARE: Final = 0.6
 """Share of an order's words that a person must have said; an invented one shares names and topics."""
 _REPORTED_SHARE: Final = 0.7
-"""The same share for an entry that reports what people said: such an entry has many words about the people it names."""
+"""This share for an entry that reports what people said: such an entry has many words about the people it names."""
 _MIN_OWN_SHARE: Final = 0.4
 """The share of an order's words that a person must have said for the assistant's words next to theirs to count too."""
 _FEW_WORDS: Final = 4

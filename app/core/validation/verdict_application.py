@@ -385,16 +385,12 @@ def _was_pruned_by_cap_alone(entry: StateEntry) -> bool:
 
 def _index_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:
     same = [(index, one) for index, one in enumerate(others) if one.field == entry.field and not one.pruned]
-    older = [index for index, one in same if _age(one) < _age(entry)]
+    older = [index for index, one in same if one.number < entry.number]
     if older:
         return older[-1] + 1
     if same:
         return same[0][0]
     return sum(1 for one in others if not one.pruned)
-
-
-def _age(entry: StateEntry) -> int:
-    return int(entry.id[1:])
 
 
 def _pruned_last(entries: Iterable[StateEntry]) -> list[StateEntry]:

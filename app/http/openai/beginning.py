@@ -19,7 +19,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName
 from app.usecases.openai.following import BegunAnswer
-from app.usecases.openai.keys import RequestAttempt
+from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.openai.stored import Request
 
 

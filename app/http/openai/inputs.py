@@ -31,7 +31,7 @@ from app.http.openai.items import (
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.openai.conversation_names import ConversationName
-from app.usecases.openai.keys import RequestAttempt
+from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.idempotency import Idem
 
 CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id", "x-sm-conversation-id")

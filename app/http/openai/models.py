@@ -15,7 +15,7 @@ from app.http.openai.routing import openai_router
 DEFAULT: Final = OWNER
 """The name of the configured chat model in requests."""
 ALIAS: Final = f"gpt-{OWNER}"
-"""The same, for clients that accept only names that look like OpenAI's."""
+"""Another name of it, for clients that accept only names that look like OpenAI's."""
 
 router = openai_router()
 

@@ -1,4 +1,7 @@
-"""The table ``compactions``: its rows lock a conversation, are the queue of compactions, and record what they did.
+"""The table ``compactions``: its rows are the queue of compactions, and record what they did.
+
+Only one row of a conversation may be open: the conversation's *slot*. (Transactions lock the conversation itself, by
+``ConversationRepository.lock``.)
 
 Leases are in database time.
 """

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, TypeVar
+from uuid import UUID
 
 from sqlalchemy import and_, delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from app.core.model.files import ProviderFile
 from app.core.model.records import ProviderCopy
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
-from app.storage.repositories.mapping import record_from_row
+from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import DELETION_WANTED, ProviderCopyRow, ProviderFileRow
 
 Copy = TypeVar("Copy", ProviderCopy, ProviderFile)
@@ -55,3 +57,23 @@ class CopyRepository(Repository, Generic[Copy]):
     def _is_copy(self, key: Sequence[str]) -> Any:
         named = zip(self.key, key, strict=True)
         return and_(*(col(getattr(self.row, name)) == value for name, value in named))
+
+
+class ProviderCopyRepository(CopyRepository[ProviderCopy]):
+    """Rows of ``provider_copies``."""
+
+    row = ProviderCopyRow
+    record = ProviderCopy
+    key = ("response_id",)
+
+    async def note(self, copy: ProviderCopy) -> None:
+        """Record that a provider keeps this response."""
+        self._check_tenant(copy.tenant_id)
+        await self._session.execute(insert(ProviderCopyRow).values(**columns(copy)).on_conflict_do_nothing())
+
+    async def mark_for_deletion(self, conversation_id: UUID) -> int:
+        """Make all responses that providers keep of a conversation due for deletion, and return how many there are."""
+        row = ProviderCopyRow
+        which = (col(row.conversation_id) == conversation_id) & col(row.delete_after).is_(None)
+        statement = update(row).where(which).values(delete_after=now()).returning(col(row.response_id))
+        return len(await self._session.all(statement))

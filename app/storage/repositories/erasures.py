@@ -1,23 +1,20 @@
-"""The SQL of running erasures, and of copies that providers of stateful models keep."""
+"""The SQL of erasures of an end user or a tenant that are not done yet."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from sqlalchemy import delete, insert, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlmodel import col
 
-from app.core.model.records import Erasure, ProviderCopy
+from app.core.model.records import Erasure
 from app.storage.repositories.base import Repository
-from app.storage.repositories.copies import CopyRepository
-from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row
-from app.storage.tables import ErasureRow, ProviderCopyRow
+from app.storage.tables import ErasureRow
 
 
 class ErasureRepository(Repository):
-    """Rows of ``erasures``."""
+    """Rows of ``erasures``: an end user, or a tenant, whose conversations are being deleted."""
 
     async def add(self, erasure: Erasure) -> None:
         """Insert. Raises ``NotFoundError`` when there is no such tenant."""
@@ -50,23 +47,3 @@ class ErasureRepository(Repository):
     async def end(self, erasure_id: UUID) -> None:
         """Delete the erasure, and with it the name of the end user."""
         await self._session.execute(delete(ErasureRow).where(col(ErasureRow.id) == erasure_id))
-
-
-class ProviderCopyRepository(CopyRepository[ProviderCopy]):
-    """Rows of ``provider_copies``."""
-
-    row = ProviderCopyRow
-    record = ProviderCopy
-    key = ("response_id",)
-
-    async def note(self, copy: ProviderCopy) -> None:
-        """Record that a provider keeps this response."""
-        self._check_tenant(copy.tenant_id)
-        await self._session.execute(upsert(ProviderCopyRow).values(**columns(copy)).on_conflict_do_nothing())
-
-    async def mark_for_deletion(self, conversation_id: UUID) -> int:
-        """Make all responses that providers keep of a conversation due for deletion, and return how many there are."""
-        row = ProviderCopyRow
-        which = (col(row.conversation_id) == conversation_id) & col(row.delete_after).is_(None)
-        statement = update(row).where(which).values(delete_after=now()).returning(col(row.response_id))
-        return len(await self._session.all(statement))

@@ -289,7 +289,9 @@ class MessageRepository(Repository):
             )
         ]
 
-    async def texts(self, conversation_id: UUID, *, after_seq: int, limit: int, max_bytes: int) -> list[MessageText]:
+    async def all_texts(
+        self, conversation_id: UUID, *, after_seq: int, limit: int, max_bytes: int
+    ) -> list[MessageText]:
         """The oldest ``limit`` messages after ``after_seq``, commands and superseded replies included.
 
         They are fewer if together they have more than ``max_bytes``, but one at least.
@@ -352,7 +354,7 @@ class MessageRepository(Repository):
         between = _seq.between(min(first for first, _ in ranges), max(last for _, last in ranges))
         return await self._messages(_rows_of(conversation_id).where(_IN_TALK, between, inside).order_by(_seq))
 
-    async def span(
+    async def all_between(
         self, conversation_id: UUID, from_seq: int, to_seq: int, *, max_bytes: int | None = None, newest: bool = False
     ) -> list[Message]:
         """Messages of a range, inclusive, commands included.

@@ -25,7 +25,7 @@ from app.core.model.records import ApiKey, Scope
 from app.core.model.usage_limits import TENANT_ONLY, Limits
 from app.storage.repositories.keys import ReadKey
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.admin.failures import FailedKeys
+from app.usecases.admin.invalid_keys import FailedKeys
 from app.usecases.shared.caller import Principal, audit
 from app.usecases.shared.shell import Shell
 

@@ -47,7 +47,7 @@ class PreparedOpening:
     """Large tool results of the client as messages with counted tokens, by the id of the call."""
 
     def uncomputed(self) -> Self:
-        """The same without anchors: they are looked for within the transaction."""
+        """This opening without anchors: they are looked for within the transaction."""
         return replace(self, history=self.history.uncomputed(), new_messages=self.new_messages.uncomputed())
 
 

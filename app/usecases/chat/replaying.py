@@ -72,7 +72,9 @@ async def messages_before_reply(uow: UnitOfWork, turn: Turn) -> list[Message]:
     if turn.begun_at_seq is None or turn.finished_at is None:
         return []
     first = turn.begun_at_seq + 1
-    found = await uow.messages.span(turn.conversation_id, first, first + MAX_MESSAGES_OF_TURN - 1, max_bytes=READ_BYTES)
+    found = await uow.messages.all_between(
+        turn.conversation_id, first, first + MAX_MESSAGES_OF_TURN - 1, max_bytes=READ_BYTES
+    )
     # Clients may add other messages while a turn runs, and results for calls of earlier turns.
     inside = [one for one in found if is_inside_answer(one) and one.created_at <= turn.finished_at]
     calls = {part["id"] for message in inside for part in message.parts if part.get("type") == "tool_call"}

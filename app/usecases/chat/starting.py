@@ -15,7 +15,7 @@ from app.core.model.records import Event, Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
-from app.usecases.chat.failed_turns import add_failed_event
+from app.usecases.chat.failed_turn_event import add_failed_event
 from app.usecases.chat.mirroring import Mirrors
 from app.usecases.chat.opening import PreparedOpening, opening_of, prepared_opening, refuse_unfit_input
 from app.usecases.chat.regenerating import SUPERSEDED

@@ -20,7 +20,7 @@ from app.core.retrieval.recall_use import uses_passages
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.calibrating import calibrated
-from app.usecases.chat.failed_turns import add_failed_event
+from app.usecases.chat.failed_turn_event import add_failed_event
 from app.usecases.chat.live_contexts import store_live_context
 from app.usecases.chat.model_calls import TurnCallbacks
 from app.usecases.chat.replaying import stored_result

@@ -11,10 +11,15 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, QuietPeriod
 from app.core.model.policies.policy import TURN_ENDS, Moment, Trigger
-from app.core.planning.triggers import first_due_trigger, moments_at_rest, moments_of_append, moments_of_reply
+from app.core.planning.triggers import (
+    ends_turn,
+    first_due_trigger,
+    moments_at_rest,
+    moments_of_append,
+    moments_of_reply,
+)
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import claim_background
-from app.usecases.compaction.pacing import ends_turn
 from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
 from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.shared.resolve import Resolved
@@ -33,7 +38,10 @@ def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
 
 
 async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
-    """Claim what is due after a message inside a turn, unless the turn itself has to wait for the compaction."""
+    """Claim for the worker what is due after a message inside a turn.
+
+    Call it only if no inline trigger is due (``due_before_call``, ``due_between_calls``): for that the turn waits.
+    """
     return await _claimed_if_due(uow, shell, resolved, {"stored"})
 
 

@@ -46,7 +46,10 @@ class InlineClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineOutcome:
-    """How the compaction ended; the turn goes on in any case."""
+    """How the compaction ended. A failure is only a warning here.
+
+    Whether the turn can go on is decided when its context is assembled (``ContextOverWindowError``).
+    """
 
     row: Compaction | None = None
     warnings: tuple[str, ...] = ()

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from app.core.model.conversation import Message
 from app.core.model.pace import MAX_COMPACTIONS, MAX_MESSAGES, Pace, pace_of
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.resolve import Resolved
-
-
-def ends_turn(last: Message) -> bool:
-    """Whether a turn ends with this message: it does with an assistant's message that makes no call."""
-    return last.role == "assistant" and not any(part.get("type") == "tool_call" for part in last.parts)
 
 
 async def measured_pace(uow: UnitOfWork, resolved: Resolved) -> Pace | None:

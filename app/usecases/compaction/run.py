@@ -1,4 +1,7 @@
-"""The only code that performs a compaction. The turn, the worker and the manual route differ in how they claim it."""
+"""Performs the compactions of stored conversations. The turn, the worker and the manual route claim them differently.
+
+Only the messages that a client of OpenAI's API sends to be compacted are not stored: ``openai.compacting`` folds them.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import MAX_CLAIMS, Compaction, Turn, Work
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
-from app.usecases.chat.failed_turns import add_failed_event
+from app.usecases.chat.failed_turn_event import add_failed_event
 from app.usecases.compaction.local_runners import Executor, LocalCompactionRunner, LocalJobRunner
 from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.ports import Clock, EventBus, JobQueue

@@ -34,7 +34,7 @@ CANDIDATES: Final = 500
 be read whole. With five talks in one conversation, 500 find as much evidence in the same room as 600 and 1 500 do, and
 300 find three points less (``bench.narrowing``); so they do among 100 000 messages (docs/experiments/speed.md)."""
 MAX_CANDIDATES: Final = 1_500
-"""The same for budgets that hold many messages. A conversation with no more messages is read whole."""
+"""How many are read for budgets that hold many messages. A conversation with no more messages is read whole."""
 CHOICE: Final = 3
 """Candidates for each message that the budget has room for: with one each there would be no choice."""
 RELATED: Final = 16

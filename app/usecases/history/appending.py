@@ -19,11 +19,12 @@ from app.core.model.errors import (
 )
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.gauge import GaugeStatus
+from app.core.planning.triggers import ends_turn
 from app.core.text.token_counts import tokens_of
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import sizes_of
-from app.usecases.compaction.pacing import ends_turn, measured_pace
+from app.usecases.compaction.pacing import measured_pace
 from app.usecases.history.anchoring import NO_ANCHOR_UPDATE, anchor_update, store_anchors
 from app.usecases.history.drafts import COUNTED_STATUSES, MessageDraft, message_name, refuse_long
 from app.usecases.history.due_anchors import ask_worker, defers_anchors, due_after, find_due_anchors_within

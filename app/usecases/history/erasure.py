@@ -1,4 +1,7 @@
-"""Erases a message, and everything that was made from it, in one transaction."""
+"""Erases a message, and everything that was made from it, in one transaction.
+
+A digest made by code stands in the place of the state's narrative until the worker has written the narrative again.
+"""
 
 from __future__ import annotations
 

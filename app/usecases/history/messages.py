@@ -53,7 +53,7 @@ class MessageService(Service):
             before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 await uow.conversations.get(conversation_id)  # raises if it was deleted meanwhile
-                stored = await uow.messages.span(conversation_id, before["from_seq"], before["to_seq"])
+                stored = await uow.messages.all_between(conversation_id, before["from_seq"], before["to_seq"])
                 return await uow.messages.with_reasoning(await uow.contents.with_data(stored)), (), ()
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected)

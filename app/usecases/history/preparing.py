@@ -85,7 +85,7 @@ class Prepared:
         return self.prepared_effects.effects
 
     def uncomputed(self) -> Self:
-        """The same without the effects on anchors: the transaction reads the messages."""
+        """These messages without their effects on anchors: the transaction reads the messages."""
         return replace(self, prepared_effects=None)
 
 
@@ -100,7 +100,7 @@ class Precomputed(Protocol):
     """A value that is computed before a transaction, and can also be computed within it."""
 
     def uncomputed(self) -> Self:
-        """The same without what was computed: the transaction computes it."""
+        """This value without what was computed: the transaction computes it."""
         ...
 
 

@@ -178,7 +178,7 @@ async def _next_copies(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft
         return []
     size = AT_ONCE if last <= AT_ONCE else STEP
     through = min(last, first + size - 1)
-    found = await uow.messages.span(source, first, through, max_bytes=READ_BYTES)
+    found = await uow.messages.all_between(source, first, through, max_bytes=READ_BYTES)
     return [_copied_draft(message) for message in found]
 
 

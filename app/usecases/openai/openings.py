@@ -16,7 +16,7 @@ from uuid import UUID
 from app.core.model.records import IdempotencyRecord, Turn
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.turn import ref_of
-from app.usecases.openai.keys import RequestAttempt
+from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Service
 

@@ -186,7 +186,7 @@ async def _input_of(uow: UnitOfWork, response: StoredResponse) -> list[Message]:
     turn = response.turn
     last = (await uow.messages.get(turn.conversation_id, turn.message_id)).seq
     first = max(turn.input_from_seq or last, last - MAX_INPUT_MESSAGES + 1)
-    messages = await uow.messages.span(turn.conversation_id, first, last, max_bytes=READ_BYTES, newest=True)
+    messages = await uow.messages.all_between(turn.conversation_id, first, last, max_bytes=READ_BYTES, newest=True)
     return [one for one in messages if one.status != "erased"]
 
 

@@ -42,8 +42,8 @@ from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
 from app.usecases.openai.following import BegunAnswer
 from app.usecases.openai.forking import ForkPoint, ForkService
-from app.usecases.openai.keys import RequestAttempt
 from app.usecases.openai.openings import Openings, opening_of
+from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.exchange import exchange_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
@@ -266,7 +266,7 @@ class StoredAnswers:
                     "the response was deleted, or has no output: nothing goes on from it"
                 )
             conversation = await uow.conversations.get(turn.conversation_id)
-            following = await uow.messages.span(
+            following = await uow.messages.all_between(
                 turn.conversation_id, reply.seq + 1, reply.seq + MAX_CALLS, max_bytes=READ_BYTES
             )
             last = await uow.messages.last(turn.conversation_id)
@@ -363,7 +363,7 @@ class StoredAnswers:
 async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciliation) -> None:
     agrees, seq = True, 0
     while agrees and seq < conversation.last_seq:
-        texts = await uow.messages.texts(conversation.id, after_seq=seq, limit=PAGE, max_bytes=READ_BYTES)
+        texts = await uow.messages.all_texts(conversation.id, after_seq=seq, limit=PAGE, max_bytes=READ_BYTES)
         if not texts:
             return
         agrees = await off_loop(reconciling.read, texts)

@@ -128,11 +128,11 @@ class Resolved:
         return self.fixed_tokens + tokens_of(total.held_tokens, total.held_bytes, self.policy.estimator)
 
     def with_warning(self, warning: str) -> Resolved:
-        """The same with one more warning."""
+        """This conversation with one more warning."""
         return replace(self, warnings=(*self.warnings, warning))
 
     def with_options(self, options: TurnOptions) -> Resolved:
-        """The same with the instructions and tools that a client brings for one turn, with their tokens counted.
+        """This conversation with the instructions and tools that a client brings for one turn, their tokens counted.
 
         Only for the requests of that turn, and to see whether a compaction is due before them: none of this may be
         stored.
@@ -195,7 +195,7 @@ class Resolved:
         return explained_thresholds(self.adapted, catalogue_of(self.conversation.locale)) if self.adapted else None
 
     def with_adaptive_thresholds(self) -> Resolved:
-        """The same with adaptive thresholds, computed from the conversation's pace, if its policy asks for them."""
+        """This conversation with adaptive thresholds, computed from its pace, if its policy asks for them."""
         floor = self.floor_tokens + self.breakdown.held + self.breakdown.anchors + self.budgets.state_tokens
         adapted = adapt(self.policy, self.budgets, self.conversation.pace, floor=self.conversation.counted(floor))
         if adapted is None:

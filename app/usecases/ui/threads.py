@@ -111,8 +111,8 @@ class ThreadService(Service):
 
 async def _around(uow: UnitOfWork, message: Message) -> list[Message]:
     id_, seq = message.conversation_id, message.seq
-    earlier = await uow.messages.span(id_, max(seq - REACH, 1), seq, max_bytes=READ_BYTES, newest=True)
-    return [*earlier, *await uow.messages.span(id_, seq + 1, seq + REACH, max_bytes=READ_BYTES)]
+    earlier = await uow.messages.all_between(id_, max(seq - REACH, 1), seq, max_bytes=READ_BYTES, newest=True)
+    return [*earlier, *await uow.messages.all_between(id_, seq + 1, seq + REACH, max_bytes=READ_BYTES)]
 
 
 async def _with_whole_answer(uow: UnitOfWork, messages: list[Message], page: Page) -> list[Message]:
@@ -121,10 +121,10 @@ async def _with_whole_answer(uow: UnitOfWork, messages: list[Message], page: Pag
         return []
     conversation_id, first, last = messages[0].conversation_id, messages[0].seq, messages[-1].seq
     if page.order == "asc":
-        further = await uow.messages.span(conversation_id, last + 1, last + REACH, max_bytes=READ_BYTES)
+        further = await uow.messages.all_between(conversation_id, last + 1, last + REACH, max_bytes=READ_BYTES)
         _, end = group_around(groups_of([*messages, *further]), last)
         return [*messages, *(message for message in further if message.seq <= end)]
-    earlier = await uow.messages.span(
+    earlier = await uow.messages.all_between(
         conversation_id, max(first - REACH, 1), first - 1, max_bytes=READ_BYTES, newest=True
     )
     begin, end = group_around(groups_of([*earlier, *messages]), first - 1)
@@ -155,7 +155,7 @@ async def _entries(uow: UnitOfWork, conversation_id: UUID, messages: Sequence[Me
 
 
 async def _message_id_at(uow: UnitOfWork, conversation_id: UUID, seq: int) -> UUID | None:
-    found = await uow.messages.span(conversation_id, seq, seq)
+    found = await uow.messages.all_between(conversation_id, seq, seq)
     return found[0].id if found else None
 
 

@@ -82,7 +82,7 @@ class _Findings:
     is_computed: bool = True
 
     def uncomputed(self) -> Self:
-        """The same examination; its findings are to be made within the transaction."""
+        """This examination without its findings: they are to be made within the transaction."""
         return replace(self, is_computed=False)
 
 

@@ -20,7 +20,7 @@ from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold,
 MIN_TURNS_APART: Final = 3
 """The fewest turns between two compactions, even where a provider caches nothing: each compaction is a model call."""
 MIN_TURNS_APART_CACHED: Final = 48
-"""The same where everything comes from the provider's cache."""
+"""The fewest turns between two compactions where everything comes from the provider's cache."""
 MIN_BELOW_SYNC: Final = Fraction(5, 100)
 """Default room between the latest background trigger and the trigger inside a turn, as a share of the budget."""
 MAX_BELOW_TARGET: Final = Fraction(20, 100)

@@ -60,7 +60,7 @@ class Language(Section):
     related: Related = Related()
     rivals: Mapping[str, Words] = {}
     """By kind of technology, the things that are mostly chosen for it: of two of one kind, one replaces the other.
-    ``anchors.kinds`` has the names of the kind itself."""
+    ``kinds`` of ``anchors`` has the names of the kind itself."""
     serves_as: Mapping[str, Words] = {}
     """By kind, further things that are sometimes chosen for it, though they are mostly of another kind."""
     sentences: Sentences = Sentences()

@@ -137,7 +137,7 @@ class Anchors(Section):
     shows: Patterns = ()
     """Words that introduce a text that is only shown ("translate this:"): the rest of the message states nothing."""
     announces: Patterns = ()
-    """The same for a text that begins in the next line ("here is the page I found.")."""
+    """Words that introduce a shown text that begins in the next line ("here is the page I found.")."""
     first_person: Patterns = ()
     """Words by which a speaker means themselves."""
     commitment: AnchorCues | None = None

@@ -140,7 +140,7 @@ class Values(Section):
     """Words soon after a number that show that it is a difference: "20 € cheaper", "5 cm below"; in a script without
     spaces, directly after it."""
     compared_before: Words = ()
-    """The same before the number: "by 20 €", "leaves 20 €"."""
+    """Words before a number that show that it is a difference: "by 20 €", "leaves 20 €"."""
     ranges: Words = ()
     """Words between two numbers that show that the unit of the second also belongs to the first."""
     number_joints: Words = ()
