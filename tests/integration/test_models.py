@@ -41,6 +41,7 @@ from app.core.model.model_io import (
     StepFinish,
     SummaryRequest,
     TextDelta,
+    ToolCall,
 )
 from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
@@ -226,7 +227,9 @@ class OpenAIServer:
     """Whether a stream says why it ended."""
     deltas: Sequence[dict[str, Any]] = ({"role": "assistant", "content": "Good "}, {"content": "day."})
     """The pieces of the answer."""
-    usage: dict[str, Any] = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
+    usage: Any = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
+    beside: dict[str, Any] = field(default_factory=dict)
+    """Fields of an answer that is not streamed, in place of its own."""
     reports_often: bool = False
     """Whether each chunk of a stream has the usage too."""
     error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
@@ -241,12 +244,13 @@ class OpenAIServer:
         self.requests.append(body)
         if self.status != 200:
             return JSONResponse({"error": self.error}, status_code=self.status, headers=self.headers)
-        usage = {"total_tokens": 15, **self.usage}
+        usage = {"total_tokens": 15, **self.usage} if isinstance(self.usage, dict) else self.usage
         common = {"id": "1", "created": 1, "model": body["model"]}
         if not body.get("stream"):
             message = {"role": "assistant", "content": '{"logos": []}'}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            return JSONResponse({**common, "object": "chat.completion", "choices": [choice], "usage": usage})
+            answer = {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
+            return JSONResponse({**answer, **self.beside})
         chunks: list[dict[str, Any]] = [
             *({"choices": [{"index": 0, "delta": delta}]} for delta in self.deltas),
             {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop" if self.reasons else None}]},
@@ -348,6 +352,70 @@ class TestOpenAICompatible:
         assert (finish.usage.input_tokens, finish.usage.output_tokens, finish.usage.cached_tokens) == told
 
     @pytest.mark.parametrize(
+        ("usage", "told"),
+        [
+            ([{"prompt_tokens": 12}], (0, 0)),
+            ("12 tokens", (0, 0)),
+            ({"prompt_tokens": 12, "completion_tokens": 3, "completion_tokens_details": "none"}, (12, 3)),
+            ({"prompt_tokens": "12", "completion_tokens": "3"}, (12, 3)),
+        ],
+        ids=["list", "text", "strange-details", "numbers-as-texts"],
+    )
+    async def test_a_usage_that_cannot_be_read_costs_no_word(
+        self, openai: OpenAIServer, usage: Any, told: tuple[int, int]
+    ) -> None:
+        openai.usage = usage
+        events = await steps_of(openai)
+        finish = events[-1]
+        assert isinstance(finish, StepFinish)
+        assert (said(events), finish.reason) == ("Good day.", "stop")
+        assert (finish.usage.input_tokens, finish.usage.output_tokens) == told
+
+    @pytest.mark.parametrize(
+        ("pieces", "cities"),
+        [
+            (
+                [("a", "weather", '{"city": "Rome"}'), ("b", "weather", '{"city": '), ("c", None, '"Oslo"}')],
+                "Rome Oslo",
+            ),
+            ([("a", "weather", '{"city": '), ("b", None, '"Rome"}')], "Rome"),
+            ([("a", "weather", '{"city": '), ("a", "", '"Rome"}')], "Rome"),
+        ],
+        ids=["two-calls", "control-an-id-for-each-piece", "control-one-id"],
+    )
+    async def test_calls_under_one_index_are_told_apart_by_their_ids(
+        self, openai: OpenAIServer, pieces: Sequence[tuple[str, str | None, str]], cities: str
+    ) -> None:
+        """Some servers give each call of an answer the index 0."""
+        openai.deltas = [
+            {"tool_calls": [{"index": 0, "id": id_, "function": {"name": name, "arguments": text}}]}
+            for id_, name, text in pieces
+        ]
+        calls = [event for event in await steps_of(openai) if isinstance(event, ToolCall)]
+        assert [(call.name, call.arguments) for call in calls] == [
+            ("weather", {"city": city}) for city in cities.split()
+        ]
+
+    async def test_what_came_beside_a_call_goes_back_with_it(self, openai: OpenAIServer) -> None:
+        """Gemini behind OpenAI's chat completions refuses its own call without its signature."""
+        signed = {"google": {"thought_signature": "c2lnbmVk"}}
+        call = {"index": 0, "id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        openai.deltas = ({"tool_calls": [{**call, "extra_content": signed}]},)
+        (made,) = [event for event in await steps_of(openai) if isinstance(event, ToolCall)]
+        part = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {}, "details": dict(made.details)}
+        foreign = {**part, "id": "c2", "details": {**made.details, "provider": "google"}}
+        registry = ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        context = (
+            ContextMessage(role="user", content="How warm is it?"),
+            ContextMessage(role="assistant", content="", parts=(part, foreign)),
+        )
+        _ = [event async for event in registry.chat().step(ChatRequest(messages=context))]
+        await registry.close()
+        sent, foreign_sent = openai.requests[-1]["messages"][1]["tool_calls"]
+        assert sent["extra_content"] == signed
+        assert "extra_content" not in foreign_sent
+
+    @pytest.mark.parametrize(
         ("pieces", "whole"),
         [
             (("a\ud83d", "\ude00b"), "a😀b"),
@@ -384,6 +452,15 @@ class TestOpenAICompatible:
         usage = (await registry.summarizer().ask(request)).usage
         await registry.close()
         assert (usage.input_tokens > 1_000, usage.output_tokens > 0) == (not reports, True)
+
+    @pytest.mark.parametrize("odd", [{"usage": "12 tokens"}, {"created": 1.5}], ids=["usage", "time"])
+    async def test_a_summary_is_read_whatever_stands_beside_it(self, openai: OpenAIServer, odd: dict[str, Any]) -> None:
+        openai.beside = odd
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        proposal = await registry.summarizer().ask(request)
+        await registry.close()
+        assert (proposal.text, proposal.finish) == ('{"logos": []}', "stop")
 
     async def test_a_model_without_schemas_is_told_the_schema_in_words(self, openai: OpenAIServer) -> None:
         model = OpenAIChatModel(
