@@ -245,6 +245,22 @@ async def test_an_outage_is_waited_for(service: Service, embedder: Alike, engine
     assert await embedded(service, conversation_id) == ["made", "not_wanted"]
 
 
+async def test_what_was_made_before_a_failure_is_not_asked_for_again(service: Service, embedder: Alike) -> None:
+    """A model refuses one of many texts, so they are sent one by one, until that is too fast for the provider."""
+    conversation_id = await folded(service)
+    embedder.refused = "zorblat"
+    embedder.failures = [*[None] * 11, ModelUnavailableError("rate_limited", status=429)]
+    assert await service.container.embedding.work(conversation_id) == "failed"
+    made = embedder.texts("document")[-11:-1]
+    embedder.asked.clear()
+    async with service.begin(service.tenant) as uow:
+        await uow.embeddings.note_progress(conversation_id, embedder.name, through=0)
+        await uow.commit()
+    assert await embedded(service, conversation_id) == ["made", "not_wanted"]
+    assert not {text for text in made if "zorblat" not in text} & set(embedder.texts("document"))
+    assert len(await vectors(service, conversation_id)) == COVERED - 1
+
+
 @pytest.mark.long
 async def test_what_is_spent_has_a_limit_of_its_own(begin: UnitOfWorkFactory, tenant: UUID, embedder: Alike) -> None:
     limits = Limits(embedding_calls_per_hour=3)
