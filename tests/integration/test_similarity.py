@@ -212,6 +212,29 @@ async def test_the_same_text_is_asked_for_once_and_a_new_model_begins_anew(
     assert len(await vectors(service, first, "fake:other")) == COVERED
 
 
+async def test_two_models_do_not_replace_each_others_vectors_time_and_again(
+    service: Service, begin: UnitOfWorkFactory, embedder: Alike, engine: AsyncEngine
+) -> None:
+    """As two workers with different settings would."""
+    conversation_id = await folded(service)
+    await embedded(service, conversation_id)
+    other = Service(begin, service.tenant, embedder=ScriptedEmbedder("crates", name="fake:other"))
+    assert await embedded(other, conversation_id) == ["made", "not_wanted"]
+    embedder.asked.clear()
+    await service.say(conversation_id, 12)
+    await fold(service, conversation_id)
+    assert (await embedded(service, conversation_id), await service.container.embedding.work()) == (
+        ["not_wanted"],
+        "not_wanted",
+    )
+    assert embedder.asked == []
+    assert await embedded(other, conversation_id) == ["made", "not_wanted"], "the newer model goes on"
+
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE detail_calls SET called_at = called_at - interval '1 day'"))
+    assert await embedded(service, conversation_id) == ["made", "not_wanted"], "it was set back to the earlier one"
+
+
 @pytest.mark.long
 async def test_a_text_that_the_model_refuses_is_passed_over(service: Service, embedder: Alike) -> None:
     conversation_id = await folded(service)
