@@ -234,6 +234,8 @@ class OpenAIServer:
     """Whether each chunk of a stream has the usage too."""
     error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
     headers: dict[str, str] = field(default_factory=dict)
+    refused_format: str | None = None
+    """The type of ``response_format`` that is answered with the error."""
     url: str = ""
 
     def app(self) -> Starlette:
@@ -244,6 +246,8 @@ class OpenAIServer:
         self.requests.append(body)
         if self.status != 200:
             return JSONResponse({"error": self.error}, status_code=self.status, headers=self.headers)
+        if self.refused_format and self.refused_format in str(body.get("response_format")):
+            return JSONResponse({"error": self.error}, status_code=400)
         usage = {"total_tokens": 15, **self.usage} if isinstance(self.usage, dict) else self.usage
         common = {"id": "1", "created": 1, "model": body["model"]}
         if not body.get("stream"):
@@ -484,6 +488,21 @@ class TestOpenAICompatible:
         assert "conversation_summary" in "".join(message["content"] for message in body["messages"])
         assert '"properties"' in body["messages"][0]["content"] + body["messages"][1]["content"]
         assert body["max_completion_tokens"] == 1_000, "never more than the model can write"
+
+    @pytest.mark.parametrize("says", ["This response_format type is unavailable now", "Invalid value: 'x'"])
+    async def test_a_server_that_takes_no_schemas_is_told_it_in_words(self, openai: OpenAIServer, says: str) -> None:
+        """Control: a server that refuses something else is asked once."""
+        openai.refused_format, openai.error = "json_schema", {"message": says, "type": "invalid_request_error"}
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        if "response_format" in says:
+            assert (await registry.summarizer().ask(request)).text == '{"logos": []}'
+            assert "conversation_summary" in str(openai.requests[-1]["messages"])
+        else:
+            with pytest.raises(ModelUnavailableError, match="bad_request"):
+                await registry.summarizer().ask(request)
+        await registry.close()
+        assert len(openai.requests) == 1 + ("response_format" in says)
 
     async def test_a_failing_server_is_asked_once(self, openai: OpenAIServer) -> None:
         openai.status = 503
