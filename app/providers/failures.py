@@ -11,11 +11,12 @@ from app.core.model.files import FILE_LOST
 
 RESPONSE_LOST: Final = "previous_response_not_found"
 CACHE_LOST: Final = "cache_lost"
+TIMEOUT: Final = "timeout"
 
 _REASONS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
-    (provider.ModelRequestTimeout, "timeout", True),
-    (provider.ModelTimeoutError, "timeout", True),
-    (TimeoutError, "timeout", True),
+    (provider.ModelRequestTimeout, TIMEOUT, True),
+    (provider.ModelTimeoutError, TIMEOUT, True),
+    (TimeoutError, TIMEOUT, True),
     (provider.ModelConnectionError, "connection", True),
     (OSError, "connection", True),
     (provider.ModelRateLimitError, "rate_limited", True),
@@ -34,7 +35,7 @@ _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     401: ("unauthorized", False),
     403: ("unauthorized", False),
     404: ("model_not_found", False),
-    408: ("timeout", True),
+    408: (TIMEOUT, True),
     429: ("rate_limited", True),
 }
 
