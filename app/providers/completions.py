@@ -51,11 +51,15 @@ class _CompletionsStream(OpenAIStreamedResponse):
         return super()._map_tool_call_delta(choice)
 
     def _give_own_index(self, delta: ChoiceDeltaToolCall) -> None:
-        # Only the first piece of a call has a name; some servers send a new id with each further piece.
-        index, is_first = delta.index, bool(delta.function and delta.function.name)
-        if delta.id and is_first and self._ids.setdefault(index, delta.id) != delta.id:
-            self._ids[index] = delta.id
-            self._indexes[index] = min(self._indexes.values(), default=0) - 1
+        # Only the first piece of a call has a name; some servers send a new id with each further piece, some none.
+        index, id_ = delta.index, delta.id or ""
+        if delta.function and delta.function.name:
+            known = self._ids.get(index)
+            is_another = known is not None and (id_ != known if id_ else not known)
+            if is_another:
+                self._indexes[index] = min(self._indexes.values(), default=0) - 1
+            if known is None or is_another:
+                self._ids[index] = id_
         delta.index = self._indexes.get(index, index)
 
 

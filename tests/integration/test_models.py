@@ -382,10 +382,11 @@ class TestOpenAICompatible:
                 [("a", "weather", '{"city": "Rome"}'), ("b", "weather", '{"city": '), ("c", None, '"Oslo"}')],
                 "Rome Oslo",
             ),
+            ([("", "weather", '{"city": "Rome"}'), ("", "weather", '{"city": "Oslo"}')], "Rome Oslo"),
             ([("a", "weather", '{"city": '), ("b", None, '"Rome"}')], "Rome"),
             ([("a", "weather", '{"city": '), ("a", "", '"Rome"}')], "Rome"),
         ],
-        ids=["two-calls", "control-an-id-for-each-piece", "control-one-id"],
+        ids=["two-calls", "two-calls-without-ids", "control-an-id-for-each-piece", "control-one-id"],
     )
     async def test_calls_under_one_index_are_told_apart_by_their_ids(
         self, openai: OpenAIServer, pieces: Sequence[tuple[str, str | None, str]], cities: str
