@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
@@ -104,7 +105,9 @@ def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     """The model of that name; ``openai`` means chat completions, which every compatible server has."""
     if kind == OPENAI:
         return CompletionsModel(name, provider=provider)
-    return infer_model(f"{kind}:{name}", lambda _: provider)
+    model = infer_model(f"{kind}:{name}", lambda _: provider)
+    # Many other providers have such a server, too.
+    return CompletionsModel(name, provider=provider) if type(model) is OpenAIChatModel else model
 
 
 def takes_media(media_type: str) -> bool:

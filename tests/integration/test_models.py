@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -45,6 +46,8 @@ from app.core.model.model_io import (
 )
 from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
+from app.providers.built_models import BuiltModels, CircuitSettings
+from app.providers.completions import CompletionsModel
 from app.providers.failures import unavailable
 from app.providers.gemini import takes_media as gemini_takes
 from app.providers.keys import Keys
@@ -142,6 +145,17 @@ class TestNames:
         monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
         registry = ModelRegistry(keys=Keys(ambient=True))
         assert registry.chat("deepseek:deepseek-chat").profile.name == "deepseek:deepseek-chat"
+
+    def test_other_providers_with_openais_interface_are_read_alike(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
+        monkeypatch.setenv("OPENROUTER_API_KEY", "k")
+        models = BuiltModels(
+            keys=Keys(ambient=True),
+            circuit=CircuitSettings(failures=1, pause=1, monotonic=time.monotonic),
+            chat_timeout=1,
+        )
+        assert type(models.build("deepseek:deepseek-chat").model) is CompletionsModel
+        assert type(models.build("openrouter:a/b").model) is not CompletionsModel, "it has a class of its own"
 
     def test_keys_show_nowhere(self) -> None:
         registry = ModelRegistry(keys=Keys(google_api_key="AIza-secret", openai_api_key="sk-secret"))
