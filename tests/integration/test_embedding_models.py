@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.core.model.embedding import unpacked_vector
+from app.core.model.embedding import BadVectorsError, unpacked_vector
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
@@ -117,8 +117,9 @@ async def test_a_fault_is_a_word_of_ours_and_the_next_call_works(
 async def test_wrong_dimensions_are_no_answer(server: EmbeddingServer) -> None:
     registry = registry_of(server, OPENAI, embedding_dimensions=16)
     server.script.append({"dimensions": 8})
-    with pytest.raises(ModelUnavailableError, match="bad_vectors"):
+    with pytest.raises(BadVectorsError, match="bad_vectors") as raised:
         await embedder_in(registry).embed(TEXTS, "document")
+    assert raised.value.usage.input_tokens > 0, "it was paid for"
     await registry.close()
 
 

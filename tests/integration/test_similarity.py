@@ -12,7 +12,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.context.assembly import AssembledContext
-from app.core.model.conversation import Message
+from app.core.model.conversation import Message, Usage
+from app.core.model.embedding import BadVectorsError
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.usage_limits import Limits
 from app.settings import Settings
@@ -255,6 +256,21 @@ async def test_a_text_that_is_refused_alone_is_passed_over_where_the_model_took_
     embedder.refused = " "  # control: a model that refuses everything is not believed
     other = await folded(service, "A zorblat once more.", "And twice.")
     assert await embedded(service, other) == ["failed"]
+
+
+async def test_vectors_of_no_use_count_as_paid_for(service: Service, embedder: Alike, engine: AsyncEngine) -> None:
+    conversation_id = await folded(service)
+    embedder.failures = [BadVectorsError(Usage(input_tokens=7))] * (COVERED + 1)
+    assert await embedded(service, conversation_id) == ["failed"]
+    assert set(await calls(engine)) == {("error", "bad_vectors", 7)}
+    embedder.failures = []
+    async with service.begin(service.tenant) as uow:
+        await uow.embeddings.note_progress(conversation_id, embedder.name, through=0)
+        await uow.commit()
+    await embedded(service, conversation_id)
+    embedder.failures = [BadVectorsError(Usage(input_tokens=5))]
+    assert (await recalled(service, conversation_id)).recalled_by == "words"
+    assert (await calls(engine))[-1] == ("error", "bad_vectors", 5)
 
 
 async def test_an_outage_is_waited_for(service: Service, embedder: Alike, engine: AsyncEngine) -> None:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 from uuid import UUID
 
 from app.core.model.conversation import Usage
+from app.core.model.errors import ModelUnavailableError
 from app.core.text.token_counts import estimate_text
 
 MAX_EMBEDDED_TOKENS: Final = 1_500
@@ -31,6 +32,18 @@ class Embedded:
     vectors: tuple[bytes, ...]
     """The vectors, each of unit length, as ``packed_vector`` writes them."""
     usage: Usage = field(default_factory=Usage)
+
+
+class BadVectorsError(ModelUnavailableError):
+    """Raised by embedding models: the answer is not a vector for each text, of the wanted length.
+
+    Args:
+        usage: What the answer cost all the same.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__("bad_vectors")
+        self.usage = usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.conversation import Message, Usage
-from app.core.model.embedding import MessageVector, text_hash, text_to_embed
+from app.core.model.embedding import BadVectorsError, MessageVector, text_hash, text_to_embed
 from app.core.model.errors import (
     DependencyUnavailableError,
     InvalidInputError,
@@ -193,6 +193,8 @@ class EmbeddingService:
             given = await embedder.embed([one.text for one in texts], "document")
         except ModelUnavailableError as error:
             answer.error = error
+            if isinstance(error, BadVectorsError):
+                usage = error.usage
         else:
             usage = given.usage
             answer.vectors.update(zip((one.sha256 for one in texts), given.vectors, strict=True))
