@@ -86,7 +86,7 @@ class ProviderEmbedder:
         return None if self.dimensions is None else EmbeddingSettings(dimensions=self.dimensions)
 
     def _checked_vectors(self, result: EmbeddingResult, count: int) -> tuple[bytes, ...] | None:
-        numbers = list(result.embeddings)
+        numbers = [one or () for one in result.embeddings]
         wanted = {self.dimensions} if self.dimensions else {len(one) for one in numbers}
         found = [vector for one in numbers if (vector := packed_vector(one)) is not None]
         if len(found) != count or len(wanted) != 1 or not wanted.issuperset(map(len, numbers)):

@@ -85,11 +85,14 @@ def text_hash(text: str) -> bytes:
 def packed_vector(numbers: Sequence[float]) -> bytes | None:
     """A vector scaled to unit length as 32-bit floats, lowest byte first; ``None`` if that cannot be done.
 
-    It cannot be done without numbers, with too many, with one that is not finite, or if all are zero.
+    It cannot be done without numbers, with too many, with one that is not finite or no number, or if all are zero.
     """
     if not 0 < len(numbers) <= MAX_DIMENSIONS:
         return None
-    length = math.sqrt(math.fsum(number * number for number in numbers))
+    try:
+        length = math.sqrt(math.fsum(number * number for number in numbers))
+    except (TypeError, OverflowError):  # some servers write null where a number is not finite
+        return None
     if not math.isfinite(length) or length == 0:
         return None
     return _little_endian(array("f", (number / length for number in numbers))).tobytes()
