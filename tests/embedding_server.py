@@ -1,8 +1,9 @@
 """A scripted server of embeddings: Gemini's ``batchEmbedContents`` and ``embedContent``, OpenAI's ``/v1/embeddings``.
 
 Vectors say how often each of some words stands in a text, so that texts that share one are alike. A behaviour is
-``{status?, hang?, drop?, dimensions?, ragged?, nan?}``: an error's status, seconds before the answer, how many vectors
-are left out, another number of dimensions than was asked for, whether one vector is longer, whether a number is none.
+``{status?, hang?, drop?, dimensions?, ragged?, nan?, null?}``: an error's status, seconds before the answer, how many
+vectors are left out, another number of dimensions than was asked for, whether one vector is longer, whether a number is
+none, whether OpenAI's form has null in its place.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class EmbeddingServer:
             error = {"message": f"No: {body['input'][0]}", "type": "requests", "param": None, "code": None}
             return _sent({"error": error}, behaviour["status"])
         vectors = _vectors(body["input"], body.get("dimensions"), behaviour)
-        is_packed = body.get("encoding_format") == "base64"
+        is_packed = body.get("encoding_format") == "base64" and not behaviour.get("null")
+        if behaviour.get("null"):
+            vectors[-1] = [None, *vectors[-1][1:]]  # type: ignore[list-item]  # as it is
         data = [
             {"object": "embedding", "index": index, "embedding": _base64(vector) if is_packed else vector}
             for index, vector in enumerate(vectors)

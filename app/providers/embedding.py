@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from openai import AsyncOpenAI
 from pydantic_ai.embeddings import EmbeddingModel, EmbeddingSettings, infer_embedding_model
@@ -16,16 +16,13 @@ from pydantic_ai.providers import Provider
 
 from app.circuit import Circuit
 from app.core.model.conversation import Usage
-from app.core.model.embedding import Embedded, InputKind, packed_vector
-from app.core.model.errors import ModelUnavailableError
+from app.core.model.embedding import BadVectorsError, Embedded, InputKind, packed_vector
 from app.core.text.token_counts import estimate_text
 from app.off_loop import off_loop
 from app.providers.failures import unavailable
 from app.providers.guarded import through_circuit
 from app.providers.loop import ProviderLoop
 from app.providers.replies import is_count
-
-BAD_VECTORS: Final = "bad_vectors"
 
 
 def make_model(kind: str, name: str, provider: Provider[Any]) -> EmbeddingModel:
@@ -79,18 +76,21 @@ class ProviderEmbedder:
                     result = await self.loop.run(
                         lambda: self.model.embed(list(texts), input_type=kind, settings=self._settings())
                     )
+            usage = await off_loop(_usage, result, texts)
             vectors = await off_loop(self._checked_vectors, result, len(texts))
-            return Embedded(vectors=vectors, usage=await off_loop(_usage, result, texts))
+            if vectors is None:
+                raise BadVectorsError(usage)
+            return Embedded(vectors=vectors, usage=usage)
 
     def _settings(self) -> EmbeddingSettings | None:
         return None if self.dimensions is None else EmbeddingSettings(dimensions=self.dimensions)
 
-    def _checked_vectors(self, result: EmbeddingResult, count: int) -> tuple[bytes, ...]:
-        numbers = list(result.embeddings)
+    def _checked_vectors(self, result: EmbeddingResult, count: int) -> tuple[bytes, ...] | None:
+        numbers = [one or () for one in result.embeddings]
         wanted = {self.dimensions} if self.dimensions else {len(one) for one in numbers}
         found = [vector for one in numbers if (vector := packed_vector(one)) is not None]
         if len(found) != count or len(wanted) != 1 or not wanted.issuperset(map(len, numbers)):
-            raise ModelUnavailableError(BAD_VECTORS, retryable=True)
+            return None
         return tuple(found)
 
 

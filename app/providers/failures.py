@@ -11,11 +11,12 @@ from app.core.model.files import FILE_LOST
 
 RESPONSE_LOST: Final = "previous_response_not_found"
 CACHE_LOST: Final = "cache_lost"
+TIMEOUT: Final = "timeout"
 
 _REASONS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
-    (provider.ModelRequestTimeout, "timeout", True),
-    (provider.ModelTimeoutError, "timeout", True),
-    (TimeoutError, "timeout", True),
+    (provider.ModelRequestTimeout, TIMEOUT, True),
+    (provider.ModelTimeoutError, TIMEOUT, True),
+    (TimeoutError, TIMEOUT, True),
     (provider.ModelConnectionError, "connection", True),
     (OSError, "connection", True),
     (provider.ModelRateLimitError, "rate_limited", True),
@@ -34,7 +35,7 @@ _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     401: ("unauthorized", False),
     403: ("unauthorized", False),
     404: ("model_not_found", False),
-    408: ("timeout", True),
+    408: (TIMEOUT, True),
     429: ("rate_limited", True),
 }
 
@@ -58,6 +59,8 @@ _FILE_LOST_WORDS: Final = ("access the file", "not in an active state", "file no
 """How a provider says that a request names a file that it no longer keeps, or does not have yet."""
 _BLOCK_WORDS: Final = ("content_filter", "content_policy_violation")
 """How providers say that they block a prompt, if they answer with an error instead of a finish reason."""
+_SCHEMA_WORDS: Final = ("response_format", "json_schema")
+"""How servers with OpenAI's chat completions name what they do not take, if they know no JSON schemas."""
 _REFUSAL_STATUSES: Final = frozenset({400, 413, 422})
 _MISSING_STATUSES: Final = frozenset({400, 403, 404})
 _SEARCHED_CHARACTERS: Final = 4_000  # characters of an error's body; the words are at its beginning
@@ -91,6 +94,11 @@ def unavailable(error: Exception) -> ModelUnavailableError:
 def is_block(error: Exception) -> bool:
     """Whether the provider blocked the prompt for its content."""
     return isinstance(error, provider.ContentFilterError) or _refusal_mentions(error, _BLOCK_WORDS)
+
+
+def is_schema_refused(error: Exception) -> bool:
+    """Whether the server refused the request for the JSON schema of its answer."""
+    return _refusal_mentions(error, _SCHEMA_WORDS)
 
 
 def _refusal_mentions(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _REFUSAL_STATUSES) -> bool:

@@ -37,6 +37,8 @@ TakesMedia = Callable[[str], bool]
 
 SIGNATURE: Final = "thought_signature"
 """The key in a call's details for the provider's signature, in Base64. It is only sent back to that ``PROVIDER``."""
+EXTRA_CONTENT: Final = "extra_content"
+"""The key for what a server with OpenAI's chat completions sent beside a call; Gemini's signature is in it."""
 PROVIDER: Final = "provider"
 FILE_COPY_PROVIDER: Final = "google"
 """The provider for which requests name its copies of files, under pydantic-ai's name for it."""
@@ -145,26 +147,40 @@ def _piece(part: Part, takes_media: TakesMedia, catalogue: Catalogue) -> UserCon
 
 
 def _call(part: Part) -> ToolCallPart:
-    provider, signature = _provider_and_signature(part.get("details"))
+    provider, kept = _provider_and_kept(part.get("details"))
     return ToolCallPart(
         tool_name=tool_name(part.get("name")),
         args=served_arguments(part.get("arguments")),
         tool_call_id=str(part.get("id")),
         provider_name=provider,
-        provider_details={SIGNATURE: signature} if signature else None,
+        provider_details=kept,
     )
 
 
-def _provider_and_signature(details: Any) -> tuple[str | None, str | None]:
+def _provider_and_kept(details: Any) -> tuple[str | None, dict[str, Any] | None]:
     # A client may have stored anything here.
-    provider, signature = (details.get(PROVIDER), details.get(SIGNATURE)) if isinstance(details, Mapping) else ("", "")
-    if not (isinstance(provider, str) and isinstance(signature, str) and provider and signature):
+    provider = details.get(PROVIDER) if isinstance(details, Mapping) else None
+    if not (isinstance(provider, str) and provider):
         return None, None
+    kept = {key: details[key] for key, is_valid in _KEPT_DETAILS.items() if key in details and is_valid(details[key])}
+    return (provider, kept) if kept else (None, None)
+
+
+def _is_signature(value: Any) -> bool:
+    if not (isinstance(value, str) and value):
+        return False
     try:
-        base64.b64decode(signature, validate=True)
+        base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        return None, None
-    return provider, signature
+        return False
+    return True
+
+
+_KEPT_DETAILS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    SIGNATURE: _is_signature,
+    EXTRA_CONTENT: lambda value: isinstance(value, Mapping) and bool(value),
+}
+"""The details of a call that its provider needs back, and what they can be."""
 
 
 def _results_by_call_id(

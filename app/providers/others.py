@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
-from pydantic_ai.usage import RequestUsage
 
 from app.core.model.errors import InvalidInputError
 from app.core.text.patterns import compiled
+from app.providers.completions import CompletionsModel
 
 OPENAI: Final = "openai"
 OPENAI_CHAT: Final = "openai-chat"
@@ -44,25 +44,6 @@ _KIND_OF_MODELS: Final[Mapping[str, str]] = {"claude": "anthropic", "gemini": "g
 _VARIABLE_IN_ERROR = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _PACKAGE_IN_ERROR = compiled(r"install (?:the )?`(?P<named>[\w-]+)`|the '(?P<quoted>[\w-]+)' package is not installed")
 _IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-
-
-class _CompletionsStream(OpenAIStreamedResponse):
-    """A stream in which a further report of usage takes the place of the one before.
-
-    Some servers report the usage so far in each chunk, or the whole usage twice. The library adds up all reports.
-    """
-
-    def _add_usage(self, usage: RequestUsage, *, reported: bool, cumulative: bool = False) -> None:
-        if reported or cumulative:
-            super()._add_usage(usage, reported=reported, cumulative=True)
-
-
-class _CompletionsModel(OpenAIChatModel):
-    """A model of a server with OpenAI's chat completions."""
-
-    @property
-    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
-        return _CompletionsStream
 
 
 def make_openai_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
@@ -123,8 +104,10 @@ def _known_kinds(kind: str) -> str:
 def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     """The model of that name; ``openai`` means chat completions, which every compatible server has."""
     if kind == OPENAI:
-        return _CompletionsModel(name, provider=provider)
-    return infer_model(f"{kind}:{name}", lambda _: provider)
+        return CompletionsModel(name, provider=provider)
+    model = infer_model(f"{kind}:{name}", lambda _: provider)
+    # Many other providers have such a server, too.
+    return CompletionsModel(name, provider=provider) if type(model) is OpenAIChatModel else model
 
 
 def takes_media(media_type: str) -> bool:

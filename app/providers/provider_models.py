@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, UserPromptPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
@@ -20,6 +21,7 @@ from app.core.model.model_io import (
     ChatRequest,
     ContextMessage,
     DetailRequest,
+    FinishReason,
     ModelProfile,
     Proposal,
     ReasoningDelta,
@@ -37,7 +39,7 @@ from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.providers import gemini_caches, responses
 from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of
-from app.providers.failures import is_block, unavailable
+from app.providers.failures import TIMEOUT, is_block, is_schema_refused, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
 from app.providers.replies import (
@@ -110,7 +112,7 @@ class ProviderChat:
         size = sum(BYTES_PER_ITEM + len(message.content) for message in request.messages)
         settings, parameters, thread = await off_loop(self._prepared_call, request, size=size)
         by_call, thoughts, pieces = answers_by_call(model, request), Thoughts(), PieceCleaner()
-        named = False
+        named = has_words = False
         try:
             # Preparing moves system messages in mid-conversation to where they may be, and marks user text that only
             # looks like one.
@@ -132,12 +134,11 @@ class ProviderChat:
                     if request.reasoning != "off" and (thought := thoughts.of(event)):
                         yield ReasoningDelta(text=thought)
                     if not by_call and (delta := pieces.cleaned(delta_of(event))):
+                        has_words = has_words or not delta.isspace()
                         yield TextDelta(text=delta)
                 response = stream.get()
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
-            if not is_block(error):
-                raise unavailable(error) from None
-            yield StepFinish(reason="blocked", usage=Usage(), model=self.profile.name)
+            yield StepFinish(reason=_end_by(error, has_words=has_words), usage=Usage(), model=self.profile.name)
             return
         if held := pieces.rest():
             yield TextDelta(text=held)
@@ -204,11 +205,7 @@ class ProviderSummarizer:
         if self.profile.stateful:
             settings = responses.not_kept(settings)
         try:
-            response = await self.provider_model.loop.run(
-                lambda: model_request(
-                    self.provider_model.model, [message], model_settings=settings, model_request_parameters=parameters
-                )
-            )
+            response = await self.provider_model.loop.run(lambda: self._response(message, settings, parameters))
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word
             if not is_block(error):
                 raise unavailable(error) from None
@@ -220,6 +217,32 @@ class ProviderSummarizer:
             usage=await off_loop(_usage_or_estimate, self.profile, prompt, response),
             called_tool=calls_tool(response),
         )
+
+    async def _response(
+        self, message: ModelRequest, settings: ModelSettings, parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        """The answer; if the server takes no schema, that to the same request with the schema in words."""
+        model = self.provider_model.model
+        try:
+            return await model_request(model, [message], model_settings=settings, model_request_parameters=parameters)
+        except ModelHTTPError as error:
+            if parameters.output_mode != "native" or not is_schema_refused(error):
+                raise
+        in_words = replace(parameters, output_mode="prompted", allow_text_output=True)
+        return await model_request(model, [message], model_settings=settings, model_request_parameters=in_words)
+
+
+def _end_by(error: Exception, *, has_words: bool) -> FinishReason:
+    """How an error ended a step. Raises ``ModelUnavailableError`` if it left no answer.
+
+    If a model still writes when its time is up, its words are kept: the next try would take as long.
+    """
+    if is_block(error):
+        return "blocked"
+    failure = unavailable(error)
+    if has_words and failure.reason == TIMEOUT:
+        return "other"
+    raise failure from None
 
 
 def _rendered_prompt(request: SummarizerRequest, words: PromptWords) -> SummaryPrompt | DetailPrompt:

@@ -24,7 +24,7 @@ from app.core.model.conversation import Usage
 from app.core.model.model_io import FinishReason, ToolCall
 from app.core.text.escaping import clean
 from app.core.text.json_data import data_in
-from app.providers.messages import CALL_ID, PROVIDER, SIGNATURE
+from app.providers.messages import CALL_ID, EXTRA_CONTENT, PROVIDER, SIGNATURE
 from app.providers.prices import cost_of
 
 _FINISHES: Final[dict[str, FinishReason]] = {
@@ -81,7 +81,7 @@ def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCa
             id=part.tool_call_id,
             name=clean(part.tool_name),
             arguments=_arguments(part.args),
-            details=_signature_details(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
+            details=_details_to_send_back(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
         )
         for part in response.parts
         if isinstance(part, ToolCallPart) and part.tool_name != ANSWER_TOOL_NAME
@@ -157,10 +157,11 @@ def _is_whole_call(part: object) -> bool:
     return True
 
 
-def _signature_details(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:
+def _details_to_send_back(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:
     # A provider needs its signature of a call back.
-    signature = (part.provider_details or {}).get(SIGNATURE)
-    return {PROVIDER: part.provider_name or response.provider_name, SIGNATURE: signature} if signature else {}
+    told = part.provider_details or {}
+    kept = {key: _cleaned_json(told[key]) for key in (SIGNATURE, EXTRA_CONTENT) if told.get(key)}
+    return {PROVIDER: part.provider_name or response.provider_name, **kept} if kept else {}
 
 
 def _arguments(given: Any) -> dict[str, Any]:

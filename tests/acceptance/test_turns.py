@@ -203,6 +203,18 @@ class TestAChatModelThatFails:
         assert len(talk.history()) == 2
         refused(talk.post("/chat"), 422, "invalid_input")
 
+    def test_because_a_message_is_blocked_fails_until_that_is_erased(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = start_talk(gemini_service)
+        gemini.script("chat", default={"name": "honest", "block_if": "vault"})
+        problem = refused(talk.post("/chat", {"content": "Open the vault."}), 502, "blocked")
+        assert "erase the message" in problem["detail"]
+        refused(talk.post("/chat", {"content": "Open the door."}), 502, "blocked")
+
+        assert talk.http.delete(talk.path(f"/messages/{problem['message_id']}")).is_success
+        assert talk.chat("Open the window.")["reply"]["content"]
+
     def test_at_its_output_limit_is_stored_with_a_warning(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

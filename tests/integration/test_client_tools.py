@@ -10,7 +10,10 @@ from typing import Any, Protocol
 from uuid import UUID
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.conversation import Message
 from app.core.model.errors import (
     ContextOverWindowError,
     ConversationMovedOnError,
@@ -30,6 +33,9 @@ from app.usecases.chat.starting import ChatInput, ToolResultInput
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai.answering import Prompt
+from app.usecases.openai.keys import RequestAttempt
+from app.usecases.openai.stored import Request
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_server import Gemini, running_gemini
@@ -403,6 +409,57 @@ async def test_a_search_after_results_does_not_find_the_question(begin: UnitOfWo
     *_, found, reply = await history(service, conversation_id)
     assert (found.parts[0]["name"], reply.content) == ("search_history", "Gone.")
     assert found.parts[0]["content"].startswith("No earlier message fits.")
+
+
+class TestAProcessWithAClockAheadEndedATurn:
+    """What comes after the turn then seems to have come before its end."""
+
+    async def test_and_its_response_is_deleted_without_the_steps_of_the_next_one(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service = scripted(begin, tenant, "One.", call("order_status"), "Two.")
+        conversation_id = await service.conversation()
+        first = await chat(service, conversation_id, content="First?")
+        await set_end_ahead(engine)
+        await chat(service, conversation_id, content="Second?")
+        await service.container.openai.responses.delete(tenant, await turn_of(service, first.reply))
+        said = await history(service, conversation_id)
+        assert [message.status == "erased" for message in said] == [True, True, False, False, False, False]
+
+    async def test_and_what_goes_on_from_its_response_has_no_later_results(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service = scripted(begin, tenant, call("order_status", "weather"), "Dry.", "Wet.")
+        conversation_id = await service.conversation()
+        asked = await chat(service, conversation_id, content="Rain?")
+        await set_end_ahead(engine)
+        await chat(service, conversation_id, **came((asked.open_calls[0].id, "sun")))
+        result = MessageDraft(
+            role="tool",
+            content="",
+            parts=({"type": "tool_result", "tool_call_id": asked.open_calls[0].id, "content": "rain"},),
+        )
+        request = Request(
+            prompt=Prompt(messages=(result,)), attempt=RequestAttempt(body=b"{}", tries=0, own=None), patience=5
+        )
+        stored = service.container.openai.stored
+        begun = await stored.after_response(tenant, await turn_of(service, asked.reply), request)
+        await asyncio.wait_for(begun.handle.result(), PATIENCE)
+        said = await history(service, begun.conversation.id)
+        assert [message.role for message in said] == ["user", "assistant", "tool", "tool", "assistant"]
+        assert (said[3].parts[0]["content"], said[4].content) == ("rain", "Wet.")
+
+
+async def set_end_ahead(engine: AsyncEngine) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE turns SET finished_at = finished_at + interval '1 hour'"))
+
+
+async def turn_of(service: Service, reply: Message) -> UUID:
+    async with service.begin(service.tenant) as uow:
+        turn = await uow.turns.replied_by(reply.conversation_id, {reply.id})
+    assert turn is not None
+    return turn.id
 
 
 class TestATurnThatDied:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.core.model.embedding import unpacked_vector
+from app.core.model.embedding import BadVectorsError, unpacked_vector
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
@@ -114,11 +114,13 @@ async def test_a_fault_is_a_word_of_ours_and_the_next_call_works(
     assert len((await embedder.embed(TEXTS, "document")).vectors) == 2
 
 
-async def test_wrong_dimensions_are_no_answer(server: EmbeddingServer) -> None:
+@pytest.mark.parametrize("fault", [{"dimensions": 8}, {"null": True}], ids=["dimensions", "null"])
+async def test_wrong_vectors_are_no_answer(server: EmbeddingServer, fault: dict[str, Any]) -> None:
     registry = registry_of(server, OPENAI, embedding_dimensions=16)
-    server.script.append({"dimensions": 8})
-    with pytest.raises(ModelUnavailableError, match="bad_vectors"):
+    server.script.append(fault)
+    with pytest.raises(BadVectorsError, match="bad_vectors") as raised:
         await embedder_in(registry).embed(TEXTS, "document")
+    assert raised.value.usage.input_tokens > 0, "it was paid for"
     await registry.close()
 
 

@@ -609,6 +609,19 @@ class TestTime:
             with pytest.raises(ModelUnavailableError, match="timeout"):
                 await heard(registry.chat())
 
+    @pytest.mark.parametrize("has_words", [True, False], ids=["words", "control"])
+    async def test_what_was_written_until_the_deadline_stays(self, gemini: Gemini, *, has_words: bool) -> None:
+        """Control: thoughts alone are no reply."""
+        said_first = {"text": "one two three four five"} if has_words else {"text": "", "thoughts": "Well, well, well."}
+        gemini.script("chat", {"name": "text", **said_first, "hold_after": 2})
+        async with models(gemini, timeout=0.4) as registry:
+            if has_words:
+                text, finish, _ = await heard(registry.chat())
+                assert (text, finish.reason) == ("one two th", "other")
+            else:
+                with pytest.raises(ModelUnavailableError, match="timeout"):
+                    await heard(registry.chat(), replace(CHAT, reasoning="asked"))
+
     async def test_late_is_fine(self, gemini: Gemini) -> None:
         gemini.script("compaction", {"name": "honest", "delay": 0.3})
         async with models(gemini) as registry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -41,9 +42,12 @@ from app.core.model.model_io import (
     StepFinish,
     SummaryRequest,
     TextDelta,
+    ToolCall,
 )
 from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
+from app.providers.built_models import BuiltModels, CircuitSettings
+from app.providers.completions import CompletionsModel
 from app.providers.failures import unavailable
 from app.providers.gemini import takes_media as gemini_takes
 from app.providers.keys import Keys
@@ -142,6 +146,17 @@ class TestNames:
         registry = ModelRegistry(keys=Keys(ambient=True))
         assert registry.chat("deepseek:deepseek-chat").profile.name == "deepseek:deepseek-chat"
 
+    def test_other_providers_with_openais_interface_are_read_alike(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
+        monkeypatch.setenv("OPENROUTER_API_KEY", "k")
+        models = BuiltModels(
+            keys=Keys(ambient=True),
+            circuit=CircuitSettings(failures=1, pause=1, monotonic=time.monotonic),
+            chat_timeout=1,
+        )
+        assert type(models.build("deepseek:deepseek-chat").model) is CompletionsModel
+        assert type(models.build("openrouter:a/b").model) is not CompletionsModel, "it has a class of its own"
+
     def test_keys_show_nowhere(self) -> None:
         registry = ModelRegistry(keys=Keys(google_api_key="AIza-secret", openai_api_key="sk-secret"))
         registry.chat("google:gemini-2.5-flash")
@@ -226,11 +241,15 @@ class OpenAIServer:
     """Whether a stream says why it ended."""
     deltas: Sequence[dict[str, Any]] = ({"role": "assistant", "content": "Good "}, {"content": "day."})
     """The pieces of the answer."""
-    usage: dict[str, Any] = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
+    usage: Any = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
+    beside: dict[str, Any] = field(default_factory=dict)
+    """Fields of an answer that is not streamed, in place of its own."""
     reports_often: bool = False
     """Whether each chunk of a stream has the usage too."""
     error: dict[str, Any] = field(default_factory=lambda: {"message": "busy", "type": "server_error"})
     headers: dict[str, str] = field(default_factory=dict)
+    refused_format: str | None = None
+    """The type of ``response_format`` that is answered with the error."""
     url: str = ""
 
     def app(self) -> Starlette:
@@ -241,12 +260,15 @@ class OpenAIServer:
         self.requests.append(body)
         if self.status != 200:
             return JSONResponse({"error": self.error}, status_code=self.status, headers=self.headers)
-        usage = {"total_tokens": 15, **self.usage}
+        if self.refused_format and self.refused_format in str(body.get("response_format")):
+            return JSONResponse({"error": self.error}, status_code=400)
+        usage = {"total_tokens": 15, **self.usage} if isinstance(self.usage, dict) else self.usage
         common = {"id": "1", "created": 1, "model": body["model"]}
         if not body.get("stream"):
             message = {"role": "assistant", "content": '{"logos": []}'}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            return JSONResponse({**common, "object": "chat.completion", "choices": [choice], "usage": usage})
+            answer = {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
+            return JSONResponse({**answer, **self.beside})
         chunks: list[dict[str, Any]] = [
             *({"choices": [{"index": 0, "delta": delta}]} for delta in self.deltas),
             {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop" if self.reasons else None}]},
@@ -348,6 +370,71 @@ class TestOpenAICompatible:
         assert (finish.usage.input_tokens, finish.usage.output_tokens, finish.usage.cached_tokens) == told
 
     @pytest.mark.parametrize(
+        ("usage", "told"),
+        [
+            ([{"prompt_tokens": 12}], (0, 0)),
+            ("12 tokens", (0, 0)),
+            ({"prompt_tokens": 12, "completion_tokens": 3, "completion_tokens_details": "none"}, (12, 3)),
+            ({"prompt_tokens": "12", "completion_tokens": "3"}, (12, 3)),
+        ],
+        ids=["list", "text", "strange-details", "numbers-as-texts"],
+    )
+    async def test_a_usage_that_cannot_be_read_costs_no_word(
+        self, openai: OpenAIServer, usage: Any, told: tuple[int, int]
+    ) -> None:
+        openai.usage = usage
+        events = await steps_of(openai)
+        finish = events[-1]
+        assert isinstance(finish, StepFinish)
+        assert (said(events), finish.reason) == ("Good day.", "stop")
+        assert (finish.usage.input_tokens, finish.usage.output_tokens) == told
+
+    @pytest.mark.parametrize(
+        ("pieces", "cities"),
+        [
+            (
+                [("a", "weather", '{"city": "Rome"}'), ("b", "weather", '{"city": '), ("c", None, '"Oslo"}')],
+                "Rome Oslo",
+            ),
+            ([("", "weather", '{"city": "Rome"}'), ("", "weather", '{"city": "Oslo"}')], "Rome Oslo"),
+            ([("a", "weather", '{"city": '), ("b", None, '"Rome"}')], "Rome"),
+            ([("a", "weather", '{"city": '), ("a", "", '"Rome"}')], "Rome"),
+        ],
+        ids=["two-calls", "two-calls-without-ids", "control-an-id-for-each-piece", "control-one-id"],
+    )
+    async def test_calls_under_one_index_are_told_apart_by_their_ids(
+        self, openai: OpenAIServer, pieces: Sequence[tuple[str, str | None, str]], cities: str
+    ) -> None:
+        """Some servers give each call of an answer the index 0."""
+        openai.deltas = [
+            {"tool_calls": [{"index": 0, "id": id_, "function": {"name": name, "arguments": text}}]}
+            for id_, name, text in pieces
+        ]
+        calls = [event for event in await steps_of(openai) if isinstance(event, ToolCall)]
+        assert [(call.name, call.arguments) for call in calls] == [
+            ("weather", {"city": city}) for city in cities.split()
+        ]
+
+    async def test_what_came_beside_a_call_goes_back_with_it(self, openai: OpenAIServer) -> None:
+        """Gemini behind OpenAI's chat completions refuses its own call without its signature."""
+        signed = {"google": {"thought_signature": "c2lnbmVk"}}
+        call = {"index": 0, "id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        openai.deltas = ({"tool_calls": [{**call, "extra_content": signed}]},)
+        (made,) = [event for event in await steps_of(openai) if isinstance(event, ToolCall)]
+        part = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {}, "details": dict(made.details)}
+        foreign = {**part, "id": "c2", "details": {**made.details, "provider": "google"}}
+        registry = ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        context = (
+            ContextMessage(role="user", content="How warm is it?"),
+            ContextMessage(role="assistant", content="", parts=(part, foreign)),
+        )
+        _ = [event async for event in registry.chat().step(ChatRequest(messages=context))]
+        await registry.close()
+        sent, foreign_sent = openai.requests[-1]["messages"][1]["tool_calls"]
+        assert sent["extra_content"] == signed
+        assert "extra_content" not in foreign_sent
+
+    @pytest.mark.parametrize(
         ("pieces", "whole"),
         [
             (("a\ud83d", "\ude00b"), "a😀b"),
@@ -385,6 +472,15 @@ class TestOpenAICompatible:
         await registry.close()
         assert (usage.input_tokens > 1_000, usage.output_tokens > 0) == (not reports, True)
 
+    @pytest.mark.parametrize("odd", [{"usage": "12 tokens"}, {"created": 1.5}], ids=["usage", "time"])
+    async def test_a_summary_is_read_whatever_stands_beside_it(self, openai: OpenAIServer, odd: dict[str, Any]) -> None:
+        openai.beside = odd
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        proposal = await registry.summarizer().ask(request)
+        await registry.close()
+        assert (proposal.text, proposal.finish) == ('{"logos": []}', "stop")
+
     async def test_a_model_without_schemas_is_told_the_schema_in_words(self, openai: OpenAIServer) -> None:
         model = OpenAIChatModel(
             "old-llama",
@@ -407,6 +503,21 @@ class TestOpenAICompatible:
         assert "conversation_summary" in "".join(message["content"] for message in body["messages"])
         assert '"properties"' in body["messages"][0]["content"] + body["messages"][1]["content"]
         assert body["max_completion_tokens"] == 1_000, "never more than the model can write"
+
+    @pytest.mark.parametrize("says", ["This response_format type is unavailable now", "Invalid value: 'x'"])
+    async def test_a_server_that_takes_no_schemas_is_told_it_in_words(self, openai: OpenAIServer, says: str) -> None:
+        """Control: a server that refuses something else is asked once."""
+        openai.refused_format, openai.error = "json_schema", {"message": says, "type": "invalid_request_error"}
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        if "response_format" in says:
+            assert (await registry.summarizer().ask(request)).text == '{"logos": []}'
+            assert "conversation_summary" in str(openai.requests[-1]["messages"])
+        else:
+            with pytest.raises(ModelUnavailableError, match="bad_request"):
+                await registry.summarizer().ask(request)
+        await registry.close()
+        assert len(openai.requests) == 1 + ("response_format" in says)
 
     async def test_a_failing_server_is_asked_once(self, openai: OpenAIServer) -> None:
         openai.status = 503

@@ -12,7 +12,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.context.assembly import AssembledContext
-from app.core.model.conversation import Message
+from app.core.model.conversation import Message, Usage
+from app.core.model.embedding import BadVectorsError
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.usage_limits import Limits
 from app.settings import Settings
@@ -212,6 +213,29 @@ async def test_the_same_text_is_asked_for_once_and_a_new_model_begins_anew(
     assert len(await vectors(service, first, "fake:other")) == COVERED
 
 
+async def test_two_models_do_not_replace_each_others_vectors_time_and_again(
+    service: Service, begin: UnitOfWorkFactory, embedder: Alike, engine: AsyncEngine
+) -> None:
+    """As two workers with different settings would."""
+    conversation_id = await folded(service)
+    await embedded(service, conversation_id)
+    other = Service(begin, service.tenant, embedder=ScriptedEmbedder("crates", name="fake:other"))
+    assert await embedded(other, conversation_id) == ["made", "not_wanted"]
+    embedder.asked.clear()
+    await service.say(conversation_id, 12)
+    await fold(service, conversation_id)
+    assert (await embedded(service, conversation_id), await service.container.embedding.work()) == (
+        ["not_wanted"],
+        "not_wanted",
+    )
+    assert embedder.asked == []
+    assert await embedded(other, conversation_id) == ["made", "not_wanted"], "the newer model goes on"
+
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE detail_calls SET called_at = called_at - interval '1 day'"))
+    assert await embedded(service, conversation_id) == ["made", "not_wanted"], "it was set back to the earlier one"
+
+
 @pytest.mark.long
 async def test_a_text_that_the_model_refuses_is_passed_over(service: Service, embedder: Alike) -> None:
     conversation_id = await folded(service)
@@ -234,6 +258,21 @@ async def test_a_text_that_is_refused_alone_is_passed_over_where_the_model_took_
     assert await embedded(service, other) == ["failed"]
 
 
+async def test_vectors_of_no_use_count_as_paid_for(service: Service, embedder: Alike, engine: AsyncEngine) -> None:
+    conversation_id = await folded(service)
+    embedder.failures = [BadVectorsError(Usage(input_tokens=7))] * (COVERED + 1)
+    assert await embedded(service, conversation_id) == ["failed"]
+    assert set(await calls(engine)) == {("error", "bad_vectors", 7)}
+    embedder.failures = []
+    async with service.begin(service.tenant) as uow:
+        await uow.embeddings.note_progress(conversation_id, embedder.name, through=0)
+        await uow.commit()
+    await embedded(service, conversation_id)
+    embedder.failures = [BadVectorsError(Usage(input_tokens=5))]
+    assert (await recalled(service, conversation_id)).recalled_by == "words"
+    assert (await calls(engine))[-1] == ("error", "bad_vectors", 5)
+
+
 async def test_an_outage_is_waited_for(service: Service, embedder: Alike, engine: AsyncEngine) -> None:
     conversation_id = await folded(service)
     embedder.failures = [AWAY]
@@ -243,6 +282,22 @@ async def test_an_outage_is_waited_for(service: Service, embedder: Alike, engine
     async with engine.begin() as connection:
         await connection.execute(text("UPDATE conversations SET embed_after = now() - interval '1 s'"))
     assert await embedded(service, conversation_id) == ["made", "not_wanted"]
+
+
+async def test_what_was_made_before_a_failure_is_not_asked_for_again(service: Service, embedder: Alike) -> None:
+    """A model refuses one of many texts, so they are sent one by one, until that is too fast for the provider."""
+    conversation_id = await folded(service)
+    embedder.refused = "zorblat"
+    embedder.failures = [*[None] * 11, ModelUnavailableError("rate_limited", status=429)]
+    assert await service.container.embedding.work(conversation_id) == "failed"
+    made = embedder.texts("document")[-11:-1]
+    embedder.asked.clear()
+    async with service.begin(service.tenant) as uow:
+        await uow.embeddings.note_progress(conversation_id, embedder.name, through=0)
+        await uow.commit()
+    assert await embedded(service, conversation_id) == ["made", "not_wanted"]
+    assert not {text for text in made if "zorblat" not in text} & set(embedder.texts("document"))
+    assert len(await vectors(service, conversation_id)) == COVERED - 1
 
 
 @pytest.mark.long

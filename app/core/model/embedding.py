@@ -12,6 +12,7 @@ from typing import Final, Literal
 from uuid import UUID
 
 from app.core.model.conversation import Usage
+from app.core.model.errors import ModelUnavailableError
 from app.core.text.token_counts import estimate_text
 
 MAX_EMBEDDED_TOKENS: Final = 1_500
@@ -31,6 +32,18 @@ class Embedded:
     vectors: tuple[bytes, ...]
     """The vectors, each of unit length, as ``packed_vector`` writes them."""
     usage: Usage = field(default_factory=Usage)
+
+
+class BadVectorsError(ModelUnavailableError):
+    """Raised by embedding models: the answer is not a vector for each text, of the wanted length.
+
+    Args:
+        usage: What the answer cost all the same.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__("bad_vectors")
+        self.usage = usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +85,14 @@ def text_hash(text: str) -> bytes:
 def packed_vector(numbers: Sequence[float]) -> bytes | None:
     """A vector scaled to unit length as 32-bit floats, lowest byte first; ``None`` if that cannot be done.
 
-    It cannot be done without numbers, with too many, with one that is not finite, or if all are zero.
+    It cannot be done without numbers, with too many, with one that is not finite or no number, or if all are zero.
     """
     if not 0 < len(numbers) <= MAX_DIMENSIONS:
         return None
-    length = math.sqrt(math.fsum(number * number for number in numbers))
+    try:
+        length = math.sqrt(math.fsum(number * number for number in numbers))
+    except (TypeError, OverflowError):  # some servers write null where a number is not finite
+        return None
     if not math.isfinite(length) or length == 0:
         return None
     return _little_endian(array("f", (number / length for number in numbers))).tobytes()

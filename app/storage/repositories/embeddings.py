@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, LargeBinary, and_, any_, case, false, literal, or_, select, text, update
+from sqlalchemy import ARRAY, BigInteger, LargeBinary, and_, any_, case, false, literal, not_, or_, select, text, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlmodel import col
 
@@ -19,12 +19,17 @@ from app.core.model.embedding import MessageVector
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns
-from app.storage.tables import EMBEDDED, UNEMBEDDED, ConversationRow, EmbeddingRow
+from app.storage.tables import EMBEDDED, UNEMBEDDED, ConversationRow, DetailCallRow, EmbeddingRow
 
 _embedding = EmbeddingRow
 _conversation = ConversationRow
 _NOT_DELETED = col(_conversation.deleted_at).is_(None)
 _IS_DUE = or_(col(_conversation.embed_after).is_(None), col(_conversation.embed_after) <= now())
+REPLACED_FOR: Final = timedelta(days=1)
+"""How long a model leaves a conversation alone in which another model replaced its vectors.
+
+So two processes with different models do not replace each other's vectors, and pay for it, time and again.
+"""
 
 
 class EmbeddingRepository(Repository):
@@ -37,7 +42,9 @@ class EmbeddingRepository(Repository):
         """
         found: dict[tuple[UUID, UUID], None] = {}
         for wanted in (text(f"conversations.{UNEMBEDDED}"), _embedded_by_another(model)):
-            statement = select(col(_conversation.tenant_id), col(_conversation.id)).where(wanted, _NOT_DELETED, _IS_DUE)
+            statement = select(col(_conversation.tenant_id), col(_conversation.id)).where(
+                wanted, _NOT_DELETED, _IS_DUE, _may_be_embedded_by(model)
+            )
             if conversation_id is not None:
                 statement = statement.where(col(_conversation.id) == conversation_id)
             for tenant_id, id_ in await self._session.rows(statement.limit(limit)):
@@ -49,7 +56,8 @@ class EmbeddingRepository(Repository):
 
         Returns:
             The ``seq`` up to which messages have vectors of this model, and the ``seq`` up to which they shall have
-            them; ``None`` where none is lacking or another process has the conversation.
+            them; ``None`` where none is lacking, another process has the conversation, or another model replaced
+            this one there a short time ago.
         """
         another = col(_conversation.embedded_model).is_distinct_from(model)
         through = case((another, 0), else_=col(_conversation.embedded_seq))
@@ -59,6 +67,7 @@ class EmbeddingRepository(Repository):
                 col(_conversation.id) == conversation_id,
                 _NOT_DELETED,
                 _IS_DUE,
+                _may_be_embedded_by(model),
                 col(_conversation.boundary_seq) > through,
             )
             .values(embedded_model=model, embedded_seq=through, embed_after=now() + pause)
@@ -113,6 +122,18 @@ class EmbeddingRepository(Repository):
 
 def _is_of_model(conversation_id: UUID, model: str) -> Any:
     return and_(col(_embedding.conversation_id) == conversation_id, col(_embedding.model) == model)
+
+
+def _may_be_embedded_by(model: str) -> Any:
+    another = and_(col(_conversation.embedded_model).is_not(None), col(_conversation.embedded_model) != model)
+    own_calls = select(col(DetailCallRow.id)).where(
+        col(DetailCallRow.tenant_id) == col(_conversation.tenant_id),
+        col(DetailCallRow.conversation_id) == col(_conversation.id),
+        col(DetailCallRow.purpose) == "embedding",
+        col(DetailCallRow.attempt)["model"].as_string() == model,
+        col(DetailCallRow.called_at) > now() - REPLACED_FOR,
+    )
+    return or_(not_(another), not_(own_calls.exists()))
 
 
 def _embedded_by_another(model: str) -> Any:

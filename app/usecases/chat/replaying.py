@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from app.core.context.tools import MAX_CALLS
@@ -53,7 +53,8 @@ async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandl
     """An ended turn as a stream: the message, what was recalled, the whole reasoning, the whole reply, the end."""
     handle, end = TurnHandle(), await stored_end(uow, turn, resolver)
     if end.result is not None:
-        handle.steps = [message for message in await messages_before_reply(uow, turn) if message.role == "assistant"]
+        before = await messages_before_reply(uow, turn, resolver.own_tools)
+        handle.steps = [message for message in before if message.role == "assistant"]
     handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
     if end.result is not None:
         if end.result.recalled:
@@ -64,10 +65,10 @@ async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandl
     return handle
 
 
-async def messages_before_reply(uow: UnitOfWork, turn: Turn) -> list[Message]:
+async def messages_before_reply(uow: UnitOfWork, turn: Turn, own_tools: Collection[str]) -> list[Message]:
     """The messages with calls of tools that an *ended* turn stored besides its reply, and the results of these calls.
 
-    If the reply itself has calls of the service's tools, their results come after it.
+    If the reply itself has calls of the service's tools (``own_tools``), their results come after it.
     """
     if turn.begun_at_seq is None or turn.finished_at is None:
         return []
@@ -76,10 +77,23 @@ async def messages_before_reply(uow: UnitOfWork, turn: Turn) -> list[Message]:
         turn.conversation_id, first, first + MAX_MESSAGES_OF_TURN - 1, max_bytes=READ_BYTES
     )
     # Clients may add other messages while a turn runs, and results for calls of earlier turns.
-    inside = [one for one in found if is_inside_answer(one) and one.created_at <= turn.finished_at]
+    inside = [one for one in found if is_inside_answer(one)]
+    if turn.reply_id is None:
+        inside, results = [one for one in inside if one.created_at <= turn.finished_at], []
+    else:
+        # Times would not show where the turn ends: they come from several processes, or from a client.
+        reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+        results = own_results_after(reply, inside, own_tools)
+        inside = [one for one in inside if one.seq < reply.seq]
     calls = {part["id"] for message in inside for part in message.parts if part.get("type") == "tool_call"}
-    own = [message for message in inside if message.id != turn.reply_id and _answered_calls(message) <= calls]
-    return await uow.messages.with_reasoning(own)
+    own = [message for message in inside if _answered_calls(message) <= calls]
+    return await uow.messages.with_reasoning([*own, *results])
+
+
+def own_results_after(reply: Message, following: Iterable[Message], own_tools: Collection[str]) -> list[Message]:
+    """The results of a reply's calls of ``own_tools``, among the messages that follow it."""
+    calls = {part["id"] for part in reply.parts if part.get("type") == "tool_call" and part.get("name") in own_tools}
+    return [one for one in following if one.seq > reply.seq and _answered_calls(one) & calls]
 
 
 def _answered_calls(message: Message) -> set[str]:

@@ -35,7 +35,10 @@ REASONING_CUT_OFF: Final = "reasoning_cut_off"
 REASONING_BYTES: Final = 128_000
 """The most bytes of reasoning kept of one step, some 30,000 tokens. The rest is neither sent nor stored."""
 _AGAIN: Final = "the message is stored: send the turn again without content"
-_BLOCKED: Final = f"the model's provider blocked the answer; {_AGAIN}, or say it in other words"
+_BLOCKED: Final = (
+    f"the model's provider blocked the answer; {_AGAIN}, or erase the message and say it in other words: as long as it"
+    " stays, it is sent with each turn"
+)
 _EMPTY: Final = f"the model gave an empty answer; {_AGAIN}"
 _OUTPUT_USED_UP: Final = (
     f"the model had used up its output limit before it said a word; {_AGAIN}, with more room (max_tokens)"

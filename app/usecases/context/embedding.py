@@ -6,7 +6,7 @@ gets them. A text that the model refuses when sent alone is never sent again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.conversation import Message, Usage
-from app.core.model.embedding import MessageVector, text_hash, text_to_embed
+from app.core.model.embedding import BadVectorsError, MessageVector, text_hash, text_to_embed
 from app.core.model.errors import (
     DependencyUnavailableError,
     InvalidInputError,
@@ -193,6 +193,8 @@ class EmbeddingService:
             given = await embedder.embed([one.text for one in texts], "document")
         except ModelUnavailableError as error:
             answer.error = error
+            if isinstance(error, BadVectorsError):
+                usage = error.usage
         else:
             usage = given.usage
             answer.vectors.update(zip((one.sha256 for one in texts), given.vectors, strict=True))
@@ -203,35 +205,37 @@ class EmbeddingService:
 
     async def _store_vectors(self, tenant_id: UUID, claim: _Claim, answer: _Answer) -> Outcome:
         shell, conversation_id, model = self._shell, claim.conversation_id, claim.embedder.name
-        vectors = {**claim.known, **answer.vectors}
         async with shell.uow(tenant_id) as uow:
             await uow.conversations.lock(conversation_id)
             for attempt in answer.attempts:
                 await uow.detail_calls.begin(call_of(shell, conversation_id, attempt))
+            same = await _unchanged(uow, claim)
+            # After a failure, too: what is stored is not asked for again.
+            await uow.embeddings.put(_vectors_to_store(claim, {**claim.known, **answer.vectors}, same))
             if answer.error is not None:
                 pause = _pause_after(answer.error)
                 await uow.embeddings.note_progress(conversation_id, model, through=claim.through, pause=pause)
                 await uow.commit()
                 return "failed"
-            same = await _unchanged(uow, claim)
-            await uow.embeddings.put(
-                [
-                    MessageVector(
-                        conversation_id=conversation_id,
-                        seq=one.seq,
-                        model=model,
-                        sha256=one.sha256,
-                        vector=vectors[one.sha256],
-                    )
-                    for one in claim.texts
-                    if one.seq in same and one.sha256 in vectors
-                ]
-            )
             is_whole = all(message.seq in same for message in claim.messages)
             through = claim.to_seq if is_whole else claim.through
             await uow.embeddings.note_progress(conversation_id, model, through=through)
             await uow.commit()
         return "made" if is_whole else "stale"
+
+
+def _vectors_to_store(claim: _Claim, vectors: Mapping[bytes, bytes], same: Collection[int]) -> list[MessageVector]:
+    return [
+        MessageVector(
+            conversation_id=claim.conversation_id,
+            seq=one.seq,
+            model=claim.embedder.name,
+            sha256=one.sha256,
+            vector=vectors[one.sha256],
+        )
+        for one in claim.texts
+        if one.seq in same and one.sha256 in vectors
+    ]
 
 
 def embedder_of(shell: Shell) -> Embedder | None:

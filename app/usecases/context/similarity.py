@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.conversation import Usage
-from app.core.model.embedding import text_hash, text_to_embed
+from app.core.model.embedding import BadVectorsError, text_hash, text_to_embed
 from app.core.model.errors import DependencyUnavailableError, ModelUnavailableError, NotFoundError
 from app.core.model.redaction import redact
 from app.core.retrieval.question_completion import completed_question
@@ -111,6 +111,8 @@ class SimilarityService:
         except ModelUnavailableError as error:
             log.info("recall.by_words", reason=error.reason)
             failure = error
+            if isinstance(error, BadVectorsError):
+                usage = error.usage
         attempt = attempt_of(embedder, failure, usage, self._shell.clock.monotonic() - started)
         with suppress(DependencyUnavailableError, NotFoundError):  # only a measurement: a recall goes on without it
             async with self._shell.uow(tenant_id) as uow:

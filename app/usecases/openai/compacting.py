@@ -91,7 +91,8 @@ class ArrayCompaction:
                 raise PreviousResponseNotFoundError("the response has no output")
             reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
             # The results of the service's own calls come after a reply that also has calls for the client.
-            last = max(message.seq for message in [reply, *await messages_before_reply(uow, turn)])
+            own_tools = self._shell.resolver.own_tools
+            last = max(message.seq for message in [reply, *await messages_before_reply(uow, turn, own_tools)])
             return await _as_drafts(uow, await uow.conversations.get(turn.conversation_id), last)
 
     async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> list[MessageDraft]:

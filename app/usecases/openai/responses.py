@@ -89,7 +89,8 @@ class StoredResponses:
         await self.cancel(tenant_id, turn_id)
         async with self._shell.uow(tenant_id) as uow:
             found = await self._response_of_turn(uow, turn_id)
-            messages = [*await _input_of(uow, found), *await messages_before_reply(uow, found.turn)]
+            own_tools = self._shell.resolver.own_tools
+            messages = [*await _input_of(uow, found), *await messages_before_reply(uow, found.turn, own_tools)]
             await uow.turns.forget_request(turn_id)  # first, since nothing leads to the turn once the output is erased
             await uow.commit()
         reply = [found.reply] if found.reply else []
@@ -166,12 +167,13 @@ class StoredResponses:
         (reply,) = await uow.messages.with_reasoning([await uow.messages.get(turn.conversation_id, turn.reply_id)])
         if reply.status == "erased":
             raise NotFoundError("No such response.")
-        steps = [message for message in await messages_before_reply(uow, turn) if message.role == "assistant"]
+        own_tools = self._shell.resolver.own_tools
+        before = await messages_before_reply(uow, turn, own_tools)
         return StoredResponse(
             turn=turn,
             reply=reply,
-            open_calls=client_calls_of(reply, self._shell.resolver.own_tools),
-            steps=tuple(steps),
+            open_calls=client_calls_of(reply, own_tools),
+            steps=tuple(message for message in before if message.role == "assistant"),
         )
 
     async def _message_of_item(self, uow: UnitOfWork, conversation_id: UUID, message_id: UUID) -> Message:

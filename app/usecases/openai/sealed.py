@@ -66,7 +66,7 @@ class SealedInputs:
         """The content of a token. Raises ``InvalidInputError`` unless this service gave it to this tenant."""
         text = self._sealer.open(token, tenant_id, await self._shell.sealing_secret(tenant_id))
         if text is None:
-            message = "this compacted input was not made here, or was changed: send the messages themselves"
+            message = "this compacted input was not made here, or it or its key changed: send the messages themselves"
             raise InvalidInputError.of("input", message)
         payload = json.loads(text)
         return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))

@@ -10,13 +10,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Any, Final
 from uuid import UUID
 
 from app.core.context.reconciling import Line, Reconciliation, lines_of
 from app.core.context.tools import MAX_CALLS
-from app.core.model.conversation import Conversation, Message
+from app.core.model.conversation import Conversation
 from app.core.model.errors import (
     ConflictError,
     ConversationMovedOnError,
@@ -34,6 +33,7 @@ from app.off_loop import off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.chat_input import ChatInput, ToolResultInput
+from app.usecases.chat.replaying import own_results_after
 from app.usecases.chat.starting import ChatService
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.conversations import ConversationService, NewConversation
@@ -272,7 +272,7 @@ class StoredAnswers:
             last = await uow.messages.last(turn.conversation_id)
         # If the service's own tools were called together with the client's, their results come after the reply and
         # belong to it.
-        own = list(takewhile(lambda message: _is_result_of(turn, message), following))
+        own = own_results_after(reply, following, self._shell.resolver.own_tools)
         end = own[-1] if own else reply
         place = ForkPoint(conversation_id=turn.conversation_id, through_seq=end.seq)
         is_end = conversation.last_seq == end.seq or (last is not None and last.id == end.id)
@@ -433,10 +433,6 @@ def _leading_results(new: tuple[MessageDraft, ...]) -> tuple[ToolResultInput, ..
 def _result_input(draft: MessageDraft) -> ToolResultInput:
     result, *media = draft.parts
     return ToolResultInput(tool_call_id=result["tool_call_id"], content=result["content"], media=tuple(media))
-
-
-def _is_result_of(turn: Turn, message: Message) -> bool:
-    return message.role == "tool" and turn.finished_at is not None and message.created_at <= turn.finished_at
 
 
 def _invalid(message: str) -> InvalidInputError:
