@@ -762,7 +762,7 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.compactions.claim(compaction(foreign)),
         lambda unit: unit.turns.start(turn(foreign)),
         lambda unit: unit.works.begin(work(owner), seconds=9),
-        lambda unit: unit.works.end_all_like(work(owner)),
+        lambda unit: unit.works.end_all_like(work(owner), within=HOUR),
         lambda unit: unit.works.count_crash(work(owner), most=2),
         lambda unit: unit.keys.add(key(owner, "c")),
         lambda unit: unit.keys.add_tenant(owner, "c"),
