@@ -41,7 +41,7 @@ from tests.integration.rows import make_tenant, weight
 from tests.integration.services import Service
 from tests.integration.test_erasure import CANARY, dump, erase, faithful, with_canary
 from tests.integration.test_sweeper import World, started_turn
-from tests.integration.test_tenancy import CALLS, furnish
+from tests.integration.test_tenancy import CALLS, copy, furnish
 from tests.integration.test_turns import chat
 from tests.openai_server import OpenAI, running_openai
 
@@ -410,6 +410,21 @@ class TestUsersAndTenants:
         assert str(tenant) not in left
         assert "otto" not in left
         assert str(other) in left
+
+    async def test_an_erasure_that_waits_for_a_provider_holds_up_no_other(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(removing, "ABREAST", 1)
+        removal, other = service.container.removal, await make_tenant(service.begin, f"other {uuid4()}")
+        async with service.begin(other) as uow:
+            await uow.copies.note(copy(other, "resp_1"))
+            await uow.commit()
+        waiting = await removal.erase_tenant(other)
+        erasure = await removal.erase_user(await self.begun(service), "tilda@example.org")
+        for _ in range(60):
+            await removal.work()
+        assert await removal.status(waiting.id), "control: the provider still has its copy"
+        assert await removal.status(erasure.id) is None
 
     @pytest.mark.long
     async def test_by_command(self, service: Service, engine: AsyncEngine, database_url: str) -> None:
