@@ -41,7 +41,7 @@ from tests.integration.rows import make_tenant, weight
 from tests.integration.services import Service
 from tests.integration.test_erasure import CANARY, dump, erase, faithful, with_canary
 from tests.integration.test_sweeper import World, started_turn
-from tests.integration.test_tenancy import CALLS, copy, furnish
+from tests.integration.test_tenancy import CALLS, CONVERSATION, copy, furnish
 from tests.integration.test_turns import chat
 from tests.openai_server import OpenAI, running_openai
 
@@ -425,6 +425,28 @@ class TestUsersAndTenants:
             await removal.work()
         assert await removal.status(waiting.id), "control: the provider still has its copy"
         assert await removal.status(erasure.id) is None
+
+    async def test_a_provider_that_does_not_answer_holds_up_a_sweep_once(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[str] = []
+
+        async def hang(_: str, response_id: str) -> None:
+            asked.append(response_id)
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(copy_deletion, "SECONDS", 0.01)
+        monkeypatch.setattr(service.container.parts.models, "forget", hang)
+        await self.begun(service)
+        async with service.begin(service.tenant) as uow:
+            for number in range(3):
+                await uow.copies.note(copy(service.tenant, f"resp_{number}"))
+            await uow.copies.mark_for_deletion(CONVERSATION)
+            await uow.commit()
+        for number in (1, 2, 3, 3):
+            async with asyncio.timeout(30):
+                await service.container.copies.work()
+            assert len(asked) == len(set(asked)) == number, "each waits for its next try"
 
     @pytest.mark.long
     async def test_by_command(self, service: Service, engine: AsyncEngine, database_url: str) -> None:
