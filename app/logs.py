@@ -11,6 +11,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, TextIO
@@ -56,9 +57,24 @@ def configure_logs(settings: Settings) -> None:
         handler.setFormatter(JsonFormatter() if for_machines else RedactingFormatter(_LINE))
 
 
+class _LineLogger(structlog.PrintLogger):
+    """Writes lines, and leaves out those that cannot be written: nothing fails for lack of a log.
+
+    The disk of the log may be full, or the process that reads it may have ended.
+    """
+
+    def msg(self, message: str) -> None:
+        """Write a line."""
+        with suppress(OSError):
+            super().msg(message)
+
+    log = debug = info = warn = warning = msg
+    fatal = failure = err = error = critical = exception = msg
+
+
 def _to_standard_error(*_: object) -> structlog.PrintLogger:
     # In a test of a command, standard error ends with the command.
-    return structlog.PrintLogger(sys.stderr)
+    return _LineLogger(sys.stderr)
 
 
 class RedactingFormatter(logging.Formatter):

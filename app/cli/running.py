@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from contextlib import suppress
+from io import TextIOBase
 from threading import Lock
-from typing import Annotated
+from typing import IO, Annotated, cast
 
 import typer
 from rich.console import Console
@@ -36,7 +39,7 @@ def run() -> None:
         settings = read_settings()
         for line in suspicious_variables():
             complain(line)
-        service = Service(settings, emit=_Printer(console))
+        service = Service(settings, emit=_Printer(sys.stdout))
         service.run(lambda: _announce(console, settings), lambda: console.print("Stopping…"))
         console.print("Stopped." if settings.database_url else f"Stopped. The data stays in {_data_folder(settings)}.")
 
@@ -55,11 +58,36 @@ def _migrate(database_url: str, revision: str) -> None:
         typer.echo(text_of("doctor.no_row_security"), err=True)
 
 
+class _LenientOutput(TextIOBase):
+    """An output that leaves out what cannot be written.
+
+    The service goes on when the disk of its log is full, or when the reader of its output has left.
+    """
+
+    def __init__(self, output: IO[str]) -> None:
+        self._output = output
+
+    def write(self, text: str) -> int:
+        """Write the text if that is possible."""
+        with suppress(OSError):
+            self._output.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the output if that is possible."""
+        with suppress(OSError):
+            self._output.flush()
+
+    def isatty(self) -> bool:
+        """Whether the output is a terminal."""
+        return self._output.isatty()
+
+
 class _Printer:
     """Writes lines of several children, each under its name, without mixing them."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, output: IO[str]) -> None:
+        self._console = Console(file=cast("IO[str]", _LenientOutput(output)), highlight=False)
         self._lock = Lock()
 
     def __call__(self, name: str, line: str) -> None:

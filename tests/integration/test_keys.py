@@ -13,9 +13,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.core.model.errors import InvalidInputError
+from app.core.model.errors import DependencyUnavailableError, InvalidInputError
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.admin.keys import DEFAULT_TENANT
 from tests.integration.keyed import keyed
+from tests.integration.test_tenancy import copy
 
 DOCUMENT: Final = json.loads((Path(__file__).parents[2] / "openapi.json").read_text(encoding="utf-8"))
 SAID: Final = {"role": "user", "content": "the copper kettle"}
@@ -289,3 +291,48 @@ async def test_what_the_open_mode_does_is_on_record_too(begin: UnitOfWorkFactory
         await client.delete(f"/conversations/{one}")
         last = (await client.get("/audit?order=desc&limit=1")).json()["data"][0]
         assert (last["actor"], last["key_id"], last["object_id"]) == ("open", None, one)
+
+
+class TestAnErasedTenant:
+    async def test_of_requests_without_a_key_is_made_again(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
+        async with keyed(begin) as api, api.client() as client:
+            await begun(client, title="old")
+            removal = api.container.removal
+            await removal.erase_tenant(await removal.tenant_named(DEFAULT_TENANT))
+            refused = await client.post("/conversations", json={"title": "would be erased too"})
+            assert (refused.status_code, refused.json()["code"]) == (503, "dependency_unavailable")
+            while await removal.work() or await tenant_id(engine, DEFAULT_TENANT):
+                pass
+            await begun(client, title="new")
+            listed = (await client.get("/conversations")).json()["data"]
+            assert [one["title"] for one in listed] == ["new"]
+
+    async def test_gets_no_key_until_it_is_erased(self, begin: UnitOfWorkFactory, engine: AsyncEngine) -> None:
+        """A key that was made while a provider's copies wait to be deleted would end with them."""
+        tenant = str(uuid4())
+        async with keyed(begin) as api:
+            _, secret = await api.key(tenant)
+            async with api.client(secret) as client:
+                conversation_id = UUID(await begun(client))
+            erased, removal = await tenant_id(engine, tenant), api.container.removal
+            assert erased is not None
+            async with begin(erased) as uow:
+                await uow.copies.note(copy(erased, "resp_1", conversation_id=conversation_id))
+                await uow.commit()
+            await removal.erase_tenant(erased)
+            with pytest.raises(DependencyUnavailableError, match="is being erased"):
+                await api.key(tenant)
+            while await removal.work():
+                pass
+            await removal.work()
+            _, secret = await api.key(tenant)
+            assert await tenant_id(engine, tenant) not in {None, erased}
+            async with begin(erased) as uow:
+                await uow.copies.forget("resp_1")
+                await uow.commit()
+            await removal.work()
+            async with api.client(secret) as client:
+                await begun(client)
+            async with engine.connect() as connection:
+                names = (await connection.scalars(text("SELECT name FROM tenants"))).all()
+            assert [name for name in names if name != DEFAULT_TENANT] == [tenant]

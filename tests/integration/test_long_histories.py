@@ -41,7 +41,7 @@ from tests.integration.rows import make_tenant, weight
 from tests.integration.services import Service
 from tests.integration.test_erasure import CANARY, dump, erase, faithful, with_canary
 from tests.integration.test_sweeper import World, started_turn
-from tests.integration.test_tenancy import CALLS, furnish
+from tests.integration.test_tenancy import CALLS, CONVERSATION, copy, furnish
 from tests.integration.test_turns import chat
 from tests.openai_server import OpenAI, running_openai
 
@@ -410,6 +410,43 @@ class TestUsersAndTenants:
         assert str(tenant) not in left
         assert "otto" not in left
         assert str(other) in left
+
+    async def test_an_erasure_that_waits_for_a_provider_holds_up_no_other(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(removing, "ABREAST", 1)
+        removal, other = service.container.removal, await make_tenant(service.begin, f"other {uuid4()}")
+        async with service.begin(other) as uow:
+            await uow.copies.note(copy(other, "resp_1"))
+            await uow.commit()
+        waiting = await removal.erase_tenant(other)
+        erasure = await removal.erase_user(await self.begun(service), "tilda@example.org")
+        for _ in range(60):
+            await removal.work()
+        assert await removal.status(waiting.id), "control: the provider still has its copy"
+        assert await removal.status(erasure.id) is None
+
+    async def test_a_provider_that_does_not_answer_holds_up_a_sweep_once(
+        self, service: Service, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[str] = []
+
+        async def hang(_: str, response_id: str) -> None:
+            asked.append(response_id)
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(copy_deletion, "SECONDS", 0.01)
+        monkeypatch.setattr(service.container.parts.models, "forget", hang)
+        await self.begun(service)
+        async with service.begin(service.tenant) as uow:
+            for number in range(3):
+                await uow.copies.note(copy(service.tenant, f"resp_{number}"))
+            await uow.copies.mark_for_deletion(CONVERSATION)
+            await uow.commit()
+        for number in (1, 2, 3, 3):
+            async with asyncio.timeout(30):
+                await service.container.copies.work()
+            assert len(asked) == len(set(asked)) == number, "each waits for its next try"
 
     @pytest.mark.long
     async def test_by_command(self, service: Service, engine: AsyncEngine, database_url: str) -> None:

@@ -27,7 +27,6 @@ from app.usecases.compaction import sweeper as sweeper_module
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as context_module
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.ports import Clock
 from app.usecases.shared import work_records
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service, opened_by
@@ -231,16 +230,41 @@ async def test_two_sweepers_count_a_crash_once(begin: UnitOfWorkFactory, tenant:
     assert counted.count == 1
 
 
+async def test_processes_that_end_at_once_count_as_one(service: Service) -> None:
+    """An API process and a worker whose machine is switched off; their last heartbeats were up to a beat apart."""
+    conversation_id, other = await two(service)
+    beat = service.container.settings.timings.heartbeat_seconds
+    ended: tuple[tuple[UUID, WorkKind], ...] = (
+        (conversation_id, "append"),
+        (conversation_id, "compaction"),
+        (other, "append"),
+    )
+    for place, kind in ended:
+        work = Work(id=uuid4(), tenant_id=service.tenant, conversation_id=place, process=uuid4(), kind=kind)
+        async with service.begin(service.tenant) as uow:
+            await uow.works.begin(work, seconds=-1 if kind == "append" else beat - 1)
+    alive = Work(id=uuid4(), tenant_id=service.tenant, conversation_id=conversation_id, process=uuid4(), kind="context")
+    async with service.begin(service.tenant) as uow:
+        await uow.works.begin(alive, seconds=30)
+    await service.container.sweeper.sweep()
+    for place in (conversation_id, other):
+        counted = await crashes(service, place)
+        assert counted is not None
+        assert (counted.count, counted.kind) == (1, "append")
+    assert await on_record(service) == ["context"], "control: a process that lives is not counted with them"
+    await service.say(conversation_id, 1)
+
+
 async def test_a_crash_that_cannot_be_counted_holds_up_no_other(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = await two(service)
     counted = work_records.count_crash
 
-    async def broken(uow: UnitOfWork, work: Work, clock: Clock) -> CrashCount | None:
+    async def broken(uow: UnitOfWork, work: Work, *given: Any) -> CrashCount | None:
         if work.conversation_id == first:
             raise RuntimeError("a row that is broken")
-        return await counted(uow, work, clock)
+        return await counted(uow, work, *given)
 
     monkeypatch.setattr(sweeper_module, "count_crash", broken)
     for conversation_id in (first, second):

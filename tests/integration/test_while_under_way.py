@@ -17,6 +17,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
+from structlog.testing import capture_logs
 
 from app import bootstrap
 from app.core.context.turn_options import TurnOptions
@@ -233,6 +234,35 @@ async def test_a_turn_that_waited_for_what_failed_puts_no_other_turn_off(
 
 async def _does_nothing(*_: object) -> None:
     return
+
+
+async def test_a_deletion_while_a_turn_waits_for_a_compaction_is_no_defect(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, looked = Held(no_answer), asyncio.Event()
+    service = Service(begin, tenant, held, honest)
+    conversation_id, compaction = await filled(service), service.container.compaction
+    take = compaction.take
+
+    async def noted(*given: Any) -> Compaction | None:
+        looked.set()
+        return await take(*given)
+
+    monkeypatch.setattr(compaction, "take", noted)
+    by_hand = asyncio.create_task(
+        service.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+    )
+    await held.reached.wait()
+    with capture_logs() as logs:
+        waiting = asyncio.create_task(chat(service, conversation_id, JUMP))
+        await asyncio.wait_for(looked.wait(), PATIENCE)
+        await service.container.conversations.delete(tenant, conversation_id)
+        with pytest.raises(NotFoundError):
+            await asyncio.wait_for(waiting, PATIENCE)
+    held.go_on.set()
+    with suppress(NotFoundError):
+        await by_hand
+    assert [one["event"] for one in logs if one["log_level"] == "error"] == []
 
 
 # --- going back while verdicts are made

@@ -23,11 +23,11 @@ from typer.testing import CliRunner
 from app.cli import connecting
 from app.cli.commands import COMMANDS, app, imported_command
 from app.cli.complaints import ComplaintError
-from app.cli.running import _announce, _startup_facts
+from app.cli.running import _announce, _Printer, _startup_facts
 from app.cli.screen import replace_unprintable
 from app.devserver import supervisor
 from app.devserver.postgres import _reason_in_output
-from app.devserver.supervisor import Signals, StopRequestedError
+from app.devserver.supervisor import Child, Signals, StopRequestedError
 from app.settings import Settings
 from app.version import VERSION
 
@@ -262,3 +262,21 @@ def test_a_command_asks_no_other_service_than_the_one_that_is_named(
     named = f"http://{variables.get('HOST', '127.0.0.1')}:{variables.get('PORT', '8000')}"
     with pytest.raises(ComplaintError, match=re.escape(named)):
         connecting.find_service(None)
+
+
+def test_a_child_goes_on_when_its_lines_cannot_be_printed(tmp_path: Path) -> None:
+    """The reader of the output may have left, as with ``throughline run | head``."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    done = tmp_path / "done"
+    talks = f"for n in range(99): print('-' * 999 + str(n))\nopen({str(done)!r}, 'w')"  # more than a pipe holds
+    with os.fdopen(write_end, "w", encoding="utf-8") as output:
+        child = Child("talker", (sys.executable, "-c", talks), env=os.environ, emit=_Printer(output), patience=9)
+        child.start()
+        child.show()
+        deadline = time.monotonic() + 30
+        while not child.last_line.endswith("-98") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        child.end(lambda: False)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), write_end)  # what is left is flushed when the file is closed
+    assert done.exists()

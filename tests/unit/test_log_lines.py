@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
 
 import pytest
+import structlog
 
-from app.logs import JsonFormatter, RedactingFormatter
+from app.logs import JsonFormatter, RedactingFormatter, configure_logs
+from app.settings import Settings
 
 SECRET = "AIzaSyA1234567890abcdefghijklmnopqrstuvw"
 
@@ -42,3 +45,27 @@ def test_a_librarys_line_is_one_object_for_machines(*, with_error: bool) -> None
 
 def test_for_people_it_stays_a_line_of_words() -> None:
     assert RedactingFormatter("%(levelname)s %(message)s").format(record()).startswith("WARNING Task x")
+
+
+class FullDisk(io.StringIO):
+    """A file that takes nothing for now."""
+
+    is_full = True
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+@pytest.mark.usefixtures("plain_logs")
+def test_nothing_fails_because_its_line_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FullDisk()
+    monkeypatch.setattr("sys.stderr", disk)
+    configure_logs(Settings())
+    log = structlog.get_logger()
+    log.info("compaction.applied")
+    log.error("database.ill")
+    disk.is_full = False
+    log.warning("start.waits")
+    assert [line.split()[-1] for line in disk.getvalue().splitlines()] == ["start.waits"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlmodel import col
 
 from app.core.model.records import Erasure
@@ -22,8 +22,11 @@ class ErasureRepository(Repository):
         await self._session.execute(insert(ErasureRow).values(**columns(erasure)))
 
     async def unfinished(self, *, limit: int) -> list[Erasure]:
-        """The unfinished erasures of all tenants, the oldest first."""
-        statement = select(ErasureRow).order_by(col(ErasureRow.requested_at)).limit(limit)
+        """Some of the unfinished erasures of all tenants, drawn at random.
+
+        Erasures of tenants may wait for providers for days. Otherwise, many of them would hold up the others.
+        """
+        statement = select(ErasureRow).order_by(func.random()).limit(limit)
         return [record_from_row(Erasure, row) for row in await self._session.all(statement)]
 
     async def find(self, erasure_id: UUID) -> Erasure | None:

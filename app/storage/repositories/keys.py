@@ -17,7 +17,7 @@ from app.core.model.records import ApiKey, Scope
 from app.storage.repositories.base import Repository
 from app.storage.repositories.leases import now
 from app.storage.repositories.mapping import columns, record_from_row, without
-from app.storage.tables import ApiKeyRow, TenantRow
+from app.storage.tables import ApiKeyRow, ErasureRow, TenantRow
 from app.storage.tenancy import keep_compiled
 
 _USABLE = col(ApiKeyRow.revoked_at).is_(None)
@@ -32,7 +32,11 @@ _SAME_VERSION = select(col(ApiKeyRow.id)).where(
     bindparam("version") == _VERSION,
     _USABLE,
 )
-keep_compiled(_BY_HASH, _SAME_VERSION)
+_TENANT_IN_USE = select(col(TenantRow.tenant_id)).where(
+    col(TenantRow.tenant_id) == bindparam("of_tenant"),
+    ~exists().where(col(ErasureRow.tenant_id) == col(TenantRow.tenant_id), col(ErasureRow.user_id).is_(None)),
+)
+keep_compiled(_BY_HASH, _SAME_VERSION, _TENANT_IN_USE)
 USER_SCOPE_PREFIX = "user:"
 """The prefix of the scope by which a stored key names the only end user whose conversations it sees."""
 
@@ -61,6 +65,18 @@ class KeyRepository(Repository):
             select(col(TenantRow.tenant_id)).where(col(TenantRow.name) == name)
         )
         return found
+
+    async def is_tenant_in_use(self, tenant_id: UUID) -> bool:
+        """Whether the tenant exists and is not being erased. It takes one round trip."""
+        self._check_tenant(tenant_id)
+        return bool(await self._session.run_alone(_TENANT_IN_USE, of_tenant=tenant_id))
+
+    async def free_tenant_name(self, tenant_id: UUID) -> None:
+        """Rename a tenant of which only what providers keep is left, so that another one may have its name."""
+        self._check_tenant(tenant_id)
+        name = f"erased {tenant_id}"
+        is_named_otherwise = (col(TenantRow.tenant_id) == tenant_id, col(TenantRow.name) != name)
+        await self._session.execute(update(TenantRow).where(*is_named_otherwise).values(name=name))
 
     async def tenant_names(self) -> dict[UUID, str]:
         """The name of every tenant, or only of the unit of work's tenant if it has one."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Interval, Uuid, any_, bindparam, case, delete, insert, select, update
+from sqlalchemy import ARRAY, Interval, Uuid, any_, bindparam, case, delete, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlmodel import col
 
@@ -65,13 +65,17 @@ class WorkRepository(Repository):
         statement = select(WorkRow).where(col(_row.lease_until) < now()).order_by(col(_row.lease_until)).limit(limit)
         return [record_from_row(Work, row) for row in await self._session.all(statement)]
 
-    async def end_all_like(self, work: Work) -> bool:
-        """Delete all records of this process on that conversation; return whether there were any."""
+    async def end_all_like(self, work: Work, *, within: timedelta) -> bool:
+        """Delete all records of this process on that conversation, and those of processes that ended with it.
+
+        These are the records whose leases end at most ``within`` later. Returns whether there were any.
+        """
         self._check_tenant(work.tenant_id)
+        own_end = select(col(_row.lease_until)).where(col(_row.id) == work.id).scalar_subquery()
         statement = delete(WorkRow).where(
             col(_row.tenant_id) == work.tenant_id,
             col(_row.conversation_id) == work.conversation_id,
-            col(_row.process) == work.process,
+            or_(col(_row.process) == work.process, col(_row.lease_until) <= own_end + within),
         )
         return bool(await self._session.all(statement.returning(col(_row.id))))
 

@@ -24,7 +24,6 @@ from app.core.model.errors import (
 from app.core.model.records import ApiKey, Scope
 from app.core.model.usage_limits import TENANT_ONLY, Limits
 from app.storage.repositories.keys import ReadKey
-from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.invalid_keys import FailedKeys
 from app.usecases.shared.caller import Principal, audit
 from app.usecases.shared.shell import Shell
@@ -150,17 +149,18 @@ class KeyService:
         Raises:
             InvalidInputError: The name of the tenant or the end user is not valid, the expiry is past, or a key of
                 one end user would have the scope admin.
+            DependencyUnavailableError: The tenant is being erased.
         """
         now = self._shell.clock.now()
         if not tenant.strip() or not tenant.isprintable():
             raise InvalidInputError.of("tenant", "a tenant is named by printable characters")
         _refuse_unfit_user(scopes, user_id)
         _refuse_past(expires_at, now)
-        secret = PREFIX + secrets.token_urlsafe(32)
+        secret, tenant_id = PREFIX + secrets.token_urlsafe(32), await self._usable_tenant(tenant)
         async with self._shell.uow(None) as uow:
             key = ApiKey(
                 id=self._shell.new_id(),
-                tenant_id=await self._tenant_made_if_missing(uow, tenant),
+                tenant_id=tenant_id,
                 name=name,
                 prefix=secret[:SHOWN_CHARACTERS],
                 secret_hash=hash_of(secret),
@@ -230,7 +230,7 @@ class KeyService:
 
     async def make_default_tenant(self) -> None:
         """Make the default tenant, for requests without a key, if it does not exist."""
-        await self._default_tenant_id()
+        self._default_tenant = await self._tenant_made_if_missing(DEFAULT_TENANT)
 
     def _note_use_soon(self, key: ApiKey, now: datetime) -> None:
         if key.last_used_at is not None and now - key.last_used_at < USE_NOTED_EVERY:
@@ -248,17 +248,34 @@ class KeyService:
                     await uow.keys.note_use(used)
 
     async def _default_tenant_id(self) -> UUID:
-        if self._default_tenant is None:
-            async with self._shell.uow(None) as uow:
-                self._default_tenant = await self._tenant_made_if_missing(uow, DEFAULT_TENANT)
-                await uow.commit()
+        """The tenant of requests without a key; made again if it was erased since the last request."""
+        if self._default_tenant is None or not await self._is_in_use(self._default_tenant):
+            self._default_tenant = await self._usable_tenant(DEFAULT_TENANT)
         return self._default_tenant
 
-    async def _tenant_made_if_missing(self, uow: UnitOfWork, name: str) -> UUID:
-        found = await uow.keys.tenant_by_name(name)
-        if found is None:
-            await uow.keys.add_tenant(self._shell.new_id(), name)
+    async def _usable_tenant(self, name: str) -> UUID:
+        """The tenant of that name, made if it does not exist.
+
+        Raises ``DependencyUnavailableError`` while it is being erased: what it is given now would be erased too.
+        """
+        tenant_id = await self._tenant_made_if_missing(name)
+        if not await self._is_in_use(tenant_id):
+            raise DependencyUnavailableError(f"The tenant {name!r} is being erased; try again later.", retry_after=1.0)
+        return tenant_id
+
+    async def _is_in_use(self, tenant_id: UUID) -> bool:
+        with suppress(DependencyUnavailableError):  # whatever needs the database will say so itself
+            async with self._shell.uow(None) as uow:
+                return await uow.keys.is_tenant_in_use(tenant_id)
+        return True
+
+    async def _tenant_made_if_missing(self, name: str) -> UUID:
+        async with self._shell.uow(None) as uow:
             found = await uow.keys.tenant_by_name(name)
+            if found is None:
+                await uow.keys.add_tenant(self._shell.new_id(), name)
+                found = await uow.keys.tenant_by_name(name)
+                await uow.commit()
         if found is None:
             raise NotFoundError(f"the tenant {name!r} could not be made")
         return found

@@ -11,7 +11,7 @@ from datetime import timedelta
 import structlog
 
 from app.core.model.conversation import QuietPeriod
-from app.core.model.errors import DependencyUnavailableError
+from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.core.model.policies.policy import Trigger
 from app.core.model.records import NOT_NUMBERED, Compaction, Event, RanIn
 from app.storage.unit_of_work import UnitOfWork
@@ -117,7 +117,7 @@ class InlineCompaction:
     async def _left_to_worker(self, row: Compaction) -> InlineOutcome:
         try:
             return InlineOutcome(row=await self._hand_to_worker(row))
-        except (DependencyUnavailableError, LeaseLostError):
+        except (DependencyUnavailableError, LeaseLostError, NotFoundError):
             return InlineOutcome(row=row)
 
     async def _send_events_since(
@@ -145,7 +145,7 @@ class InlineCompaction:
                 row = await self._hand_to_worker(row)
                 await self._quiet_while_job_may_run(resolved, row)
                 return InlineOutcome(row=row, warnings=("compaction_deadline",))
-        except (DependencyUnavailableError, LeaseLostError):
+        except (DependencyUnavailableError, LeaseLostError, NotFoundError):  # the conversation may have been deleted
             log.warning("compaction.inline_unavailable", compaction_id=str(row.id))
             return InlineOutcome(row=row, warnings=("compaction_unavailable",))
         except Exception:  # a defect in any code may cost a compaction, but not a turn

@@ -23,7 +23,7 @@ from app.usecases.chat.failed_turn_event import add_failed_event
 from app.usecases.compaction.local_runners import Executor, LocalCompactionRunner, LocalJobRunner
 from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.ports import Clock, EventBus, JobQueue
-from app.usecases.shared.work_records import count_crash
+from app.usecases.shared.work_records import count_crash, end_works
 
 # The time between two passes varies by this share, so that sweepers which started together do not stay together.
 JITTER = 0.2
@@ -321,10 +321,10 @@ class Sweeper:
     async def _count_crash(self, work: Work) -> None:
         async with self._uow(work.tenant_id) as uow:
             try:
-                crashes = await count_crash(uow, work, self._clock)
+                crashes = await count_crash(uow, work, self._clock, self._timings)
             except NotFoundError:  # it was deleted
                 crashes = None
-                await uow.works.end_all_like(work)
+                await end_works(uow, work, self._timings)
             await uow.commit()
         await self._bus.publish(uow.committed_events)
         if crashes is not None:

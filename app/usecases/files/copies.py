@@ -124,8 +124,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             expired = await uow.file_copies.forget_expired(limit=EXPIRED)
             due = await uow.file_copies.due(limit=AT_ONCE)
             await uow.commit()
-        for copy in due:
-            await self._delete(copy)
+        await self._delete_all(due)
         return len(due) == AT_ONCE or expired == EXPIRED
 
     async def _address(self, keeper: Keeper, wanted: Wanted) -> tuple[str, str]:

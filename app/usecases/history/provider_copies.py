@@ -23,8 +23,7 @@ class ProviderCopyService(CopyDeletion[ProviderCopy]):
         """Delete some of the copies that are due, and return whether more may be due."""
         async with self._shell.uow(None) as uow:
             due = await uow.copies.due(limit=AT_ONCE)
-        for copy in due:
-            await self._delete(copy)
+        await self._delete_all(due)
         return len(due) == AT_ONCE
 
     def _copies(self, uow: UnitOfWork) -> CopyRepository[ProviderCopy]:

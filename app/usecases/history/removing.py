@@ -149,7 +149,10 @@ class RemovalService(Service):
             return True
         # The tenant is deleted last, since providers are asked on its behalf to delete their copies.
         kept = await uow.copies.count() + await uow.file_copies.count() + await uow.caches.count()
-        return not kept and await uow.removal.remove_tenant()
+        if kept:
+            await uow.keys.free_tenant_name(erasure.tenant_id)
+            return False
+        return await uow.removal.remove_tenant()
 
     async def _tell_others(self, conversation_ids: Sequence[UUID], turns: Sequence[UUID]) -> None:
         await off_loop(memo.forget)

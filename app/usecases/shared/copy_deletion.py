@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Final, Generic
 
@@ -18,6 +19,9 @@ from app.usecases.shared.shell import Service
 
 AT_ONCE: Final = 20
 """How many copies one sweep deletes."""
+SECONDS: Final = 10.0
+"""How long a provider may take to delete one copy; the sweeper's other work waits for it."""
+TIMED_OUT: Final = "timeout"
 TRIES: Final = 12
 FIRST_PAUSE: Final = timedelta(minutes=1)
 """The pause after the first failure; it doubles with each further one, up to a day. All tries take some four days."""
@@ -45,13 +49,20 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
         """What the audit log says of a copy that is given up, in addition to tries and reason."""
         return {}
 
-    async def _delete(self, found: Copy) -> None:
+    async def _delete_all(self, due: Sequence[Copy]) -> None:
+        """Delete these copies. If a provider does not answer in time, the rest is left to the next sweep."""
+        for copy in due:
+            if await self._delete(copy) == TIMED_OUT:
+                return
+
+    async def _delete(self, found: Copy) -> str | None:
+        """Delete a copy. Returns why the provider did not, if it did not."""
         pause = pause_after(found.tries + 1, FIRST_PAUSE, MAX_PAUSE)
         async with self._shell.uow(found.tenant_id) as uow:
             copy = await self._copies(uow).take(*found.key, pause=pause)
             await uow.commit()
         if copy is None:  # another process works on it
-            return
+            return None
         reason = await self._failure_of_deleting(copy)
         if reason is None:
             await self._forget_copy(copy)
@@ -60,10 +71,14 @@ class CopyDeletion(Service, ABC, Generic[Copy]):
             await self._forget_copy(copy, given_up=reason)
         else:
             _log.warning(f"{self.kind}.not_deleted", reason=reason, model=copy.model, tries=copy.tries)
+        return reason
 
     async def _failure_of_deleting(self, copy: Copy) -> str | None:
         try:
-            await self._delete_at_provider(copy)
+            async with asyncio.timeout(SECONDS):
+                await self._delete_at_provider(copy)
+        except TimeoutError:
+            return TIMED_OUT
         except ModelUnavailableError as error:
             return None if error.reason in self.gone else error.reason
         except (InvalidInputError, ModelNotAllowedError):  # its key is missing, or its name is no longer allowed

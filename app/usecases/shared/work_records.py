@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import Context
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -190,19 +191,29 @@ def set_aside_error(crashes: CrashCount) -> ConversationSetAsideError:
     )
 
 
+async def end_works(uow: UnitOfWork, work: Work, timings: Timings) -> bool:
+    """Remove the records that a process left of its work on a conversation, and those of processes that ended with it.
+
+    Returns whether there were any.
+    """
+    # Each process renews its records by a beat of its own, so leases of the same length may end a beat apart.
+    return await uow.works.end_all_like(work, within=timedelta(seconds=2 * timings.heartbeat_seconds))
+
+
 async def is_set_aside(uow: UnitOfWork, conversation_id: UUID) -> bool:
     """Whether the conversation is set aside: its texts must not be worked on until an operator releases it."""
     crashes = await uow.works.crashes(conversation_id)
     return crashes is not None and crashes.set_aside_at is not None
 
 
-async def count_crash(uow: UnitOfWork, work: Work, clock: Clock) -> CrashCount | None:
+async def count_crash(uow: UnitOfWork, work: Work, clock: Clock, timings: Timings) -> CrashCount | None:
     """Count a process that crashed during this work, and set the conversation aside if it was one too many.
 
-    Runs in a transaction of its own. Returns ``None`` if the crash was already counted.
+    Processes that ended at once, as when their machine was switched off, count as one. Runs in a transaction of its
+    own. Returns ``None`` if the crash was already counted.
     """
     await uow.conversations.lock(work.conversation_id)
-    if not await uow.works.end_all_like(work):
+    if not await end_works(uow, work, timings):
         return None
     crashes = await uow.works.count_crash(work, most=MAX_CRASHES)
     if crashes.count == MAX_CRASHES:
