@@ -482,10 +482,30 @@ class TestLooking:
         assert run("state", talk.id, "--version", "9").exit_code == 2
         assert "the first is 1" in run("state", talk.id, "--diff", "0", "1").output
 
+    def test_what_was_said_is_traced(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, policy=MANUAL)
+        assert "never compacted" in good(run("compactions", talk.id))
+        talk.append("The harbour permit has to be there by 15 May 2026.")
+        talk.batch(lines(40))
+        talk.compact()
+        hits = json.loads(good(run("search", talk.id, "harbour", "permit", "--json")))
+        assert hits == talk.get("/search", q="harbour permit", limit=20)["data"]
+        _, shown, *_ = good(run("search", talk.id, '"harbour permit"')).splitlines()
+        assert shown.split()[0] == "1"
+        assert hits[0]["segment_id"] in shown
+        found = json.loads(good(run("anchors", talk.id, "--status", "active", "--json")))
+        assert found == [one for one in talk.pages("/anchors") if one["status"] == "active"]
+        assert "15 May 2026" in good(run("anchors", talk.id))
+        (row,) = json.loads(good(run("compactions", talk.id, "--json")))
+        assert row["id"] == talk.compactions()[0]["id"]
+        assert f"applied  1–{row['to_seq']}  " in good(run("compactions", talk.id))
+
     @pytest.mark.parametrize(
         ("argv", "words"),
         [
             (["context", "no-id"], "'no-id' is no conversation's id"),
+            (["search", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8", "boat"], "No such conversation"),
+            (["search", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8", " "], "q cannot be empty"),
             (["state", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8"], "No such conversation"),
             (["expand", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8", "two words"], "neither a marker nor"),
             (["stats", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8"], "No such conversation"),
@@ -539,6 +559,9 @@ def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
         "stats",
         "restore",
         "doctor",
+        "search",
+        "anchors",
+        "compactions",
     }
 
 
