@@ -141,7 +141,10 @@ def show_compactions(screen: Screen, compactions: Sequence[Compaction]) -> None:
 
 def _status_words(anchor: Anchor, superseded_by: int | None, catalogue: Catalogue) -> str:
     status = word_in_language("cli.anchors.status", anchor.status, catalogue)
-    return status if superseded_by is None else catalogue.text("cli.anchors.by", status=status, seq=str(superseded_by))
+    if superseded_by is not None:
+        return catalogue.text("cli.anchors.by", status=status, seq=str(superseded_by))
+    is_chosen = (anchor.status, anchor.proposed_by) == ("active", "user")
+    return catalogue.text("cli.anchors.chosen", status=status) if is_chosen else status
 
 
 def _speaker_words(anchor: Anchor, catalogue: Catalogue) -> str:

@@ -523,25 +523,8 @@ class TestLooking:
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the examples are for a shell")
 def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    examples = "".join(re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL))
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    shim = tmp_path / "bin" / "throughline"
-    shim.parent.mkdir()
-    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m app.cli "$@"\n')
-    shim.chmod(0o755)
-    env = {**os.environ, "PATH": f"{shim.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    env["PORT"] = offline.url.rpartition(":")[2]
-    done = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-c", examples],
-        cwd=tmp_path,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    examples = examples_of((ROOT / "docs" / "cli.md").read_text(encoding="utf-8"))
+    done = ran_in_shell(examples, offline, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "58 messages" in done.stdout
     assert (tmp_path / "lantern-nights.md").read_text().startswith("# Lantern Nights\n")
@@ -563,6 +546,53 @@ def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
         "anchors",
         "compactions",
     }
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("bash") is None or shutil.which("curl") is None, reason="the examples call both")
+def test_the_page_about_forgetting_shows_what_its_commands_print(offline: Service, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "forgot.md").read_text(encoding="utf-8")
+    done = ran_in_shell(examples_of(page).replace("http://localhost:8000", offline.url), offline, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = {line for block in blocks_of(page, "") for line in lines_of(block)}
+    assert len(shown) > 25
+    assert shown - set(lines_of(done.stdout)) == {"…"}
+
+
+def lines_of(output: str) -> list[str]:
+    """Its lines, without widths of columns, and without what every run has anew: times of compactions."""
+    now = re.compile(r"^20\d\d-\d\d-\d\d \d\d:\d\d|\b\d+\.\d\b")
+    return [" ".join(now.sub("", line).split()) for line in output.splitlines()]
+
+
+def examples_of(page: str) -> str:
+    return "".join(blocks_of(page, "sh"))
+
+
+def blocks_of(page: str, language: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    return [block for of, block in found if of == language]
+
+
+def ran_in_shell(examples: str, service: Service, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What a person gets who types the examples one after the other in the folder of the project."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    shim = folder / "bin" / "throughline"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m app.cli "$@"\n')
+    shim.chmod(0o755)
+    env = {**os.environ, "PATH": f"{shim.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    env["PORT"] = service.url.rpartition(":")[2]
+    return subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", examples],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_no_service_is_one_line() -> None:

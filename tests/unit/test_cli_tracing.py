@@ -130,6 +130,7 @@ def test_an_anchor_says_whose_words_it_has_and_what_took_its_place(monkeypatch: 
         anchor(15, "By 15 May.", status="superseded", superseded_by=later.id),
         anchor(16, "Gone.", status="superseded", superseded_by=uuid4()),
         later,
+        anchor(41, "I bring coffee.", type="commitment", proposed_by="user"),
     )
     asked = ("anchors", ID, "--type", "critical_fact", "--status", "superseded")
     _, *rows = cells(ran(client, monkeypatch, *asked))
@@ -138,6 +139,7 @@ def test_an_anchor_says_whose_words_it_has_and_what_took_its_place(monkeypatch: 
         ["15", "critical_fact", "superseded by message 40", "user", "By 15 May."],
         ["16", "critical_fact", "superseded", "user", "Gone."],
         ["40", "correction", "active", "user, pasted", "No, 20 May."],
+        ["41", "commitment", "active by hand", "user", "I bring coffee."],
     ]
 
 
