@@ -34,6 +34,9 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "compact": ("app.cli.inspect:compact", "Fold a conversation into its state now, and show the summary."),
     "expand": ("app.cli.inspect:expand", "Show the messages that a segment stands for, or a shorter text of them."),
+    "search": ("app.cli.tracing:search", "Find messages by words, those that were folded too."),
+    "anchors": ("app.cli.tracing:anchors", "Show the passages that are kept word for word, and what became of them."),
+    "compactions": ("app.cli.tracing:compactions", "Show when a conversation was folded, how far, and why not."),
     "stats": ("app.cli.inspect:stats", "Show what compactions did, saved and cost: of one conversation, or of all."),
     "continuity": (
         "app.cli.inspect:continuity",

@@ -179,8 +179,8 @@ def show_compaction(screen: Screen, row: Compaction) -> None:
 def compaction_words(row: Compaction, catalogue: Catalogue) -> str:
     """What a compaction did, or would do, in one line."""
     status, reason = (
-        _word_in_language("status", row.status, catalogue),
-        _word_in_language("reason", row.reason or "", catalogue),
+        word_in_language("status", row.status, catalogue),
+        word_in_language("reason", row.reason or "", catalogue),
     )
     if not row.messages_covered:
         why = reason or catalogue.text("cli.compaction.no_reason")
@@ -264,7 +264,7 @@ def _formatted_share(value: float | None, catalogue: Catalogue) -> str:
 
 def role_words(role: str, catalogue: Catalogue) -> str:
     """The role of a message in words."""
-    return _word_in_language("context.role", role, catalogue)
+    return word_in_language("context.role", role, catalogue)
 
 
 def warning_words(warning: str, catalogue: Catalogue) -> str:
@@ -278,7 +278,7 @@ def warning_words(warning: str, catalogue: Catalogue) -> str:
 
 def field_words(name: str, catalogue: Catalogue) -> str:
     """The name of a state's field in words."""
-    return _word_in_language("state", name, catalogue)
+    return word_in_language("state", name, catalogue)
 
 
 def _level_in_language(name: str, catalogue: Catalogue) -> str:
@@ -286,7 +286,8 @@ def _level_in_language(name: str, catalogue: Catalogue) -> str:
     return name if level is None or catalogue.language == FALLBACK else catalogue.word("level", level)
 
 
-def _word_in_language(section: str, word: str, catalogue: Catalogue) -> str:
+def word_in_language(section: str, word: str, catalogue: Catalogue) -> str:
+    """A word of ours (``background``) in the reader's language; in English it stays as programs know it."""
     return word if catalogue.language == FALLBACK or not word else catalogue.word(section, word)
 
 

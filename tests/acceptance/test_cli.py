@@ -482,10 +482,30 @@ class TestLooking:
         assert run("state", talk.id, "--version", "9").exit_code == 2
         assert "the first is 1" in run("state", talk.id, "--diff", "0", "1").output
 
+    def test_what_was_said_is_traced(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
+        talk = start_talk(offline, policy=MANUAL)
+        assert "never compacted" in good(run("compactions", talk.id))
+        talk.append("The harbour permit has to be there by 15 May 2026.")
+        talk.batch(lines(40))
+        talk.compact()
+        hits = json.loads(good(run("search", talk.id, "harbour", "permit", "--json")))
+        assert hits == talk.get("/search", q="harbour permit", limit=20)["data"]
+        _, shown, *_ = good(run("search", talk.id, '"harbour permit"')).splitlines()
+        assert shown.split()[0] == "1"
+        assert hits[0]["segment_id"] in shown
+        found = json.loads(good(run("anchors", talk.id, "--status", "active", "--json")))
+        assert found == [one for one in talk.pages("/anchors") if one["status"] == "active"]
+        assert "15 May 2026" in good(run("anchors", talk.id))
+        (row,) = json.loads(good(run("compactions", talk.id, "--json")))
+        assert row["id"] == talk.compactions()[0]["id"]
+        assert f"applied  1–{row['to_seq']}  " in good(run("compactions", talk.id))
+
     @pytest.mark.parametrize(
         ("argv", "words"),
         [
             (["context", "no-id"], "'no-id' is no conversation's id"),
+            (["search", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8", "boat"], "No such conversation"),
+            (["search", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8", " "], "q cannot be empty"),
             (["state", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8"], "No such conversation"),
             (["expand", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8", "two words"], "neither a marker nor"),
             (["stats", "01a1f8ee-6b9b-74e6-ae63-55cb2820a7e8"], "No such conversation"),
@@ -503,25 +523,8 @@ class TestLooking:
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the examples are for a shell")
 def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    examples = "".join(re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL))
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    shim = tmp_path / "bin" / "throughline"
-    shim.parent.mkdir()
-    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m app.cli "$@"\n')
-    shim.chmod(0o755)
-    env = {**os.environ, "PATH": f"{shim.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    env["PORT"] = offline.url.rpartition(":")[2]
-    done = subprocess.run(
-        ["bash", "-eu", "-o", "pipefail", "-c", examples],
-        cwd=tmp_path,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    examples = examples_of((ROOT / "docs" / "cli.md").read_text(encoding="utf-8"))
+    done = ran_in_shell(examples, offline, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "58 messages" in done.stdout
     assert (tmp_path / "lantern-nights.md").read_text().startswith("# Lantern Nights\n")
@@ -539,7 +542,57 @@ def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
         "stats",
         "restore",
         "doctor",
+        "search",
+        "anchors",
+        "compactions",
     }
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("bash") is None or shutil.which("curl") is None, reason="the examples call both")
+def test_the_page_about_forgetting_shows_what_its_commands_print(offline: Service, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "forgot.md").read_text(encoding="utf-8")
+    done = ran_in_shell(examples_of(page).replace("http://localhost:8000", offline.url), offline, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = {line for block in blocks_of(page, "") for line in lines_of(block)}
+    assert len(shown) > 25
+    assert shown - set(lines_of(done.stdout)) == {"…"}
+
+
+def lines_of(output: str) -> list[str]:
+    """Its lines, without widths of columns, and without what every run has anew: times of compactions."""
+    now = re.compile(r"^20\d\d-\d\d-\d\d \d\d:\d\d|\b\d+\.\d\b")
+    return [" ".join(now.sub("", line).split()) for line in output.splitlines()]
+
+
+def examples_of(page: str) -> str:
+    return "".join(blocks_of(page, "sh"))
+
+
+def blocks_of(page: str, language: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    return [block for of, block in found if of == language]
+
+
+def ran_in_shell(examples: str, service: Service, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What a person gets who types the examples one after the other in the folder of the project."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    shim = folder / "bin" / "throughline"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m app.cli "$@"\n')
+    shim.chmod(0o755)
+    env = {**os.environ, "PATH": f"{shim.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    env["PORT"] = service.url.rpartition(":")[2]
+    return subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", examples],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_no_service_is_one_line() -> None:

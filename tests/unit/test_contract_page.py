@@ -13,6 +13,8 @@ from typing import Any, Final
 import pytest
 
 from app.core.model.errors import REMEDIES, ModelFailedError
+from app.core.text.localization.catalogue import CATALOGUES
+from app.core.validation.gate import judge
 from app.http.errors import STATUS, status_of
 from app.http.openapi import CHECKED_IN
 from tests.cases import CASES, MARKER_HALF
@@ -123,3 +125,14 @@ def test_every_failure_case_is_on_the_page_of_failures() -> None:
     numbers = re.findall(r"^(?:    \* )?(\d+[bc]?)\. ", page, re.MULTILINE)
     assert set(CASES) - {MARKER_HALF} <= set(numbers)
     assert [int(number) for number in numbers if number.isdigit()] == list(range(1, 68))
+
+
+def test_every_reason_for_a_refused_summary_is_on_the_page_of_thresholds_and_in_words() -> None:
+    page = (ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*)(?: …)? \|", section(page, "When a summary fails"), re.MULTILINE)
+    told = {code for row in rows for code in CODE.findall(row)}
+    of_the_gate = {code for code in CODE.findall(judge.__doc__ or "") if not code.startswith("saves")}
+    assert "unfounded" in of_the_gate
+    assert of_the_gate - told == set()
+    for catalogue in CATALOGUES.values():
+        assert {f"reason.{code}" for code in told} - catalogue.messages.keys() == set(), catalogue.language
