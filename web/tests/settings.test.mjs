@@ -70,7 +70,10 @@ test('a conversation begins under the preset that is the default of this service
     });
     const asked = async (choose) => {
       await open(page);
-      await page.getByRole('radio', { name: /^sessions/, checked: true }).waitFor();
+      await page.getByText('Small window', { exact: true }).first().waitFor();
+      assert.equal(await page.getByRole('radio').count(), 0, 'whoever only wants to talk is asked for nothing');
+      await page.getByText('How older messages are kept').click();
+      await page.getByRole('radio', { name: /sessions/, checked: true }).waitFor();
       if (choose) await page.getByRole('radio', { name: choose }).check();
       const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/conversations'));
       await page.getByRole('textbox', { name: 'Message' }).fill('Hello.');
@@ -78,7 +81,7 @@ test('a conversation begins under the preset that is the default of this service
       return (await sent).postDataJSON().preset;
     };
     assert.equal(await asked(), 'sessions');
-    assert.equal(await asked(/^research/), 'research');
+    assert.equal(await asked(/research/), 'research');
   });
 });
 
@@ -116,15 +119,21 @@ test('only who logged in is offered the way out', async () => {
       await page.getByRole('menuitem', { name: 'Log out' }).click();
     };
     away = true;
-    const again = page.waitForEvent('load');
+    const draft = page.getByRole('textbox', { name: 'Message' });
+    await draft.fill('Only for me.');
     await logOut();
-    await again;
-    away = false;
-    await page.getByRole('button', { name: 'New conversation' }).first().waitFor();
+    await page.getByRole('dialog').getByText('You are still logged in').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('dialog').getByText(/does not answer/).waitFor();
+    await page.keyboard.press('Escape');
     assert.deepEqual(await menu(), ['Log out']);
+    assert.equal(await draft.inputValue(), 'Only for me.');
     await logOut();
+    away = false;
+    await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click();
     await page.getByLabel('API key').waitFor();
     assert.deepEqual(await menu(), []);
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'nothing of it stays for the next user');
 
     // A service that cannot look a key up says nothing about the key.
     ill = true;

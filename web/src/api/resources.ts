@@ -1,6 +1,7 @@
 /** Every request that the page makes, by name. */
-import { address, call, type Query } from './client';
+import { call, type Query } from './client';
 import { cursorAt } from './cursor';
+import { download } from './download';
 import type {
   Anchor,
   AnchorStatus,
@@ -43,6 +44,8 @@ export const getConversation = (id: string, signal?: AbortSignal) => call<Conver
 
 export const patchConversation = (id: string, body: Record<string, unknown>) =>
   call<Conversation>('PATCH', at(id), { body });
+
+export const exportConversation = (id: string, format: 'json' | 'markdown') => download(at(id, '/export'), { format });
 
 export const deleteConversation = (id: string) => call<void>('DELETE', at(id));
 
@@ -143,7 +146,7 @@ export const attachFile = (id: string, file: Blob, name: string, type: string, t
 
 export const removeFile = (id: string, file: string) => call<void>('DELETE', at(id, `/files/${file}`));
 
-export const fileAddress = (id: string, file: string) => address(at(id, `/files/${file}/content`));
+export const contentPath = (id: string, file: string) => at(id, `/files/${file}/content`);
 
 export const getStats = (id: string, signal?: AbortSignal) =>
   call<ConversationStats>('GET', at(id, '/stats'), { signal });

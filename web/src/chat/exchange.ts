@@ -8,6 +8,7 @@ import type { Message } from '@/api/types';
 import { useConversation } from '@/state/conversation';
 import { giveBack } from '@/state/drafts';
 import { type History, lastSeq } from '@/state/history';
+import { isUnreachable } from '@/ui/loaded';
 import type { Handlers, Reply } from './parts';
 import { ask, askAgain, follow } from './wire';
 
@@ -41,10 +42,8 @@ const SOON = 300;
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-const isUnreachable = (error: unknown): boolean => error instanceof ApiError && error.status === 0;
-
 /** The running turn, whoever began it. Once it ends it is in the history, and is forgotten here. */
-export function useExchange(history: History): Exchange {
+export function useExchange(history: History, onStopFailed: (error: unknown) => void): Exchange {
   const { id, live, setGauge, onEvent } = useConversation();
   const [running, setRunning] = useState<Running | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -158,10 +157,11 @@ export function useExchange(history: History): Exchange {
     try {
       // The turn of what was just sent may not have begun.
       while (current.current === mine && !(await interrupt(id)).interrupted) await pause(SOON);
-    } catch {
+    } catch (error) {
       setStopping(false);
+      if (current.current === mine) onStopFailed(error);
     }
-  }, [id]);
+  }, [id, onStopFailed]);
 
   const lastQuestion = history.messages.findLast((message) => message.role === 'user')?.seq;
   const base = running?.base ?? lastQuestion ?? NOTHING_YET;

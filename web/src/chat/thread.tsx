@@ -79,12 +79,22 @@ export function Thread({ history, exchange, actions }: Props) {
   };
   const lastReply = atEnd && last?.role === 'assistant' ? last.id : null;
 
+  const readAgain = () => {
+    void (messages.length ? history.again() : history.latest());
+    if (messages.length && atEnd) void history.newer();
+  };
+
   return (
-    <div className="relative min-h-0 flex-1">
+    <div className="relative flex min-h-0 flex-1 flex-col">
+      {/* Outside of what scrolls: readers at the end would not see it at the beginning. */}
+      {Boolean(history.error) && (
+        <div className="mx-auto w-full max-w-3xl px-4 pt-4">
+          <Failure error={history.error} onRetry={readAgain} />
+        </div>
+      )}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}
-      <div ref={frame} tabIndex={0} role="log" aria-label={t('history')} aria-live="off" className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:-outline-offset-2 print:h-auto print:overflow-visible" data-testid="thread">
+      <div ref={frame} tabIndex={0} role="log" aria-label={t('history')} aria-live="off" className="min-h-0 flex-1 overflow-y-auto [overflow-anchor:none] focus-visible:-outline-offset-2 print:h-auto print:overflow-visible" data-testid="thread">
         <div ref={inner} className="mx-auto w-full max-w-3xl px-4 pt-4 pb-6">
-          {Boolean(history.error) && <Failure error={history.error} onRetry={() => void (messages.length ? history.again() : history.latest())} />}
           {!atStart && messages.length > 0 && (
             <p className="flex h-10 items-center justify-center gap-2 text-xs text-soft">
               {loading === 'older' && <Spinner className="size-3.5" />}

@@ -12,7 +12,7 @@ import { Failure, Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
 import { POLICY_FIELDS, overridesOf, shownValue } from './policy';
 import { PolicyForm } from './policy-form';
-import { presetWhat } from './preset-words';
+import { presetTitle, presetWhat } from './preset-words';
 import { Section } from './section';
 
 /** The conversation's title, language and prompt; its preset and policy, explained and changed. */
@@ -116,7 +116,7 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
             label={t('preset')}
             hideLabel
             value={chosen}
-            options={presets.map((one) => ({ value: one.name, label: `${one.name} – ${one.design}` }))}
+            options={presets.map((one) => ({ value: one.name, label: `${presetTitle(t, one)} (${one.name})` }))}
             onChange={setChosen}
           />
         </div>
