@@ -1,7 +1,7 @@
 /** What goes wrong around the page: no word that somebody wrote is lost by it, and the page goes on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, facts, open, send, withPage } from './browser.mjs';
+import { api, conversationOf, facts, open, send, withPage } from './browser.mjs';
 
 const field = (page) => page.getByRole('textbox', { name: 'Message', exact: true });
 const tab = (page, name) => page.getByRole('button', { name, exact: true }).click();
@@ -216,6 +216,59 @@ test('a draft outlives a reload, and its conversation: it may be sent in a new o
     await page.goBack();
     await page.getByText('No such conversation.').waitFor();
     assert.equal(await page.getByTestId('left-draft').count(), 0);
+  });
+});
+
+test('what is begun or attached over a broken connection, and once more, is there once', async () => {
+  const words = `Only one of ${Math.random()}`;
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    const arrives = async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await route.fetch();
+      return route.abort();
+    };
+    await open(page);
+    await page.route('**/conversations', arrives);
+    await send(page, words);
+    await page.getByText(/does not answer/).waitFor();
+    await page.unroute('**/conversations');
+    await field(page).press('Enter');
+    await page.locator('[data-seq="2"]').waitFor();
+    const { data } = await api('GET', '/conversations?limit=5');
+    assert.equal(data.filter((one) => one.title === words).length, 1);
+
+    await page.route('**/files?*', arrives);
+    await page.getByRole('button', { name: 'Attach files' }).click();
+    const chosen = { name: 'berths.csv', mimeType: 'text/csv', buffer: Buffer.from('berth,length') };
+    await page.getByRole('dialog').locator('input[type=file]').setInputFiles([chosen]);
+    const refused = page.getByRole('alert').filter({ hasText: 'berths.csv' });
+    await refused.getByText(/does not answer/).waitFor();
+    await page.unroute('**/files?*');
+    await refused.getByRole('button', { name: 'Try again' }).click();
+    await refused.waitFor({ state: 'detached' });
+    assert.equal((await api('GET', `/conversations/${conversationOf(page)}/files`)).data.length, 1);
+  });
+});
+
+test('a page without a connection says so, and goes on by itself', async () => {
+  const id = await begun('Are you there?', 'Yes, I am.');
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    let isAway = false;
+    await page.route(/\/(events|messages|ui)(\?|$|\/)/, (route) => (isAway ? route.abort() : route.continue()));
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="2"]').waitFor();
+    await page.waitForTimeout(500);
+    isAway = true;
+    await hide(page, true);
+    await page.waitForTimeout(5_200);
+    await hide(page, false);
+    await page.getByRole('status').getByText('Not connected to the service.').waitFor();
+    await send(page, 'Hello?');
+    await page.getByTestId('thread').getByText(/does not answer/).waitFor();
+    isAway = false;
+    await page.getByText(/does not answer/).first().waitFor({ state: 'detached' });
+    await page.getByText('Not connected to the service.').waitFor({ state: 'detached' });
+    assert.equal(await field(page).inputValue(), 'Hello?');
   });
 });
 

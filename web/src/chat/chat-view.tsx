@@ -12,6 +12,7 @@ import { useNavigation } from '@/state/navigation';
 import { part } from '@/state/part';
 import { Failure } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
+import { Away } from './away';
 import { Composer } from './composer';
 import { Confirm } from '@/ui/confirm';
 import { useExchange } from './exchange';
@@ -136,6 +137,7 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
       </p>
       <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3 print:hidden">
         {Boolean(failure) && <Failure error={failure} />}
+        <Away />
         {live.notification && (
           <div role="status">
             <Notice>{live.notification}</Notice>

@@ -106,10 +106,12 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
   }, [id, run]);
 
   // A turn may run already, begun before a reload, by another tab, or before the connection was lost.
+  const isAway = isUnreachable(history.error);
   useEffect(() => {
+    if (isAway) return;
     setError((before: unknown) => (isUnreachable(before) ? null : before));
     takeUp();
-  }, [takeUp, live]);
+  }, [takeUp, live, isAway]);
   useEffect(
     () => () => {
       current.current?.control.abort();

@@ -1,7 +1,8 @@
 'use client';
 
 import { ChevronRight } from 'lucide-react';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
+import { randomKey } from '@/api/random-key';
 import { createConversation, listPresets } from '@/api/resources';
 import type { Preset } from '@/api/types';
 import { useWords } from '@/i18n/provider';
@@ -9,7 +10,7 @@ import { Mark } from '@/shell/mark';
 import { giveBack } from '@/state/drafts';
 import { Chip } from '@/ui/chip';
 import { classes } from '@/ui/classes';
-import { Failure, useLoaded } from '@/ui/loaded';
+import { Failure, isUnreachable, useLoaded } from '@/ui/loaded';
 import { Field } from '@/ui/field';
 import { presetTitle, presetWhat } from '@/views/preset-words';
 import { Composer } from './composer';
@@ -27,19 +28,26 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
 
+  /** A request of which nobody knows whether it arrived: sent again with its key, it makes one conversation. */
+  const unsure = useRef<{ body: string; key: string } | null>(null);
+
   const begin = async (words: string | null, files: File[] = []) => {
     setBusy(true);
     setError(null);
     try {
       const size = Number(window_);
-      const made = await createConversation({
+      const body = {
         title: words === null ? undefined : titleOf(words),
         locale: language,
         preset,
         policy: size ? { context_window: size } : {},
-      });
+      };
+      const written = JSON.stringify(body);
+      if (unsure.current?.body !== written) unsure.current = { body: written, key: randomKey() };
+      const made = await createConversation(body, unsure.current.key);
       onBegin(made.id, words, files);
     } catch (failure) {
+      if (!isUnreachable(failure)) unsure.current = null;
       setError(failure);
       if (words !== null) giveBack(null, words);
       setBusy(false);
@@ -118,11 +126,15 @@ function PresetCard({ preset, chosen, onChoose }: { preset: Preset; chosen: bool
     >
       <span className="flex items-center gap-2">
         <input type="radio" name="preset" checked={chosen} onChange={onChoose} className="accent-(--accent)" />
-        <span className="text-sm font-medium">{presetTitle(t, preset)}</span>
-        {preset.is_default && <Chip>{t('preset_default')}</Chip>}
-        <code className="ml-auto font-mono text-xs text-soft">{preset.name}</code>
+        <span className="min-w-0 flex-1 text-sm font-medium">{presetTitle(t, preset)}</span>
+        <code className="font-mono text-xs whitespace-nowrap text-soft">{preset.name}</code>
       </span>
       <span className="mt-1 block text-xs text-soft">{presetWhat(t, preset)}</span>
+      {preset.is_default && (
+        <span className="mt-1.5 block">
+          <Chip>{t('preset_default')}</Chip>
+        </span>
+      )}
     </label>
   );
 }

@@ -10,7 +10,7 @@ import { useConversation } from '@/state/conversation';
 import type { History } from '@/state/history';
 import { useNavigation } from '@/state/navigation';
 import { Button } from '@/ui/button';
-import { Failure } from '@/ui/loaded';
+import { Failure, useRepeated } from '@/ui/loaded';
 import { Spinner } from '@/ui/spinner';
 import { CompactionDivider, RunningDivider } from './compaction-divider';
 import { entriesOf } from './entries';
@@ -79,10 +79,13 @@ export function Thread({ history, exchange, actions }: Props) {
   };
   const lastReply = atEnd && last?.role === 'assistant' ? last.id : null;
 
-  const readAgain = () => {
-    void (messages.length ? history.again() : history.latest());
-    if (messages.length && atEnd) void history.newer();
-  };
+  const { again, latest, newer } = history;
+  const hasMessages = messages.length > 0;
+  const readAgain = useCallback(() => {
+    void (hasMessages ? again() : latest());
+    if (hasMessages && atEnd) void newer();
+  }, [hasMessages, atEnd, again, latest, newer]);
+  useRepeated(history.error, readAgain);
 
   return (
     <div className="relative flex min-h-0 flex-1 flex-col">
