@@ -250,6 +250,60 @@ test('what is begun or attached over a broken connection, and once more, is ther
   });
 });
 
+test('a message that is on its way arrives, or comes back, though its writer looks at something else', async () => {
+  const id = await begun();
+  await withPage({ allows: ['429'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    let arrives = true;
+    await page.route('**/ui', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      return arrives ? route.continue().catch(() => undefined) : route.fulfill({ status: 429, json: { code: 'rate_limited' } }).catch(() => undefined);
+    });
+    const sent = () => page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/ui'));
+    const leave = async (words) => {
+      const asked = sent();
+      await send(page, words);
+      await asked;
+      await tab(page, 'State');
+      await page.waitForTimeout(1_500);
+      await tab(page, 'Chat');
+    };
+    await leave('Arrives');
+    await page.locator('[data-seq="1"]').getByText('Arrives').waitFor();
+    await page.locator('[data-seq="2"]').waitFor();
+    assert.equal(await field(page).inputValue(), '');
+    arrives = false;
+    await leave('Comes back');
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === 'Comes back');
+  });
+});
+
+test('the first words of a conversation go to no other one', async () => {
+  const other = await begun('Hello.', 'Hi.');
+  await api('PATCH', `/conversations/${other}`, { title: `Another ${other}` });
+  await withPage({}, async (page) => {
+    await open(page);
+    let go = () => {};
+    const held = new Promise((resolve) => (go = resolve));
+    await page.route('**/messages?*', async (route) => {
+      if (!route.request().url().includes(other)) await held;
+      return route.continue().catch(() => undefined);
+    });
+    await send(page, 'For the new one alone.');
+    await page.waitForURL(/\?c=/);
+    await page.waitForTimeout(300);
+    await page.getByText(`Another ${other}`).click();
+    await page.locator('[data-seq="2"]').waitFor();
+    await page.waitForTimeout(500);
+    go();
+    assert.equal((await api('GET', `/conversations/${other}/messages`)).data.length, 2);
+    await page.goBack();
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === 'For the new one alone.');
+  });
+});
+
 test('a page without a connection says so, and goes on by itself', async () => {
   const id = await begun('Are you there?', 'Yes, I am.');
   await withPage({ allows: ['ERR_FAILED'] }, async (page) => {

@@ -35,6 +35,16 @@ interface Running {
   base: number | null;
 }
 
+/** The running request: for a turn that may run elsewhere, or within a turn. */
+interface Request {
+  control: AbortController;
+  isTurn: boolean;
+  /** A message was sent, and nobody knows yet whether it arrived. */
+  isOnItsWay: boolean;
+  /** The reader has left the chat: the request ends once its message has arrived. */
+  isLeft: boolean;
+}
+
 type Start = (handlers: Handlers, signal: AbortSignal, show: (change: Partial<Running>) => void) => Promise<Reply | null>;
 
 const NOTHING_YET = Number.MAX_SAFE_INTEGER;
@@ -48,8 +58,7 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
   const [running, setRunning] = useState<Running | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [stopping, setStopping] = useState(false);
-  /** The running request: for a turn that may run elsewhere, or within a turn. */
-  const current = useRef<{ control: AbortController; isTurn: boolean } | null>(null);
+  const current = useRef<Request | null>(null);
   const read = useRef(history);
   /** A message of which nobody knows whether it arrived; sent again as the same message, it is stored once. */
   const unsure = useRef<{ text: string; key: string } | null>(null);
@@ -59,7 +68,12 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
     async (begun: Running, start: Start) => {
       if (current.current?.isTurn) return;
       current.current?.control.abort();
-      const mine = { control: new AbortController(), isTurn: begun.question !== null };
+      const mine: Request = {
+        control: new AbortController(),
+        isTurn: begun.question !== null,
+        isOnItsWay: Boolean(begun.question),
+        isLeft: false,
+      };
       current.current = mine;
       const { signal } = mine.control;
       let shown = begun;
@@ -77,7 +91,12 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
       let reply: Reply | null = null;
       let failure: unknown = null;
       try {
-        reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal, show);
+        const onReply = (next: Reply) => {
+          mine.isOnItsWay = false;
+          if (mine.isLeft) mine.control.abort();
+          show({ reply: next });
+        };
+        reply = await start({ onReply, onGauge: setGauge }, signal, show);
       } catch (error) {
         // After a 401 the login replaces all this; the user's text must not be lost with it.
         if (!signal.aborted || error instanceof ApiError) failure = error;
@@ -114,7 +133,9 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
   }, [takeUp, live, isAway]);
   useEffect(
     () => () => {
-      current.current?.control.abort();
+      const mine = current.current;
+      if (mine?.isOnItsWay) mine.isLeft = true;
+      else mine?.control.abort();
       current.current = null;
     },
     [takeUp],
