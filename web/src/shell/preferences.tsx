@@ -29,44 +29,44 @@ export function Preferences() {
   };
   return (
     <>
-    <Menu
-      trigger={
-        <Button look="quiet" square aria-label={t('preferences')}>
-          <Settings2 className="size-4" aria-hidden />
-        </Button>
-      }
-    >
-      <MenuHeading>{t('language')}</MenuHeading>
-      <MenuChoice
-        value={language}
-        options={LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] }))}
-        onChange={setLanguage}
+      <Menu
+        trigger={
+          <Button look="quiet" square aria-label={t('preferences')}>
+            <Settings2 className="size-4" aria-hidden />
+          </Button>
+        }
+      >
+        <MenuHeading>{t('language')}</MenuHeading>
+        <MenuChoice
+          value={language}
+          options={LANGUAGES.map((value) => ({ value, label: LANGUAGE_NAMES[value] }))}
+          onChange={setLanguage}
+        />
+        <MenuLine />
+        <MenuHeading>{t('theme')}</MenuHeading>
+        <MenuChoice
+          value={(theme ?? 'system') as (typeof THEMES)[number]}
+          options={THEMES.map((value) => ({ value, label: t(`theme_${value}`) }))}
+          onChange={setTheme}
+        />
+        {isLoggedIn() && (
+          <>
+            <MenuLine />
+            <MenuItem icon={<LogOut className="size-4" aria-hidden />} onSelect={() => void leave().catch(() => setHasFailed(true))}>
+              {t('logout')}
+            </MenuItem>
+          </>
+        )}
+      </Menu>
+      <Confirm
+        open={hasFailed}
+        onOpenChange={setHasFailed}
+        title={t('logout_failed')}
+        what={t('logout_failed_what')}
+        action={t('again')}
+        look="primary"
+        onConfirm={leave}
       />
-      <MenuLine />
-      <MenuHeading>{t('theme')}</MenuHeading>
-      <MenuChoice
-        value={(theme ?? 'system') as (typeof THEMES)[number]}
-        options={THEMES.map((value) => ({ value, label: t(`theme_${value}`) }))}
-        onChange={setTheme}
-      />
-      {isLoggedIn() && (
-        <>
-          <MenuLine />
-          <MenuItem icon={<LogOut className="size-4" aria-hidden />} onSelect={() => void leave().catch(() => setHasFailed(true))}>
-            {t('logout')}
-          </MenuItem>
-        </>
-      )}
-    </Menu>
-    <Confirm
-      open={hasFailed}
-      onOpenChange={setHasFailed}
-      title={t('logout_failed')}
-      what={t('logout_failed_what')}
-      action={t('again')}
-      look="primary"
-      onConfirm={leave}
-    />
     </>
   );
 }
