@@ -16,7 +16,7 @@ from app.storage.repositories.cursor import Number, decode, encode
 from app.usecases.context.search import PageStart
 
 MAX_QUERY_LENGTH: Final = 1_000
-CURSOR_KEY: Final = TypeAdapter(tuple[Number, Number])
+CURSOR_KEY: Final = TypeAdapter(tuple[Number, Number, Number])
 
 router = keyed_router("/conversations/{conversation_id}/search", "messages")
 
@@ -51,6 +51,6 @@ async def search_messages(
     """
     place = None if after is None else PageStart(*decode(after, CURSOR_KEY))
     page = await services.search.find(tenant, conversation_id, q, limit=limit, place=place)
-    following = page.following and encode((page.following.through_seq, page.following.skip))
+    following = page.following and encode((page.following.through_seq, page.following.skip, page.following.last_seq))
     hits = [SearchHit.model_validate(hit) for hit in page.hits]
     return schemas.Listing(data=hits, next_cursor=following, has_more=following is not None)

@@ -91,6 +91,17 @@ def of(chunks: Iterable[Json], type_: str) -> list[Json]:
     return [chunk for chunk in chunks if chunk["type"] == type_]
 
 
+def whole(chunks: Iterable[Json]) -> list[Json]:
+    """The chunks without gauges, each text as one piece."""
+    found: list[Json] = []
+    for chunk in chunks:
+        if found and chunk["type"] == found[-1]["type"] == "text-delta":
+            found[-1] = {**chunk, "delta": found[-1]["delta"] + chunk["delta"]}
+        elif chunk["type"] != "data-gauge":
+            found.append(chunk)
+    return found
+
+
 def said(chunks: Iterable[Json]) -> str:
     return "".join(chunk["delta"] for chunk in of(chunks, "text-delta"))
 
@@ -211,7 +222,8 @@ def test_a_tool_of_the_service_and_what_a_failure_leaves(
     gemini.script(
         "chat", {"name": "calls", "text": "Let me look.", "calls": [search]}, {"name": "text", "text": "Found."}
     )
-    chunks = post(talk, user("One more thing, please.", recall=False))
+    asked = user("One more thing, please.", recall=False)
+    chunks = post(talk, asked)
     (called,), (returned,) = of(chunks, "tool-input-available"), of(chunks, "tool-output-available")
     assert (called["toolName"], called["input"], called["providerExecuted"]) == ("search_history", search["args"], True)
     assert (returned["toolCallId"], returned["providerExecuted"]) == (called["toolCallId"], True)
@@ -220,6 +232,7 @@ def test_a_tool_of_the_service_and_what_a_failure_leaves(
         "start-step", "text-start", "text-delta", "text-end", "tool-input-available", "tool-output-available",
         "finish-step", "start-step", "text-start", "text-delta", "text-end", "finish-step",
     ]  # fmt: skip
+    assert whole(post(talk, asked)) == whole(chunks), "sent twice: the same answer with all its steps"
     shown = history(talk)[-1]
     assert shown["id"] == chunks[0]["messageId"]
     assert [part["type"] for part in shown["parts"]] == ["step-start", "text", "dynamic-tool", "step-start", "text"]
@@ -231,9 +244,12 @@ def test_a_tool_of_the_service_and_what_a_failure_leaves(
 
     weather = {"name": "weather", "args": {"city": "Graz", "days": 1}}
     gemini.script("chat", {"name": "calls", "calls": [search]}, {"name": "calls", "calls": [search, weather]})
-    mixed = post(talk, user("And both?", tools=[WEATHER], recall=False))
+    both = user("And both?", tools=[WEATHER], recall=False)
+    mixed = post(talk, both)
     steps = ["start-step", "tool-input-available", "tool-output-available"]
     assert shape(mixed)[2:-2] == [*steps, "finish-step", *steps, "tool-input-available", "finish-step"]
+    again = {chunk.get("toolCallId"): chunk for chunk in whole(post(talk, both))}
+    assert again == {chunk.get("toolCallId"): chunk for chunk in whole(mixed)}
     shown = history(talk)[-1]
     assert shown["id"] == mixed[0]["messageId"], "though the reply is the message that makes the calls"
     assert [part["type"] for part in shown["parts"]] == [

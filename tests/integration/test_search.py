@@ -152,6 +152,18 @@ async def test_pages_hold_still_while_messages_come(service: Service) -> None:
     assert found == whole
 
 
+@pytest.mark.parametrize("erased", [slice(0, 1), slice(3, 6), slice(9, 10)])
+async def test_pages_leave_out_nothing_when_a_shown_hit_is_erased(service: Service, erased: slice) -> None:
+    conversation_id = await said(service, *["🎉"] * 25, "Rain.")
+    whole = await seqs(service, conversation_id, "🎉")
+    search, erasure = service.container.search, service.container.erasure
+    first = await search.find(service.tenant, conversation_id, "🎉", limit=10)
+    for hit in first.hits[erased]:
+        await erasure.erase(service.tenant, conversation_id, hit.message_id)
+    second = await search.find(service.tenant, conversation_id, "🎉", limit=10, place=first.following)
+    assert [hit.seq for hit in (*first.hits, *second.hits)] == whole[:20]
+
+
 @pytest.mark.parametrize("query", ["kettle", '"kettle number"', '"🎉"'])
 async def test_newer_messages_crowd_out_none_of_a_later_page(
     service: Service, monkeypatch: pytest.MonkeyPatch, query: str

@@ -1,7 +1,7 @@
 /** What goes wrong around the page: no word that somebody wrote is lost by it, and the page goes on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, facts, open, send, withPage } from './browser.mjs';
+import { api, conversationOf, facts, open, send, withPage } from './browser.mjs';
 
 const field = (page) => page.getByRole('textbox', { name: 'Message', exact: true });
 const tab = (page, name) => page.getByRole('button', { name, exact: true }).click();
@@ -111,6 +111,221 @@ test('a message whose arrival nobody knows of is sent again as the same one', as
   });
 });
 
+test('what could not be done is told: a copy, a status, a pin, a download, a stop', async () => {
+  const id = await begun('We decided to keep lamp 7.', 'Noted.');
+  await withPage({ allows: ['ERR_FAILED', '404', '503'] }, async (page) => {
+    await page.addInitScript(() => {
+      Navigator.prototype.__defineGetter__('clipboard', () => ({ writeText: () => Promise.reject(new Error('refused')) }));
+      document.execCommand = () => window.copies ?? false;
+    });
+    await open(page, `?c=${id}`);
+    const told = (words) => page.getByRole('alert').getByText(words).waitFor();
+    const row = page.locator('[data-seq="1"]');
+    const copy = async () => {
+      await row.hover();
+      await row.getByRole('button', { name: 'More' }).click();
+      await page.getByRole('menuitem', { name: 'Copy' }).click();
+    };
+    await copy();
+    await told(/did not allow copying/);
+    await page.evaluate(() => (window.copies = true));
+    await copy();
+    await page.getByText(/did not allow copying/).waitFor({ state: 'detached' });
+
+    await page.route('**/anchors/*', (route) => route.fulfill({ status: 503, json: { detail: 'The database is away.' } }));
+    await page.getByTestId('anchor').first().click();
+    await page.getByRole('menuitemradio', { name: 'resolved' }).click();
+    await told('The database is away.');
+    assert.doesNotMatch(await page.getByTestId('anchor').first().getAttribute('class'), /line-through/);
+    await page.route('**/pin', (route) => route.abort());
+    await row.hover();
+    await row.getByRole('button', { name: /^Pin/ }).click();
+    await told(/does not answer/);
+
+    await page.route('**/export?*', (route) => route.abort());
+    await page.getByRole('button', { name: 'Download or delete' }).click();
+    await page.getByRole('menuitem', { name: 'Markdown' }).click();
+    const unsaved = page.getByRole('alert').filter({ has: page.getByRole('button', { name: 'Try again' }) });
+    await unsaved.getByText(/does not answer/).waitFor();
+    await page.unroute('**/export?*');
+    const download = page.waitForEvent('download');
+    await unsaved.getByRole('button', { name: 'Try again' }).click();
+    assert.match((await download).suggestedFilename(), /\.md$/);
+    await unsaved.waitFor({ state: 'detached' });
+
+    await send(page, 'Tell me slowly about the harbour.');
+    await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
+    await page.route('**/interrupt', (route) => route.abort());
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await told(/does not answer/);
+    await page.unroute('**/interrupt');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.locator('[data-seq="4"]').getByText('stopped').waitFor();
+    await page.getByText(/does not answer/).waitFor({ state: 'detached' });
+  });
+});
+
+test('a part of the history that did not come is told where its reader looks', async () => {
+  const id = await begun(...Array.from({ length: 40 }, (_, number) => `Message ${number}. ${'More of it. '.repeat(30)}`));
+  await withPage({ allows: ['503'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="40"]').waitFor();
+    await page.waitForTimeout(500);
+    await page.route('**/messages?*', (route) => route.fulfill({ status: 503, json: { detail: 'The database is away.' } }));
+    await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content: 'Number 41.' }] });
+    const told = page.getByRole('alert').getByText('The database is away.');
+    await told.waitFor();
+    assert.ok(await told.evaluate((one) => document.elementFromPoint(one.getBoundingClientRect().x + 2, one.getBoundingClientRect().y + 2) === one));
+    await page.unroute('**/messages?*');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.locator('[data-seq="41"]').waitFor();
+  });
+});
+
+test('lists and views that found no service are there once it answers, and nobody has to press anything', async () => {
+  const id = await begun('The harbour.');
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    await page.route(/\/(presets|conversations)(\?|$)/, (route) => route.abort());
+    await open(page);
+    await page.getByText(/does not answer/).nth(1).waitFor();
+    await page.unrouteAll();
+    await page.getByText('How older messages are kept').click();
+    await page.getByRole('radio').first().waitFor();
+    await page.getByRole('navigation', { name: 'Conversations' }).getByRole('button').first().waitFor();
+    await page.getByText(/does not answer/).waitFor({ state: 'detached' });
+    await open(page, `?c=${id}&view=settings`);
+    await page.getByRole('button', { name: 'Change preset' }).waitFor();
+  });
+});
+
+test('a draft outlives a reload, and its conversation: it may be sent in a new one', async () => {
+  const id = await begun('A secret.');
+  await withPage({ allows: ['404'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await field(page).fill('Half a thought\nand more');
+    await page.reload();
+    await field(page).waitFor();
+    assert.equal(await field(page).inputValue(), 'Half a thought\nand more');
+    await page.locator('[data-seq="1"]').waitFor();
+    await page.waitForTimeout(500);
+    await api('DELETE', `/conversations/${id}`);
+    await page.getByTestId('left-draft').getByText('Half a thought').waitFor();
+    await page.getByRole('button', { name: 'Take it to a new conversation' }).click();
+    await page.waitForURL((url) => !url.search);
+    assert.equal(await field(page).inputValue(), 'Half a thought\nand more');
+    await page.goBack();
+    await page.getByText('No such conversation.').waitFor();
+    assert.equal(await page.getByTestId('left-draft').count(), 0);
+  });
+});
+
+test('what is begun or attached over a broken connection, and once more, is there once', async () => {
+  const words = `Only one of ${Math.random()}`;
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    const arrives = async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await route.fetch();
+      return route.abort();
+    };
+    await open(page);
+    await page.route('**/conversations', arrives);
+    await send(page, words);
+    await page.getByText(/does not answer/).waitFor();
+    await page.unroute('**/conversations');
+    await field(page).press('Enter');
+    await page.locator('[data-seq="2"]').waitFor();
+    const { data } = await api('GET', '/conversations?limit=5');
+    assert.equal(data.filter((one) => one.title === words).length, 1);
+
+    await page.route('**/files?*', arrives);
+    await page.getByRole('button', { name: 'Attach files' }).click();
+    const chosen = { name: 'berths.csv', mimeType: 'text/csv', buffer: Buffer.from('berth,length') };
+    await page.getByRole('dialog').locator('input[type=file]').setInputFiles([chosen]);
+    const refused = page.getByRole('alert').filter({ hasText: 'berths.csv' });
+    await refused.getByText(/does not answer/).waitFor();
+    await page.unroute('**/files?*');
+    await refused.getByRole('button', { name: 'Try again' }).click();
+    await refused.waitFor({ state: 'detached' });
+    assert.equal((await api('GET', `/conversations/${conversationOf(page)}/files`)).data.length, 1);
+  });
+});
+
+test('a message that is on its way arrives, or comes back, though its writer looks at something else', async () => {
+  const id = await begun();
+  await withPage({ allows: ['429'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    let arrives = true;
+    await page.route('**/ui', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await new Promise((resolve) => setTimeout(resolve, 600));
+      return arrives ? route.continue().catch(() => undefined) : route.fulfill({ status: 429, json: { code: 'rate_limited' } }).catch(() => undefined);
+    });
+    const sent = () => page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/ui'));
+    const leave = async (words) => {
+      const asked = sent();
+      await send(page, words);
+      await asked;
+      await tab(page, 'State');
+      await page.waitForTimeout(1_500);
+      await tab(page, 'Chat');
+    };
+    await leave('Arrives');
+    await page.locator('[data-seq="1"]').getByText('Arrives').waitFor();
+    await page.locator('[data-seq="2"]').waitFor();
+    assert.equal(await field(page).inputValue(), '');
+    arrives = false;
+    await leave('Comes back');
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === 'Comes back');
+  });
+});
+
+test('the first words of a conversation go to no other one', async () => {
+  const other = await begun('Hello.', 'Hi.');
+  await api('PATCH', `/conversations/${other}`, { title: `Another ${other}` });
+  await withPage({}, async (page) => {
+    await open(page);
+    let go = () => {};
+    const held = new Promise((resolve) => (go = resolve));
+    await page.route('**/messages?*', async (route) => {
+      if (!route.request().url().includes(other)) await held;
+      return route.continue().catch(() => undefined);
+    });
+    await send(page, 'For the new one alone.');
+    await page.waitForURL(/\?c=/);
+    await page.waitForTimeout(300);
+    await page.getByText(`Another ${other}`).click();
+    await page.locator('[data-seq="2"]').waitFor();
+    await page.waitForTimeout(500);
+    go();
+    assert.equal((await api('GET', `/conversations/${other}/messages`)).data.length, 2);
+    await page.goBack();
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === 'For the new one alone.');
+  });
+});
+
+test('a page without a connection says so, and goes on by itself', async () => {
+  const id = await begun('Are you there?', 'Yes, I am.');
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    let isAway = false;
+    await page.route(/\/(events|messages|ui)(\?|$|\/)/, (route) => (isAway ? route.abort() : route.continue()));
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="2"]').waitFor();
+    await page.waitForTimeout(500);
+    isAway = true;
+    await hide(page, true);
+    await page.waitForTimeout(5_200);
+    await hide(page, false);
+    await page.getByRole('status').getByText('Not connected to the service.').waitFor();
+    await send(page, 'Hello?');
+    await page.getByTestId('thread').getByText(/does not answer/).waitFor();
+    isAway = false;
+    await page.getByText(/does not answer/).first().waitFor({ state: 'detached' });
+    await page.getByText('Not connected to the service.').waitFor({ state: 'detached' });
+    assert.equal(await field(page).inputValue(), 'Hello?');
+  });
+});
+
 /** As a browser tells the page that another tab is in front. */
 const hide = (page, hidden) =>
   page.evaluate((value) => {
@@ -149,7 +364,7 @@ test('a conversation that is deleted elsewhere is shown no longer, nor listed, a
     await page.getByText('No such conversation.').waitFor();
     assert.equal(await page.getByText('A secret.').count(), 0);
     await listed.waitFor({ state: 'detached' });
-    for (const name of ['State', 'Context', 'Stats', 'Settings']) {
+    for (const name of ['State', 'Context', 'Stats', 'Timeline', 'Settings']) {
       await tab(page, name);
       await page.locator('main').getByText('No such conversation.').waitFor();
     }

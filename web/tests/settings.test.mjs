@@ -61,6 +61,36 @@ test('a threshold whose field is emptied is gone, and what the page calls saved 
   });
 });
 
+test('what is written in the settings stays until it is saved, over another view and a login', async () => {
+  const { id } = await api('POST', '/conversations', { title: 'Harbour' });
+  await withPage({ allows: ['401'] }, async (page) => {
+    await open(page, `?c=${id}&view=settings`);
+    const prompt = page.getByLabel('System prompt');
+    const tab = (name) => page.getByRole('button', { name, exact: true }).click();
+    await prompt.fill('Speak of the harbour alone.');
+    await page.getByText('Not saved yet.').waitFor();
+    await tab('Chat');
+    await page.getByTestId('gauge').waitFor();
+    await tab('Settings');
+    assert.equal(await prompt.inputValue(), 'Speak of the harbour alone.');
+
+    await page.route(`**/conversations/${id}`, (route) =>
+      route.request().method() === 'PATCH' ? route.fulfill({ status: 401, json: {} }) : route.continue(),
+    );
+    await page.route('**/ui/session', (route) => route.fulfill({ status: 204 }));
+    const save = () => page.getByRole('button', { name: 'Save' }).first().click();
+    await save();
+    await page.getByLabel('API key').fill('tl_x');
+    await page.getByRole('button', { name: 'Log in' }).click();
+    assert.equal(await prompt.inputValue(), 'Speak of the harbour alone.');
+    await page.unroute(`**/conversations/${id}`);
+    await save();
+    await page.getByText('Saved.').waitFor();
+    await page.getByText('Not saved yet.').waitFor({ state: 'detached' });
+    assert.equal((await api('GET', `/conversations/${id}`)).system_prompt, 'Speak of the harbour alone.');
+  });
+});
+
 test('a conversation begins under the preset that is the default of this service, unless another is chosen', async () => {
   await withPage({}, async (page) => {
     await page.route('**/presets', async (route) => {
@@ -70,7 +100,10 @@ test('a conversation begins under the preset that is the default of this service
     });
     const asked = async (choose) => {
       await open(page);
-      await page.getByRole('radio', { name: /^sessions/, checked: true }).waitFor();
+      await page.getByText('Small window', { exact: true }).first().waitFor();
+      assert.equal(await page.getByRole('radio').count(), 0, 'whoever only wants to talk is asked for nothing');
+      await page.getByText('How older messages are kept').click();
+      await page.getByRole('radio', { name: /sessions/, checked: true }).waitFor();
       if (choose) await page.getByRole('radio', { name: choose }).check();
       const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/conversations'));
       await page.getByRole('textbox', { name: 'Message' }).fill('Hello.');
@@ -78,7 +111,7 @@ test('a conversation begins under the preset that is the default of this service
       return (await sent).postDataJSON().preset;
     };
     assert.equal(await asked(), 'sessions');
-    assert.equal(await asked(/^research/), 'research');
+    assert.equal(await asked(/research/), 'research');
   });
 });
 
@@ -116,15 +149,22 @@ test('only who logged in is offered the way out', async () => {
       await page.getByRole('menuitem', { name: 'Log out' }).click();
     };
     away = true;
-    const again = page.waitForEvent('load');
+    const draft = page.getByRole('textbox', { name: 'Message' });
+    await draft.fill('Only for me.');
     await logOut();
-    await again;
-    away = false;
-    await page.getByRole('button', { name: 'New conversation' }).first().waitFor();
+    await page.getByRole('dialog').getByText('You are still logged in').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('dialog').getByText(/does not answer/).waitFor();
+    await page.keyboard.press('Escape');
     assert.deepEqual(await menu(), ['Log out']);
+    assert.equal(await draft.inputValue(), 'Only for me.');
     await logOut();
+    await page.getByRole('dialog').getByText('You are still logged in').waitFor();
+    away = false;
+    await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click();
     await page.getByLabel('API key').waitFor();
     assert.deepEqual(await menu(), []);
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'nothing of it stays for the next user');
 
     // A service that cannot look a key up says nothing about the key.
     ill = true;

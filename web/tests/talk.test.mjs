@@ -8,6 +8,7 @@ const byTest = (page, name) => page.getByTestId(name);
 test('a talk goes on through compactions', async () => {
   await withPage({}, async (page, context) => {
     await open(page);
+    await page.getByText('How older messages are kept').click();
     await page.getByLabel('Context window in tokens').fill('4000');
     await send(page, 'Please remember: the ferry leaves at 17:45 from quay 9.');
     await page.waitForURL(/\?c=/);
@@ -182,9 +183,10 @@ test('a state is compared and restored, a message pinned, an anchor set right, t
 
 test('each line runs in its own direction', async () => {
   const { id } = await api('POST', '/conversations', { title: 'Directions' });
+  const table = '\n\n| مدينة | رصيف بعيد |\n|---|---|\n| غراتس | 40 |';
   const mixed = 'مرحبا, this is Sara.\nAnd مرحبا again.';
   await api('POST', `/conversations/${id}/messages/batch`, {
-    messages: [{ role: 'user', content: mixed, created_at: '2025-03-04T12:10:00Z' }, { role: 'assistant', content: 'مرحبا, **Sara**.\n\nHello, مرحبا.' }],
+    messages: [{ role: 'user', content: mixed, created_at: '2025-03-04T12:10:00Z' }, { role: 'assistant', content: `مرحبا, **Sara**.\n\nHello, مرحبا.${table}` }],
   });
   await withPage({}, async (page) => {
     await open(page, `?c=${id}`);
@@ -214,6 +216,8 @@ test('each line runs in its own direction', async () => {
     assert.ok((await left(1, 'And')) < (await left(1, 'مرحبا', 1)), 'the next one, from the left');
     assert.ok((await left(2, 'مرحبا')) > (await left(2, 'Sara')), 'in a reply too');
     assert.ok((await left(2, 'Hello')) < (await left(2, 'مرحبا', 1)));
+    assert.ok((await left(2, 'مدينة')) > (await left(2, 'رصيف')), 'the columns of its table');
+    assert.ok((await left(2, '40')) > (await left(2, 'رصيف')), 'and its numbers, in their column');
   });
 });
 
@@ -239,5 +243,46 @@ test('every version of a state can be chosen, however many there are', async () 
     await page.waitForFunction(() => document.querySelectorAll('select')[0].options.length === 102);
     await versions.selectOption('1');
     await page.getByText('made by a compaction').waitFor();
+  });
+});
+
+test('all that a message says is shown, in its parts too, and what stands twice is shown once', async () => {
+  const { id } = await api('POST', '/conversations', {});
+  const text = (said) => ({ type: 'text', text: said });
+  const call = { type: 'tool_call', id: 'c1', name: 'weather', arguments: { city: 'Graz' } };
+  const result = { type: 'tool_result', tool_call_id: 'c1', name: 'weather', content: 'Blue sky.' };
+  const messages = [
+    { role: 'user', content: '', parts: [text('Only a part.'), text('And one more.')] },
+    { role: 'assistant', content: 'See the blueberries:', parts: [text('blue'), text('blueberries'), call] },
+    { role: 'tool', content: 'Blue sky.', parts: [result] },
+    { role: 'assistant', content: 'Done.', parts: [text('Done.')] },
+  ];
+  await api('POST', `/conversations/${id}/messages/batch`, { messages });
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    const said = async (seq) => (await page.locator(`[data-seq="${seq}"]`).innerText()).split('\n').filter(Boolean);
+    await page.locator('[data-seq="4"]').waitFor();
+    assert.deepEqual((await said(1)).slice(0, 2), ['Only a part.', 'And one more.']);
+    assert.deepEqual((await said(2)).slice(0, 3), ['See the blueberries:', 'blue', 'Calls weather']);
+    assert.equal((await said(3))[0], 'Result of weather');
+    assert.deepEqual((await said(4)).slice(0, 2), ['Done.', '#4']);
+  });
+});
+
+test('a table of thousands of rows does not hold the page up, and is shown whole when asked for', async () => {
+  const rows = Array.from({ length: 3000 }, (_, number) => `| ${number} | lamp ${number} |`);
+  const { id } = await api('POST', '/conversations', {});
+  const fenced = ['```', ...rows.slice(0, 250), '```'].join('\n');
+  const content = ['Here:', '', '| n | what |', '|---|---|', ...rows, '', 'That is **all**.', '', fenced].join('\n');
+  await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content: 'A table?' }, { role: 'assistant', content }] });
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    const reply = page.locator('[data-seq="2"]');
+    await reply.getByText('That is all.').waitFor();
+    assert.ok((await reply.locator('tr').count()) <= 200);
+    assert.match(await reply.locator('pre').innerText(), /lamp 249/);
+    await reply.getByRole('button', { name: 'Show the whole table: 3,000 rows' }).click();
+    await reply.getByText('lamp 2999').waitFor();
+    assert.equal(await reply.locator('tr').count(), 3001);
   });
 });

@@ -70,6 +70,15 @@ class MessageChunks:
                 self._sent_sources.add(source)
                 yield part
 
+    def stored(self, message: Message) -> Iterator[Json]:
+        """A message of the turn that its events do not contain: words and calls, or results."""
+        if message.role == "assistant":
+            yield from self.reasoning(message.reasoning)
+            yield from self.text(message.content)
+            yield from self.own_calls(message)
+        else:
+            yield from self.own_results(message)
+
     def own_calls(self, message: Message) -> Iterator[Json]:
         """Calls of the service's tools in a message of the model; calls of the frontend's tools are sent at the end."""
         if self._open_part != "text":

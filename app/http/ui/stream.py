@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -76,6 +76,7 @@ class TurnStream:
     async def _chunks(self, turn: TurnHandle, *, sends_earlier_parts: bool) -> AsyncGenerator[Json, None]:
         """The chunks of a turn; the last one always says how the turn ended."""
         message_chunks: MessageChunks | None = None
+        stored = await _StoredSteps.of(turn)
         try:
             async with aclosing(turn.events()) as events:
                 async for event in events:
@@ -86,6 +87,8 @@ class TurnStream:
                             message_chunks, beginning.before if sends_earlier_parts else ()
                         ):
                             yield chunk
+                    for chunk in stored.before(event, message_chunks):
+                        yield chunk
                     for chunk in await self._event_chunks(message_chunks, event):
                         yield chunk
         except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
@@ -179,6 +182,38 @@ class TurnStream:
     @property
     def _notifier(self) -> Notifier:
         return Notifier(self.services, self.tenant, self.conversation, accept_language_of(self.request))
+
+
+@dataclass(slots=True)
+class _StoredSteps:
+    """What a turn that had ended before did besides its reply: calls of the service's tools, and their results."""
+
+    earlier: Sequence[Message] = ()
+    """The messages before the reply."""
+    later: Sequence[Message] = ()
+    """The results of the calls that the reply itself makes."""
+
+    @classmethod
+    async def of(cls, turn: TurnHandle) -> _StoredSteps:
+        """The steps; none of a turn that runs, whose events contain them."""
+        if not turn.steps:
+            return cls()
+        reply = (await turn.result()).reply
+        return cls(
+            *([one for one in turn.steps if (one.seq < reply.seq) is is_earlier] for is_earlier in (True, False))
+        )
+
+    def before(self, event: ChatEvent, message_chunks: MessageChunks) -> Iterator[Json]:
+        """The chunks of the steps that come before an event."""
+        if event.type in {"message.created", "context.recalled"}:
+            return
+        for message in self.earlier:
+            yield from message_chunks.stored(message)
+        self.earlier = ()
+        if event.result is not None and self.later:
+            yield from message_chunks.own_calls(event.result.reply)
+            for message in self.later:
+                yield from message_chunks.own_results(message)
 
 
 async def compaction_with_notification(notifier: Notifier, numbers: Mapping[str, Any], type_: str) -> Json:

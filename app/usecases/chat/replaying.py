@@ -53,8 +53,7 @@ async def replayed(uow: UnitOfWork, turn: Turn, resolver: Resolver) -> TurnHandl
     """An ended turn as a stream: the message, what was recalled, the whole reasoning, the whole reply, the end."""
     handle, end = TurnHandle(), await stored_end(uow, turn, resolver)
     if end.result is not None:
-        before = await messages_before_reply(uow, turn, resolver.own_tools)
-        handle.steps = [message for message in before if message.role == "assistant"]
+        handle.steps = await messages_before_reply(uow, turn, resolver.own_tools)
     handle.emit(created_event(await uow.messages.get(turn.conversation_id, turn.message_id), turn))
     if end.result is not None:
         if end.result.recalled:

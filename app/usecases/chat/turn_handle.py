@@ -116,9 +116,9 @@ class TurnHandle:
         self._elsewhere_at: datetime | None = None
         self._client_left = False
         self.steps: Sequence[Message] = ()
-        """Of a turn that had ended before: its messages with calls of the service's tools, before the reply.
+        """Of a turn that had ended before: its messages with calls of the service's tools, and their results.
 
-        A running turn has sent their texts as pieces.
+        A running turn has sent the texts as pieces, and told the rest in events.
         """
 
     @property

@@ -42,10 +42,18 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class PageStart:
-    """Where a page begins. Messages stored after the first page was read do not shift the later pages."""
+    """Where a page begins. Messages stored or erased after the first page was read do not shift the later pages."""
 
     through_seq: int
     skip: int
+    """How many hits the pages before have."""
+    last_seq: int = 0
+    """The last of these hits; 0 if there is none."""
+
+    def place_in(self, ranked: Sequence[RankedMessage]) -> int:
+        """The number of hits before the page. If the last one was erased, there is one fewer."""
+        found = (place for place, item in enumerate(ranked, 1) if item.source.seq == self.last_seq)
+        return next(found, max(self.skip - 1, 0) if self.last_seq else self.skip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +88,11 @@ class SearchService(Service):
     ) -> SearchPage:
         begin = place or await self._first_page_start(tenant_id, conversation_id)
         ranked = await self._ranked(tenant_id, conversation_id, query, begin.through_seq)
-        shown = ranked[begin.skip : begin.skip + limit]
+        first = begin.place_in(ranked)
+        shown = ranked[first : first + limit]
         hits = await self._hits(tenant_id, conversation_id, query, shown)
-        is_more = len(ranked) > begin.skip + limit
-        return SearchPage(hits, PageStart(begin.through_seq, begin.skip + limit) if is_more else None)
+        end, is_more = first + len(shown), len(ranked) > first + limit
+        return SearchPage(hits, PageStart(begin.through_seq, end, shown[-1].source.seq) if is_more else None)
 
     async def _first_page_start(self, tenant_id: UUID, conversation_id: UUID) -> PageStart:
         async with self._shell.uow(tenant_id) as uow:

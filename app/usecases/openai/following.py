@@ -48,6 +48,8 @@ class BegunAnswer:
 async def answer_events(handle: TurnHandle) -> AsyncGenerator[AnswerEvent, None]:
     """The events of a turn, its end last."""
     for step in handle.steps:
+        if step.role != "assistant":
+            continue
         yield ReasoningDelta(step.reasoning)
         yield TextDelta(step.content)
         yield ToolsCalled()

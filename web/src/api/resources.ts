@@ -1,6 +1,7 @@
 /** Every request that the page makes, by name. */
-import { address, call, type Query } from './client';
+import { call, type Query } from './client';
 import { cursorAt } from './cursor';
+import { download } from './download';
 import type {
   Anchor,
   AnchorStatus,
@@ -37,12 +38,16 @@ const at = (id: string, rest = '') => `/conversations/${encodeURIComponent(id)}$
 export const listConversations = (after?: string | null, signal?: AbortSignal) =>
   call<Listing<ConversationSummary>>('GET', '/conversations', { query: { limit: 30, after }, signal });
 
-export const createConversation = (body: NewConversation) => call<Conversation>('POST', '/conversations', { body });
+/** With the same `key`, a request that is sent again makes one conversation. */
+export const createConversation = (body: NewConversation, key: string) =>
+  call<Conversation>('POST', '/conversations', { body, headers: { 'Idempotency-Key': key } });
 
 export const getConversation = (id: string, signal?: AbortSignal) => call<Conversation>('GET', at(id), { signal });
 
 export const patchConversation = (id: string, body: Record<string, unknown>) =>
   call<Conversation>('PATCH', at(id), { body });
+
+export const exportConversation = (id: string, format: 'json' | 'markdown') => download(at(id, '/export'), { format });
 
 export const deleteConversation = (id: string) => call<void>('DELETE', at(id));
 
@@ -137,13 +142,21 @@ export const getContext = (id: string, format: ContextFormat, query: string, sig
 export const listFiles = (id: string, signal?: AbortSignal) =>
   call<Listing<AttachedFile>>('GET', at(id, '/files'), { query: { limit: 100 }, signal });
 
-/** `tokens` is what the file weighs, if its bytes do not show that. */
-export const attachFile = (id: string, file: Blob, name: string, type: string, tokens: number | null) =>
-  call<AttachedFile>('POST', at(id, '/files'), { query: { name, tokens }, file: { data: file, type } });
+interface NewFile {
+  file: Blob;
+  name: string;
+  type: string;
+  /** What the file weighs, if its bytes do not show that. */
+  tokens: number | null;
+}
+
+/** With the same `key`, a file that is sent again is attached once. */
+export const attachFile = (id: string, { file, name, type, tokens }: NewFile, key: string) =>
+  call<AttachedFile>('POST', at(id, '/files'), { query: { name, tokens }, file: { data: file, type }, headers: { 'Idempotency-Key': key } });
 
 export const removeFile = (id: string, file: string) => call<void>('DELETE', at(id, `/files/${file}`));
 
-export const fileAddress = (id: string, file: string) => address(at(id, `/files/${file}/content`));
+export const contentPath = (id: string, file: string) => at(id, `/files/${file}/content`);
 
 export const getStats = (id: string, signal?: AbortSignal) =>
   call<ConversationStats>('GET', at(id, '/stats'), { signal });

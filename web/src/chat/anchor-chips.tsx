@@ -13,8 +13,15 @@ const STATUSES: AnchorStatus[] = ['active', 'resolved', 'superseded', 'withdrawn
 
 const SHOWN = 4;
 
+interface Props {
+  anchors: Anchor[];
+  right?: boolean;
+  /** Called with why a status was not changed; `null` once it is tried. */
+  onFailure: (error: unknown) => void;
+}
+
 /** The passages of a message that are kept word for word, each with its type and its status, which can be corrected. */
-export function AnchorChips({ anchors, right = false }: { anchors: Anchor[]; right?: boolean }) {
+export function AnchorChips({ anchors, right = false, onFailure }: Props) {
   const { t } = useWords();
   const [all, setAll] = useState(false);
   if (!anchors.length) return null;
@@ -23,7 +30,7 @@ export function AnchorChips({ anchors, right = false }: { anchors: Anchor[]; rig
     <ul className={classes('mt-1.5 flex flex-wrap gap-1', right && 'justify-end')} aria-label={t('anchors')}>
       {shown.map((anchor) => (
         <li key={anchor.id} className="max-w-full">
-          <AnchorChip given={anchor} />
+          <AnchorChip given={anchor} onFailure={onFailure} />
         </li>
       ))}
       {shown.length < anchors.length && (
@@ -41,7 +48,7 @@ export function AnchorChips({ anchors, right = false }: { anchors: Anchor[]; rig
   );
 }
 
-function AnchorChip({ given }: { given: Anchor }) {
+function AnchorChip({ given, onFailure }: { given: Anchor; onFailure: Props['onFailure'] }) {
   const { t } = useWords();
   const { id } = useConversation();
   const [changed, setChanged] = useState<AnchorStatus | null>(null);
@@ -50,7 +57,11 @@ function AnchorChip({ given }: { given: Anchor }) {
   const status = changed ?? given.status;
   const change = (next: AnchorStatus) => {
     setChanged(next);
-    setAnchorStatus(id, given.id, next).catch(() => setChanged(null));
+    onFailure(null);
+    setAnchorStatus(id, given.id, next).catch((error: unknown) => {
+      setChanged(null);
+      onFailure(error);
+    });
   };
   return (
     <Menu

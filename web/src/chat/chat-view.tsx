@@ -1,6 +1,7 @@
 'use client';
 
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { ApiError } from '@/api/client';
 import { eraseMessage, patchConversation, pinMessage } from '@/api/resources';
 import type { Message } from '@/api/types';
 import { useWords } from '@/i18n/provider';
@@ -9,12 +10,13 @@ import { useFiles } from '@/state/files';
 import { useHistory } from '@/state/history';
 import { useNavigation } from '@/state/navigation';
 import { part } from '@/state/part';
-import { useErrorWords } from '@/ui/error-words';
 import { Failure } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
+import { Away } from './away';
 import { Composer } from './composer';
 import { Confirm } from '@/ui/confirm';
 import { useExchange } from './exchange';
+import { LeftDraft } from './left-draft';
 import { Thread } from './thread';
 import { titleOf } from './title';
 
@@ -36,7 +38,8 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
   const { id, revisions, compacting, gauge } = live;
   const { message: wanted } = useNavigation();
   const history = useHistory(id);
-  const exchange = useExchange(history);
+  const [failure, setFailure] = useState<unknown>(null);
+  const exchange = useExchange(history, setFailure);
   const [isCompactOpen, setIsCompactOpen] = useState(false);
   const [areFilesOpen, setAreFilesOpen] = useState(attaching !== null);
   const files = useFiles();
@@ -54,8 +57,8 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
     onAttaching();
   }, [attaching, choose, onAttaching]);
   const [erasing, setErasing] = useState<Message | null>(null);
-  const [failure, setFailure] = useState<unknown>(null);
-  const words = useErrorWords();
+  // What is told of a reply that could not be stopped is told until it ends.
+  useEffect(() => setFailure(null), [exchange.active]);
 
   const { latest, around, newer, again } = history;
   const begins = useRef(wanted);
@@ -108,6 +111,7 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
       },
       erase: setErasing,
       regenerate,
+      failed: setFailure,
     }),
     [id, again, regenerate],
   );
@@ -119,8 +123,9 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
 
   if (live.error && !live.conversation) {
     return (
-      <div className="p-4">
+      <div className="space-y-3 overflow-y-auto p-4">
         <Failure error={live.error} onRetry={live.refresh} />
+        {live.error instanceof ApiError && live.error.status === 404 && <LeftDraft conversation={id} />}
       </div>
     );
   }
@@ -131,7 +136,8 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
         {isOver && t('reply_ended')}
       </p>
       <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3 print:hidden">
-        {Boolean(failure) && <Notice tone="bad">{words(failure)}</Notice>}
+        {Boolean(failure) && <Failure error={failure} />}
+        <Away />
         {live.notification && (
           <div role="status">
             <Notice>{live.notification}</Notice>

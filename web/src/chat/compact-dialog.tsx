@@ -50,13 +50,15 @@ export function CompactDialog({ open, onOpenChange }: { open: boolean; onOpenCha
         <Field label={t('focus')} hint={t('focus_what')} value={focus} onChange={setFocus} maxLength={500} />
         {Boolean(error) && <Failure error={error} />}
         {done && (
-          <Notice>
+          <Notice tone={done.status === 'skipped' ? 'info' : 'warn'}>
             <p className="first-letter:uppercase">
               {word('status', done.status)}
               {done.reason && `: ${word('reason', done.reason)}`}
               {done.tokens_before !== null && done.tokens_after !== null && done.duration_ms !== null && (
                 <> ({t('from_to', { before: number(done.tokens_before), after: number(done.tokens_after), seconds: seconds(done.duration_ms) })})</>
               )}
+              {'. '}
+              {t('nothing_lost')}
             </p>
           </Notice>
         )}

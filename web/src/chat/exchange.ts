@@ -8,6 +8,7 @@ import type { Message } from '@/api/types';
 import { useConversation } from '@/state/conversation';
 import { giveBack } from '@/state/drafts';
 import { type History, lastSeq } from '@/state/history';
+import { isUnreachable } from '@/ui/loaded';
 import type { Handlers, Reply } from './parts';
 import { ask, askAgain, follow } from './wire';
 
@@ -34,6 +35,16 @@ interface Running {
   base: number | null;
 }
 
+/** The running request: for a turn that may run elsewhere, or within a turn. */
+interface Request {
+  control: AbortController;
+  isTurn: boolean;
+  /** A message was sent, and nobody knows yet whether it arrived. */
+  isOnItsWay: boolean;
+  /** The reader has left the chat: the request ends once its message has arrived. */
+  isLeft: boolean;
+}
+
 type Start = (handlers: Handlers, signal: AbortSignal, show: (change: Partial<Running>) => void) => Promise<Reply | null>;
 
 const NOTHING_YET = Number.MAX_SAFE_INTEGER;
@@ -41,16 +52,13 @@ const SOON = 300;
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-const isUnreachable = (error: unknown): boolean => error instanceof ApiError && error.status === 0;
-
 /** The running turn, whoever began it. Once it ends it is in the history, and is forgotten here. */
-export function useExchange(history: History): Exchange {
+export function useExchange(history: History, onStopFailed: (error: unknown) => void): Exchange {
   const { id, live, setGauge, onEvent } = useConversation();
   const [running, setRunning] = useState<Running | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [stopping, setStopping] = useState(false);
-  /** The running request: for a turn that may run elsewhere, or within a turn. */
-  const current = useRef<{ control: AbortController; isTurn: boolean } | null>(null);
+  const current = useRef<Request | null>(null);
   const read = useRef(history);
   /** A message of which nobody knows whether it arrived; sent again as the same message, it is stored once. */
   const unsure = useRef<{ text: string; key: string } | null>(null);
@@ -60,7 +68,12 @@ export function useExchange(history: History): Exchange {
     async (begun: Running, start: Start) => {
       if (current.current?.isTurn) return;
       current.current?.control.abort();
-      const mine = { control: new AbortController(), isTurn: begun.question !== null };
+      const mine: Request = {
+        control: new AbortController(),
+        isTurn: begun.question !== null,
+        isOnItsWay: Boolean(begun.question),
+        isLeft: false,
+      };
       current.current = mine;
       const { signal } = mine.control;
       let shown = begun;
@@ -78,7 +91,12 @@ export function useExchange(history: History): Exchange {
       let reply: Reply | null = null;
       let failure: unknown = null;
       try {
-        reply = await start({ onReply: (next) => show({ reply: next }), onGauge: setGauge }, signal, show);
+        const onReply = (next: Reply) => {
+          mine.isOnItsWay = false;
+          if (mine.isLeft) mine.control.abort();
+          show({ reply: next });
+        };
+        reply = await start({ onReply, onGauge: setGauge }, signal, show);
       } catch (error) {
         // After a 401 the login replaces all this; the user's text must not be lost with it.
         if (!signal.aborted || error instanceof ApiError) failure = error;
@@ -107,13 +125,17 @@ export function useExchange(history: History): Exchange {
   }, [id, run]);
 
   // A turn may run already, begun before a reload, by another tab, or before the connection was lost.
+  const isAway = isUnreachable(history.error);
   useEffect(() => {
+    if (isAway) return;
     setError((before: unknown) => (isUnreachable(before) ? null : before));
     takeUp();
-  }, [takeUp, live]);
+  }, [takeUp, live, isAway]);
   useEffect(
     () => () => {
-      current.current?.control.abort();
+      const mine = current.current;
+      if (mine?.isOnItsWay) mine.isLeft = true;
+      else mine?.control.abort();
       current.current = null;
     },
     [takeUp],
@@ -158,10 +180,11 @@ export function useExchange(history: History): Exchange {
     try {
       // The turn of what was just sent may not have begun.
       while (current.current === mine && !(await interrupt(id)).interrupted) await pause(SOON);
-    } catch {
+    } catch (error) {
       setStopping(false);
+      if (current.current === mine) onStopFailed(error);
     }
-  }, [id]);
+  }, [id, onStopFailed]);
 
   const lastQuestion = history.messages.findLast((message) => message.role === 'user')?.seq;
   const base = running?.base ?? lastQuestion ?? NOTHING_YET;

@@ -1,8 +1,10 @@
 'use client';
 
 import { File as FileIcon, FileText, Film, Image, Music, Paperclip, Trash2, type LucideIcon } from 'lucide-react';
-import { type DragEvent, type FormEvent, useRef, useState } from 'react';
-import { fileAddress } from '@/api/resources';
+import { type DragEvent, type FormEvent, type MouseEvent, useRef, useState } from 'react';
+import { address } from '@/api/client';
+import { download } from '@/api/download';
+import { contentPath } from '@/api/resources';
 import type { AttachedFile } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
@@ -91,6 +93,12 @@ function Attached({ file, onRemove }: { file: AttachedFile; onRemove: () => Prom
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const Icon = iconOf(file.media_type);
+  const path = contentPath(id, file.id);
+  const save = (event: MouseEvent) => {
+    event.preventDefault();
+    setError(null);
+    download(path, {}, file.name).catch(setError);
+  };
   const remove = async () => {
     setBusy(true);
     setError(null);
@@ -106,7 +114,7 @@ function Attached({ file, onRemove }: { file: AttachedFile; onRemove: () => Prom
       <div className="flex items-center gap-2.5">
         <Icon className="size-4 shrink-0 text-soft" aria-hidden />
         <div className="min-w-0 flex-1">
-          <a href={fileAddress(id, file.id)} download={file.name} className="block truncate text-sm text-accent hover:underline" title={file.name}>
+          <a href={address(path)} download={file.name} onClick={save} className="block truncate text-sm text-accent hover:underline" title={file.name}>
             {file.name}
           </a>
           <p className="text-xs text-soft tabular-nums">

@@ -1,15 +1,40 @@
 'use client';
 
-import { memo, type ReactNode, useDeferredValue } from 'react';
+import { type CSSProperties, memo, type ReactNode, useDeferredValue, useMemo, useState } from 'react';
 import { Streamdown } from 'streamdown';
+import { useWords } from '@/i18n/provider';
 import { useOpener } from '@/state/opener';
+import { Button } from '@/ui/button';
+import { longTable } from './blocks';
 import { linked, segmentOf } from './markers';
 
 /** A longer text is shown as it is written until it is set: React does that in small steps, so that the page answers meanwhile. */
 const LONG = 20_000;
 
-/** Markdown that may end anywhere. Pictures from elsewhere are not loaded, since the page's policy forbids it. */
-export const Markdown = memo(function Markdown({ text, running = false }: { text: string; running?: boolean }) {
+interface Props {
+  text: string;
+  running?: boolean;
+}
+
+/** Markdown that may end anywhere. Of a very long table only the beginning is shown, until more is asked for. */
+export const Markdown = memo(function Markdown({ text, running = false }: Props) {
+  const { t } = useWords();
+  const [whole, setWhole] = useState(false);
+  const table = useMemo(() => (whole ? null : longTable(text)), [whole, text]);
+  if (!table) return <Blocks text={text} running={running} />;
+  return (
+    <>
+      <Blocks text={text.slice(0, table.cut)} running={false} />
+      <p className="my-2">
+        <Button onClick={() => setWhole(true)}>{t('show_rows', { count: table.rows })}</Button>
+      </p>
+      {table.end < text.length && <Markdown text={text.slice(table.end)} running={running} />}
+    </>
+  );
+});
+
+/** Pictures from elsewhere are not loaded, since the page's policy forbids it. */
+function Blocks({ text, running = false }: Props) {
   const isSet = useDeferredValue(true, running || text.length < LONG);
   if (!isSet) return <p className="whitespace-pre-wrap">{text}</p>;
   return (
@@ -17,7 +42,7 @@ export const Markdown = memo(function Markdown({ text, running = false }: { text
       {linked(text)}
     </Streamdown>
   );
-});
+}
 
 function Link({ href, children }: { href?: string; children?: ReactNode }) {
   const opener = useOpener();
@@ -36,7 +61,31 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
   );
 }
 
+interface CellProps {
+  children?: ReactNode;
+  style?: CSSProperties;
+}
+
 const COMPONENTS = {
+  // Its columns begin at the side where its text begins.
+  table: ({ children }: { children?: ReactNode }) => (
+    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard
+    <div tabIndex={0} className="my-3 overflow-x-auto rounded-xl border border-line">
+      <table dir="auto" className="w-full border-collapse divide-y divide-line text-sm">
+        {children}
+      </table>
+    </div>
+  ),
+  th: ({ children, style }: CellProps) => (
+    <th style={style} className="px-3 py-2 font-semibold">
+      <span className="[unicode-bidi:plaintext]">{children}</span>
+    </th>
+  ),
+  td: ({ children, style }: CellProps) => (
+    <td style={style} className="px-3 py-2 align-top">
+      <span className="[unicode-bidi:plaintext]">{children}</span>
+    </td>
+  ),
   // Their signs and indents stand at the side where their text begins.
   ul: ({ children }: { children?: ReactNode }) => (
     <ul dir="auto" className="list-inside list-disc whitespace-normal [li_&]:ps-6">

@@ -29,9 +29,11 @@ export function MessageParts({ parts }: { parts: Part[] }) {
       case 'media':
         return (
           <p key={place} className="flex items-center gap-1.5 text-sm text-soft">
-            <Paperclip className="size-3.5" aria-hidden />
-            {[part.name, part.media_type, part.url].filter((one) => typeof one === 'string' && one).join(' · ')}
-            {typeof part.data === 'string' && ` · ${sizeOf(bytesOf(part.data), number)}`}
+            <Paperclip className="size-3.5 shrink-0" aria-hidden />
+            <span className="min-w-0">
+              {[part.name, part.media_type, part.url].filter((one) => typeof one === 'string' && one).join(' · ')}
+              {typeof part.data === 'string' && ` · ${sizeOf(bytesOf(part.data), number)}`}
+            </span>
           </p>
         );
       default:

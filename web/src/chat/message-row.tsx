@@ -15,6 +15,7 @@ import { LongText } from './long-text';
 import { Markdown } from './markdown';
 import { MessageParts, Thoughts } from './message-parts';
 import { Notices, Sources } from './sources';
+import { textsOf } from './texts';
 
 /** Browsers need many seconds to set a text of some megabytes. */
 const MOST_OF_A_QUESTION = 100_000;
@@ -23,6 +24,8 @@ export interface MessageActions {
   pin: (message: Message) => void;
   erase: (message: Message) => void;
   regenerate: (message: Message) => void;
+  /** Called with why something else that was asked of a message did not happen; `null` once it is tried. */
+  failed: (error: unknown) => void;
 }
 
 interface Props {
@@ -49,10 +52,8 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
     >
       <div className={isUser ? 'max-w-[85%] rounded-2xl rounded-br-md bg-accent-wash px-3.5 py-2' : 'max-w-full'}>
         {message.reasoning && <Thoughts text={message.reasoning} />}
-        {isUser ? (
-          <LongText text={message.content} most={MOST_OF_A_QUESTION} />
-        ) : (
-          message.role !== 'tool' && message.content && <Markdown text={message.content} />
+        {textsOf(message).map((text, place) =>
+          isUser ? <LongText key={place} text={text} most={MOST_OF_A_QUESTION} /> : <Markdown key={place} text={text} />,
         )}
         <MessageParts parts={message.parts} />
         {message.role === 'system' && <Chip>{word('role', 'system')}</Chip>}
@@ -62,7 +63,7 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
           <Chip tone="warn">{t('interrupted')}</Chip>
         </p>
       )}
-      <AnchorChips anchors={anchors} right={isUser} />
+      <AnchorChips anchors={anchors} right={isUser} onFailure={actions.failed} />
       {besides && <Sources found={besides} />}
       {besides && <Notices notices={besides.notices} />}
       <div className={classes('mt-1 flex h-6 items-center gap-2 text-xs text-soft', isUser && 'flex-row-reverse')}>
@@ -88,6 +89,10 @@ export const MessageRow = memo(function MessageRow({ message, anchors, besides, 
 function RowMenu({ message, canRegenerate, actions }: Pick<Props, 'message' | 'canRegenerate' | 'actions'>) {
   const { t } = useWords();
   const isPinned = message.protected_reason === 'pinned';
+  const copy = () => {
+    actions.failed(null);
+    copyText(textsOf(message).join('\n\n')).catch(actions.failed);
+  };
   return (
     <span className="flex items-center opacity-0 transition-opacity group-focus-within/row:opacity-100 group-hover/row:opacity-100 [@media(hover:none)]:opacity-100">
       {canRegenerate && (
@@ -105,7 +110,7 @@ function RowMenu({ message, canRegenerate, actions }: Pick<Props, 'message' | 'c
           </Button>
         }
       >
-        <MenuItem icon={<Copy className="size-4" aria-hidden />} onSelect={() => void copyText(message.content)}>
+        <MenuItem icon={<Copy className="size-4" aria-hidden />} onSelect={copy}>
           {t('copy')}
         </MenuItem>
         <MenuLine />

@@ -1,15 +1,18 @@
 'use client';
 
-import { useState } from 'react';
+import { ChevronRight } from 'lucide-react';
+import { useRef, useState } from 'react';
+import { randomKey } from '@/api/random-key';
 import { createConversation, listPresets } from '@/api/resources';
 import type { Preset } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { Mark } from '@/shell/mark';
 import { giveBack } from '@/state/drafts';
+import { Chip } from '@/ui/chip';
 import { classes } from '@/ui/classes';
-import { Failure, useLoaded } from '@/ui/loaded';
+import { Failure, isUnreachable, useLoaded } from '@/ui/loaded';
 import { Field } from '@/ui/field';
-import { presetWhat } from '@/views/preset-words';
+import { presetTitle, presetWhat } from '@/views/preset-words';
 import { Composer } from './composer';
 import { titleOf } from './title';
 
@@ -19,24 +22,32 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
   const presets = useLoaded((signal) => listPresets(signal), []);
   /** `null` until the user chooses one: then it is the service's default. */
   const [chosen, setChosen] = useState<string | null>(null);
-  const preset = chosen ?? presets.value?.data.find((one) => one.is_default)?.name;
+  const shown = presets.value?.data.find((one) => (chosen === null ? one.is_default : one.name === chosen));
+  const preset = shown?.name;
   const [window_, setWindow] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+
+  /** A request of which nobody knows whether it arrived: sent again with its key, it makes one conversation. */
+  const unsure = useRef<{ body: string; key: string } | null>(null);
 
   const begin = async (words: string | null, files: File[] = []) => {
     setBusy(true);
     setError(null);
     try {
       const size = Number(window_);
-      const made = await createConversation({
+      const body = {
         title: words === null ? undefined : titleOf(words),
         locale: language,
         preset,
         policy: size ? { context_window: size } : {},
-      });
+      };
+      const written = JSON.stringify(body);
+      if (unsure.current?.body !== written) unsure.current = { body: written, key: randomKey() };
+      const made = await createConversation(body, unsure.current.key);
       onBegin(made.id, words, files);
     } catch (failure) {
+      if (!isUnreachable(failure)) unsure.current = null;
       setError(failure);
       if (words !== null) giveBack(null, words);
       setBusy(false);
@@ -55,26 +66,37 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
               <Failure error={presets.error} onRetry={presets.reload} />
             </div>
           )}
-          <fieldset className="mt-6">
-            <legend className="mb-2 text-sm font-medium">{t('choose_preset')}</legend>
-            <div className="grid gap-2 sm:grid-cols-2">
-              {presets.value?.data.map((one) => (
-                <PresetCard key={one.name} preset={one} chosen={one.name === preset} onChoose={() => setChosen(one.name)} />
-              ))}
+          {/* Whoever only wants to talk needs none of this. */}
+          <details className="group mt-6">
+            <summary className="flex w-fit list-none items-center gap-1.5 rounded-md text-sm text-soft marker:hidden hover:text-ink">
+              <ChevronRight className="size-4 shrink-0 transition-transform group-open:rotate-90" aria-hidden />
+              <span>
+                {t('how_kept')}
+                {shown && <span className="text-ink"> {presetTitle(t, shown)}</span>}
+              </span>
+            </summary>
+            <fieldset className="mt-4">
+              <legend className="text-sm font-medium">{t('choose_preset')}</legend>
+              <p className="mt-0.5 mb-2 text-xs text-soft">{t('choose_preset_what')}</p>
+              <div className="grid gap-2 sm:grid-cols-2">
+                {presets.value?.data.map((one) => (
+                  <PresetCard key={one.name} preset={one} chosen={one.name === preset} onChoose={() => setChosen(one.name)} />
+                ))}
+              </div>
+            </fieldset>
+            <div className="mt-4 max-w-xs">
+              <Field
+                label={t('policy_context_window')}
+                hint={t('window_hint')}
+                type="number"
+                min={1000}
+                step={500}
+                value={window_}
+                onChange={setWindow}
+                placeholder={t('by_the_model')}
+              />
             </div>
-          </fieldset>
-          <div className="mt-4 max-w-xs">
-            <Field
-              label={t('policy_context_window')}
-              hint={t('window_hint')}
-              type="number"
-              min={1000}
-              step={500}
-              value={window_}
-              onChange={setWindow}
-              placeholder={t('by_the_model')}
-            />
-          </div>
+          </details>
         </div>
       </div>
       <div className="mx-auto w-full max-w-3xl space-y-2 px-3 pb-3">
@@ -104,9 +126,15 @@ function PresetCard({ preset, chosen, onChoose }: { preset: Preset; chosen: bool
     >
       <span className="flex items-center gap-2">
         <input type="radio" name="preset" checked={chosen} onChange={onChoose} className="accent-(--accent)" />
-        <span className="text-sm font-medium">{preset.name}</span>
+        <span className="min-w-0 flex-1 text-sm font-medium">{presetTitle(t, preset)}</span>
+        <code className="font-mono text-xs whitespace-nowrap text-soft">{preset.name}</code>
       </span>
       <span className="mt-1 block text-xs text-soft">{presetWhat(t, preset)}</span>
+      {preset.is_default && (
+        <span className="mt-1.5 block">
+          <Chip>{t('preset_default')}</Chip>
+        </span>
+      )}
     </label>
   );
 }

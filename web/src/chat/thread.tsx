@@ -10,7 +10,7 @@ import { useConversation } from '@/state/conversation';
 import type { History } from '@/state/history';
 import { useNavigation } from '@/state/navigation';
 import { Button } from '@/ui/button';
-import { Failure } from '@/ui/loaded';
+import { Failure, useRepeated } from '@/ui/loaded';
 import { Spinner } from '@/ui/spinner';
 import { CompactionDivider, RunningDivider } from './compaction-divider';
 import { entriesOf } from './entries';
@@ -79,12 +79,25 @@ export function Thread({ history, exchange, actions }: Props) {
   };
   const lastReply = atEnd && last?.role === 'assistant' ? last.id : null;
 
+  const { again, latest, newer } = history;
+  const hasMessages = messages.length > 0;
+  const readAgain = useCallback(() => {
+    void (hasMessages ? again() : latest());
+    if (hasMessages && atEnd) void newer();
+  }, [hasMessages, atEnd, again, latest, newer]);
+  useRepeated(history.error, readAgain);
+
   return (
-    <div className="relative min-h-0 flex-1">
+    <div className="relative flex min-h-0 flex-1 flex-col">
+      {/* Outside of what scrolls: readers at the end would not see it at the beginning. */}
+      {Boolean(history.error) && (
+        <div className="mx-auto w-full max-w-3xl px-4 pt-4">
+          <Failure error={history.error} onRetry={readAgain} />
+        </div>
+      )}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}
-      <div ref={frame} tabIndex={0} role="log" aria-label={t('history')} aria-live="off" className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:-outline-offset-2 print:h-auto print:overflow-visible" data-testid="thread">
+      <div ref={frame} tabIndex={0} role="log" aria-label={t('history')} aria-live="off" className="min-h-0 flex-1 overflow-y-auto [overflow-anchor:none] focus-visible:-outline-offset-2 print:h-auto print:overflow-visible" data-testid="thread">
         <div ref={inner} className="mx-auto w-full max-w-3xl px-4 pt-4 pb-6">
-          {Boolean(history.error) && <Failure error={history.error} onRetry={() => void (messages.length ? history.again() : history.latest())} />}
           {!atStart && messages.length > 0 && (
             <p className="flex h-10 items-center justify-center gap-2 text-xs text-soft">
               {loading === 'older' && <Spinner className="size-3.5" />}

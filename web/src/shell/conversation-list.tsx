@@ -9,7 +9,7 @@ import { useNavigation } from '@/state/navigation';
 import { Button } from '@/ui/button';
 import { classes } from '@/ui/classes';
 import { Field } from '@/ui/field';
-import { Failure } from '@/ui/loaded';
+import { Failure, useRepeated } from '@/ui/loaded';
 import { Spinner } from '@/ui/spinner';
 import { Mark } from './mark';
 import { plain } from './plain';
@@ -50,9 +50,9 @@ export function ConversationList({ revision, onOpen }: { revision: number; onOpe
     }
   }, []);
 
-  useEffect(() => {
-    void more(null);
-  }, [more, revision]);
+  const begin = useCallback(() => void more(null), [more]);
+  useEffect(begin, [begin, revision]);
+  useRepeated(error, begin);
 
   // A search also needs the titles that are not loaded yet.
   const isPartly = search !== '' && page.next !== null && !busy && !error;
@@ -93,7 +93,7 @@ export function ConversationList({ revision, onOpen }: { revision: number; onOpe
         <Field label={t('search_titles')} hideLabel type="search" placeholder={t('search_titles')} value={search} onChange={setSearch} />
       </div>
       <nav className="min-h-0 flex-1 overflow-y-auto px-2 pb-3" aria-label={t('conversations')}>
-        {Boolean(error) && <Failure error={error} onRetry={() => void more(null)} />}
+        {Boolean(error) && <Failure error={error} onRetry={begin} />}
         {!busy && shown.length === 0 && (
           <p className="px-2 py-3 text-sm text-soft">{search ? t('nothing_found') : t('no_conversations')}</p>
         )}

@@ -1,9 +1,9 @@
 'use client';
 
-import { useCallback, useState } from 'react';
+import { useCallback, useEffect, useState } from 'react';
 import { useWords } from '@/i18n/provider';
 import { ConversationProvider } from '@/state/conversation';
-import { moveDraft } from '@/state/drafts';
+import { giveBack, moveDraft } from '@/state/drafts';
 import { useNavigation } from '@/state/navigation';
 import { Dialog } from '@/ui/dialog';
 import { NewConversation } from '@/chat/new-conversation';
@@ -16,7 +16,7 @@ export function Frame() {
   const { t } = useWords();
   const { conversation, view, open } = useNavigation();
   const [isListOpen, setIsListOpen] = useState(false);
-  const [firstWords, setFirstWords] = useState<string | null>(null);
+  const [firstWords, setFirstWords] = useState<{ id: string; words: string } | null>(null);
   const [attaching, setAttaching] = useState<{ id: string; files: File[] } | null>(null);
   const [listed, setListed] = useState(0);
   const closeList = useCallback(() => setIsListOpen(false), []);
@@ -27,13 +27,20 @@ export function Frame() {
   const begin = useCallback(
     (id: string, words: string | null, files: File[]) => {
       moveDraft(id);
-      setFirstWords(words);
+      setFirstWords(words === null ? null : { id, words });
       setAttaching(words === null ? { id, files } : null);
       listAgain();
       open({ conversation: id, view: 'chat' });
     },
     [open, listAgain],
   );
+
+  // Whoever goes to another conversation before they are sent finds them in their field.
+  useEffect(() => {
+    if (!firstWords || !conversation || conversation === firstWords.id) return;
+    giveBack(firstWords.id, firstWords.words);
+    setFirstWords(null);
+  }, [conversation, firstWords]);
 
   return (
     <div className="flex h-dvh print:h-auto">
@@ -58,7 +65,7 @@ export function Frame() {
             <Workspace
               onOpenList={() => setIsListOpen(true)}
               onListChanged={listAgain}
-              firstWords={firstWords}
+              firstWords={firstWords?.id === conversation ? firstWords.words : null}
               onFirstWordsSent={forgetFirstWords}
               attaching={attaching?.id === conversation ? attaching.files : null}
               onAttaching={forgetAttaching}

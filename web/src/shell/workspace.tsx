@@ -2,11 +2,12 @@
 
 import { Download, Ellipsis, FileJson, FileText, Search, Trash2 } from 'lucide-react';
 import { type ComponentType, useEffect, useMemo, useRef, useState } from 'react';
-import { address, ApiError } from '@/api/client';
-import { deleteConversation } from '@/api/resources';
+import { ApiError } from '@/api/client';
+import { deleteConversation, exportConversation } from '@/api/resources';
 import { ChatView } from '@/chat/chat-view';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
+import { keepDraft } from '@/state/drafts';
 import { useNavigation, VIEWS } from '@/state/navigation';
 import { OpenerProvider } from '@/state/opener';
 import { part } from '@/state/part';
@@ -14,6 +15,7 @@ import { Boundary } from '@/ui/boundary';
 import { Button } from '@/ui/button';
 import { classes } from '@/ui/classes';
 import { Confirm } from '@/ui/confirm';
+import { Failure } from '@/ui/loaded';
 import { Menu, MenuHeading, MenuItem, MenuLine } from '@/ui/menu';
 import { Spinner } from '@/ui/spinner';
 import { Bar } from './bar';
@@ -83,6 +85,12 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
     return () => void (document.title = 'Throughline');
   }, [title]);
 
+  const [unsaved, setUnsaved] = useState<{ format: 'json' | 'markdown'; error: unknown } | null>(null);
+  const save = (format: 'json' | 'markdown') => {
+    setUnsaved(null);
+    exportConversation(id, format).catch((error: unknown) => setUnsaved({ format, error }));
+  };
+
   const openTab = useRef<HTMLLIElement>(null);
   useEffect(() => {
     openTab.current?.scrollIntoView({ block: 'nearest', inline: 'center' }); // a promise in newer browsers: not returned
@@ -106,16 +114,10 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
             <Download className="mr-1 inline size-3.5" aria-hidden />
             {t('download')}
           </MenuHeading>
-          <MenuItem
-            icon={<FileJson className="size-4" aria-hidden />}
-            href={address(`/conversations/${id}/export`, { format: 'json' })}
-          >
+          <MenuItem icon={<FileJson className="size-4" aria-hidden />} onSelect={() => save('json')}>
             JSON
           </MenuItem>
-          <MenuItem
-            icon={<FileText className="size-4" aria-hidden />}
-            href={address(`/conversations/${id}/export`, { format: 'markdown' })}
-          >
+          <MenuItem icon={<FileText className="size-4" aria-hidden />} onSelect={() => save('markdown')}>
             Markdown
           </MenuItem>
           <MenuLine />
@@ -143,6 +145,11 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
           ))}
         </ul>
       </nav>
+      {unsaved && (
+        <div className="mx-auto w-full max-w-3xl px-4 pt-3">
+          <Failure error={unsaved.error} onRetry={() => save(unsaved.format)} />
+        </div>
+      )}
       <main id="content" className="flex min-h-0 flex-1 flex-col">
         <Boundary key={view}>
           {Other ? (
@@ -172,6 +179,7 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
         action={t('delete')}
         onConfirm={async () => {
           await deleteConversation(id);
+          keepDraft(id, '');
           onListChanged();
           open({ conversation: null, view: 'chat' });
         }}

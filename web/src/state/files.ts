@@ -1,6 +1,7 @@
 'use client';
 
 import { useCallback, useReducer, useRef } from 'react';
+import { randomKey } from '@/api/random-key';
 import { attachFile, listFiles, removeFile } from '@/api/resources';
 import type { AttachedFile } from '@/api/types';
 import { nameOf, needsTokens, typeOf } from '@/chat/file-types';
@@ -16,6 +17,8 @@ export interface Chosen {
   /** `asks` means that somebody has to state the file's weight. */
   step: 'asks' | 'waits' | 'sent' | 'refused';
   error?: unknown;
+  /** The key with which it is sent, also when it is sent again. */
+  idempotency: string;
 }
 
 export interface Files {
@@ -56,7 +59,7 @@ export function useFiles(): Files {
       line.current = line.current.then(async () => {
         change({ key: one.key, change: { step: 'sent' } });
         try {
-          await attachFile(id, one.file, one.name, one.type, tokens);
+          await attachFile(id, { ...one, tokens }, one.idempotency);
           change({ key: one.key, change: null });
           reload();
           refresh();
@@ -72,7 +75,8 @@ export function useFiles(): Files {
       const added = [...files].map((file): Chosen => {
         const type = typeOf(file.name, file.type);
         numbers.current += 1;
-        return { key: numbers.current, file, name: nameOf(file.name), type, step: needsTokens(type) ? 'asks' : 'waits' };
+        const step = needsTokens(type) ? 'asks' : 'waits';
+        return { key: numbers.current, file, name: nameOf(file.name), type, step, idempotency: randomKey() };
       });
       change({ add: added });
       for (const one of added) if (one.step === 'waits') attach(one, null);
@@ -80,7 +84,11 @@ export function useFiles(): Files {
     [attach],
   );
   const again = useCallback(
-    (one: Chosen) => (needsTokens(one.type) ? change({ key: one.key, change: { step: 'asks', error: undefined } }) : attach(one, null)),
+    (one: Chosen) => {
+      if (!needsTokens(one.type)) return attach(one, null);
+      // Another weight makes another request.
+      change({ key: one.key, change: { step: 'asks', error: undefined, idempotency: randomKey() } });
+    },
     [attach],
   );
   const dismiss = useCallback((one: Chosen) => change({ key: one.key, change: null }), []);

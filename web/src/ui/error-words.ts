@@ -6,6 +6,7 @@ import type { Key, Translator } from '@/i18n/translator';
 /** Codes for which the page has texts of its own, since the service's are for programmers. */
 const OWN: Readonly<Record<string, Key>> = {
   unreachable: 'unreachable',
+  copy_failed: 'copy_failed',
   turn_in_progress: 'turn_in_progress',
   not_regenerable: 'not_regenerable',
   blocked: 'error_blocked',

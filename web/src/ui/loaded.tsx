@@ -10,6 +10,11 @@ import { useErrorWords } from './error-words';
 import { Notice } from './notice';
 import { Spinner } from './spinner';
 
+/** A service that does not answer is asked again after so many milliseconds. */
+const PAUSE = 4_000;
+
+export const isUnreachable = (error: unknown): boolean => error instanceof ApiError && error.code === 'unreachable';
+
 export interface Loaded<T> {
   value: T | undefined;
   error: unknown;
@@ -17,7 +22,10 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** The result of a request, loaded again when something it depends on changes; the last value stays meanwhile. */
+/**
+ * The result of a request, loaded again when something it depends on changes, and until the service answers; the last
+ * value stays meanwhile.
+ */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, depends: DependencyList): Loaded<T> {
   const [state, setState] = useState<{ value?: T; error?: unknown; loading: boolean }>({ loading: true });
   const [round, setRound] = useState(0);
@@ -32,7 +40,17 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, depends:
     // eslint-disable-next-line react-hooks/exhaustive-deps -- `load` is what `depends` say
   }, [...depends, round]);
   const reload = useCallback(() => setRound((before) => before + 1), []);
+  useRepeated(state.error, reload);
   return { value: state.value, error: state.error, loading: state.loading, reload };
+}
+
+/** Repeats what failed because the service did not answer. */
+export function useRepeated(error: unknown, repeat: () => void): void {
+  useEffect(() => {
+    if (!isUnreachable(error)) return;
+    const timer = setTimeout(repeat, PAUSE);
+    return () => clearTimeout(timer);
+  }, [error, repeat]);
 }
 
 /** Shows the value, or that it is loading, or why it failed. */

@@ -29,26 +29,14 @@ interface ItemProps {
   icon?: ReactNode;
   onSelect?: () => void;
   danger?: boolean;
-  /** A link that is downloaded. */
-  href?: string;
 }
 
-export function MenuItem({ children, icon, onSelect, danger = false, href }: ItemProps) {
+export function MenuItem({ children, icon, onSelect, danger = false }: ItemProps) {
   const look = classes(
     'flex cursor-pointer items-center gap-2 rounded-lg px-2.5 py-1.5 text-sm outline-none select-none',
     'data-[highlighted]:bg-raised',
     danger && 'text-bad',
   );
-  if (href) {
-    return (
-      <Primitive.Item asChild>
-        <a href={href} download className={look}>
-          {icon}
-          {children}
-        </a>
-      </Primitive.Item>
-    );
-  }
   return (
     // The menu returns the focus first, so that a dialog that opens then knows where it was.
     <Primitive.Item className={look} onSelect={() => onSelect && setTimeout(onSelect, CLOSED)}>

@@ -14,7 +14,7 @@ import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
 import { copyText } from '@/ui/copy';
 import { Choice, Field } from '@/ui/field';
-import { Shown, useLoaded } from '@/ui/loaded';
+import { Failure, Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
 import { Section } from './section';
 
@@ -154,21 +154,31 @@ function Raw({ context }: { context: AssembledContext }) {
   const [copied, setCopied] = useState(false);
   const sent = context.system === null ? { messages: context.messages } : { system: context.system, messages: context.messages };
   const text = JSON.stringify(sent, shortened, 2);
+  const [error, setError] = useState<unknown>(null);
   const take = async () => {
-    await copyText(JSON.stringify(sent, null, 2));
+    setError(null);
+    try {
+      await copyText(JSON.stringify(sent, null, 2));
+    } catch (failure) {
+      setError(failure);
+      return;
+    }
     setCopied(true);
     setTimeout(() => setCopied(false), 1500);
   };
   return (
-    <div className="relative">
-      <Button className="absolute top-2 right-2" onClick={() => void take()}>
-        {copied ? <Check className="size-4" aria-hidden /> : <Copy className="size-4" aria-hidden />}
-        {copied ? t('copied') : t('copy')}
-      </Button>
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}
-      <pre tabIndex={0} className="max-h-[60dvh] overflow-auto rounded-xl border border-line bg-raised p-3 pt-12 font-mono text-xs whitespace-pre-wrap">
-        {text}
-      </pre>
+    <div className="space-y-2">
+      {Boolean(error) && <Failure error={error} />}
+      <div className="relative">
+        <Button className="absolute top-2 right-2" onClick={() => void take()}>
+          {copied ? <Check className="size-4" aria-hidden /> : <Copy className="size-4" aria-hidden />}
+          {copied ? t('copied') : t('copy')}
+        </Button>
+        {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}
+        <pre tabIndex={0} className="max-h-[60dvh] overflow-auto rounded-xl border border-line bg-raised p-3 pt-12 font-mono text-xs whitespace-pre-wrap">
+          {text}
+        </pre>
+      </div>
     </div>
   );
 }

@@ -6,13 +6,14 @@ import type { Conversation, Preset } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { LANGUAGE_NAMES, LANGUAGES } from '@/i18n/translator';
 import { useConversation } from '@/state/conversation';
+import { forgetHeld, useHeld } from '@/state/held';
 import { Button } from '@/ui/button';
 import { Choice, Field } from '@/ui/field';
 import { Failure, Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
 import { POLICY_FIELDS, overridesOf, shownValue } from './policy';
 import { PolicyForm } from './policy-form';
-import { presetWhat } from './preset-words';
+import { presetTitle, presetWhat } from './preset-words';
 import { Section } from './section';
 
 /** The conversation's title, language and prompt; its preset and policy, explained and changed. */
@@ -77,14 +78,20 @@ function useChange(): { change: (body: Record<string, unknown>) => Promise<boole
 function General({ conversation, onSaved }: { conversation: Conversation; onSaved: () => void }) {
   const { t } = useWords();
   const { change, busy, error } = useChange();
-  const [title, setTitle] = useState(conversation.title ?? '');
+  const names = { title: `${conversation.id} title`, prompt: `${conversation.id} prompt` };
+  const [title, setTitle] = useHeld(names.title, conversation.title ?? '');
   const [locale, setLocale] = useState(conversation.locale);
-  const [prompt, setPrompt] = useState(conversation.system_prompt);
+  const [prompt, setPrompt] = useHeld(names.prompt, conversation.system_prompt);
+  const isChanged = title !== (conversation.title ?? '') || prompt !== conversation.system_prompt;
   const locales = LANGUAGES.map((value) => ({ value: value as string, label: LANGUAGE_NAMES[value] }));
   const known = locales.some((one) => one.value === locale) ? locales : [{ value: locale, label: locale }, ...locales];
   const save = (event: FormEvent) => {
     event.preventDefault();
-    void change({ title: title.trim() || null, locale, system_prompt: prompt }).then((done) => done && onSaved());
+    void change({ title: title.trim() || null, locale, system_prompt: prompt }).then((done) => {
+      if (!done) return;
+      forgetHeld(names.title, names.prompt);
+      onSaved();
+    });
   };
   return (
     <Section title={t('general')}>
@@ -95,9 +102,12 @@ function General({ conversation, onSaved }: { conversation: Conversation; onSave
         </div>
         <Field label={t('system_prompt')} value={prompt} onChange={setPrompt} rows={4} />
         {Boolean(error) && <Failure error={error} />}
-        <Button type="submit" look="primary" disabled={busy}>
-          {t('save')}
-        </Button>
+        <div className="flex items-center gap-3">
+          <Button type="submit" look="primary" disabled={busy}>
+            {t('save')}
+          </Button>
+          {isChanged && <span className="text-sm text-soft">{t('unsaved')}</span>}
+        </div>
       </form>
     </Section>
   );
@@ -116,7 +126,7 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
             label={t('preset')}
             hideLabel
             value={chosen}
-            options={presets.map((one) => ({ value: one.name, label: `${one.name} – ${one.design}` }))}
+            options={presets.map((one) => ({ value: one.name, label: `${presetTitle(t, one)} (${one.name})` }))}
             onChange={setChosen}
           />
         </div>

@@ -8,6 +8,7 @@ import type { Key } from '@/i18n/translator';
 import { Originals } from '@/state-view/originals';
 import { useConversation } from '@/state/conversation';
 import { Chip } from '@/ui/chip';
+import { Failure } from '@/ui/loaded';
 
 const NEWEST = 300;
 const KNOWN = new Set([
@@ -34,10 +35,12 @@ export default function TimelineView() {
   const { id } = useConversation();
   const [events, setEvents] = useState<Event[]>([]);
   const [live, setLive] = useState(false);
+  const [error, setError] = useState<unknown>(null);
 
   useEffect(() => {
     const control = new AbortController();
     setEvents([]);
+    setError(null);
     // Hundreds of events may come at once; they are shown together.
     let waiting: Event[] = [];
     let timer: ReturnType<typeof setTimeout> | null = null;
@@ -51,13 +54,14 @@ export default function TimelineView() {
       waiting.push(event);
       timer ??= setTimeout(flush, 60);
     };
-    void followEvents(id, { newest: NEWEST, onEvent, onLive: setLive }, control.signal);
+    void followEvents(id, { newest: NEWEST, onEvent, onLive: setLive, onGone: setError }, control.signal);
     return () => {
       control.abort();
       if (timer) clearTimeout(timer);
     };
   }, [id]);
 
+  if (error) return <Failure error={error} />;
   const days = new Map<string, Event[]>();
   for (const event of events) {
     const day = date(event.occurred_at);
