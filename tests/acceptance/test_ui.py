@@ -269,8 +269,8 @@ def test_a_tool_of_the_service_and_what_a_failure_leaves(
     failed = post(talk, asked)
     assert shape(failed) == ["start", "data-gauge", "error"]
     assert json.loads(failed[-1]["errorText"])["code"] == "model_unavailable"
-    again = post(talk, {"trigger": "regenerate-message", "message": asked["message"]})
-    assert shape(again) == PLAIN
+    made_again = post(talk, {"trigger": "regenerate-message", "message": asked["message"]})
+    assert shape(made_again) == PLAIN
     other = post(talk, user("Once more."))
     gemini.script("chat", {"name": "text", "text": "Better."})
     made = post(talk, {"trigger": "regenerate-message", "messageId": other[0]["messageId"]})

@@ -34,7 +34,7 @@ from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
-from app.usecases.openai.keys import RequestAttempt
+from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.openai.stored import Request
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel

@@ -114,7 +114,8 @@ def test_a_hit_has_its_place_its_day_its_speaker_and_where_it_is_folded(monkeypa
 def test_a_limit_is_kept_over_pages_and_what_is_left_out_is_said(
     command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: Any = {"search": hit, "anchors": anchor}.get(command[0], lambda *_: compaction())
+    makers: dict[str, Any] = {"search": hit, "anchors": anchor}
+    made = makers.get(command[0], lambda *_: compaction())
     client = _Client(*(made(number, "Text.") for number in range(1, 251)))
     cut = ran(client, monkeypatch, *command, "--limit", "249")
     assert (client.asked["page_size"], len(cells(cut))) == (100, 1 + 249 + 1)
