@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 7988d0e250b387cf12f2f431fd0354d8075f53c1747b161e41626470a616fbfe
+// sha256 of openapi.json: f01428317d16265b0b4c34a0a8a5303826ad1d2d87e7ce63967dae1edf924bb9
 
 export interface paths {
     "/conversations": {
@@ -706,7 +706,7 @@ export interface paths {
         put?: never;
         /**
          * Assemble Context
-         * @description The same with a body: it may bring passages, choose sections, and have a due compaction run first.
+         * @description What a model would be sent. The body may bring passages, choose sections, and have a due compaction run first.
          */
         post: operations["assemble_context"];
         delete?: never;
