@@ -208,6 +208,7 @@ class Compaction(Resource):
     state_version_before: int
     state_version_after: int | None
     repairs: list[dict[str, Any]]
+    prompt_version: str | None = None
     continuity: Continuity | None = None
     summary: str | None
     usage: dict[str, Any]

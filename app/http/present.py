@@ -89,6 +89,7 @@ def present_compaction(view: CompactionView) -> schemas.Compaction:
         joined=view.joined,
         ratio=ratio_of(row.tokens_before, row.tokens_after),
         repairs=view.repairs,
+        prompt_version=next((one.prompt_version for one in reversed(row.attempts) if one.prompt_version), None),
         continuity=row.continuity and present_continuity(row.continuity),
         summary=view.summary,
         cost_usd=row.usage.cost_usd,

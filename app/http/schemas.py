@@ -307,6 +307,9 @@ class Compaction(Output):
     state_version_before: int
     state_version_after: int | None
     repairs: list[Repair] = Field(description="What was done to the summary.")
+    prompt_version: str | None = Field(
+        description="That of the last attempt that has one: of the accepted answer, if there is one."
+    )
     continuity: Continuity | None = Field(description="What can still be answered; null where nothing was asked.")
     summary: str | None
     usage: Usage

@@ -437,6 +437,7 @@ class TestTheSecondAttempt:
         used = [item["usage"]["input_tokens"] for item in row["attempts"]]
         assert row["usage"]["input_tokens"] == sum(used), "both attempts are paid for"
         assert [item["prompt_version"] for item in row["attempts"]] == [SUMMARY_VERSION] * 2
+        assert row["prompt_version"] == SUMMARY_VERSION
         (calls,) = talk.get("/stats")["model_calls"]["by_prompt_version"]
         counts = [calls[name] for name in ("prompt_version", "attempts", "accepted", "refused", "input_tokens")]
         assert counts == [SUMMARY_VERSION, 2, 1, 1, sum(used)]

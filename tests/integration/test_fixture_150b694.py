@@ -69,6 +69,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.states.*.provenance.*.in_doubt": _REPAIRS,
     "agent-*.contexts.plain.messages.*.content": _ONCE,
     "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
+    "*.compactions.*.prompt_version": _VERSIONS,
     "*.contexts.*query.*": _QUERY,
     "written-hierarchical.contexts.small.*": _DAYS,
     "hierarchical-??.contexts.small.*": _DETAIL,

@@ -2185,6 +2185,11 @@ export interface components {
              * @description What was done to the summary.
              */
             repairs: components["schemas"]["Repair"][];
+            /**
+             * Prompt Version
+             * @description That of the last attempt that has one: of the accepted answer, if there is one.
+             */
+            prompt_version: string | null;
             /** @description What can still be answered; null where nothing was asked. */
             continuity: components["schemas"]["Continuity"] | null;
             /** Summary */
