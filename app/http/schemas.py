@@ -16,7 +16,7 @@ from app.core.model.model_io import FinishReason
 from app.core.model.records import Actor, CompactionStatus, RanIn
 from app.core.model.repairs import RepairReason
 from app.core.model.segments import LevelName
-from app.core.model.state import MadeBy, Origin, Verified
+from app.core.model.state import MadeBy, Origin, Standing, Verified
 from app.core.validation.damage import DamageKind
 
 Item = TypeVar("Item")
@@ -332,6 +332,10 @@ class Provenance(Output):
     origins: list[Origin] = Field(description="Where its sources came from: who said it, a tool, a pasted document.")
     superseded: list[str]
     in_doubt: bool = Field(description="Given up without a proof, or stated nowhere: served after the others, marked.")
+    standing: Standing | None = Field(
+        description="Why it is in doubt: unverified (a verifier found it nowhere) or set_aside (a model gave it up)."
+        " If it was removed: superseded, or null without a successor."
+    )
     pruned: bool
 
 

@@ -67,6 +67,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "*.compactions.*.repairs": _REPAIRS,
     "*.states.*.repairs": _REPAIRS,
     "*.states.*.provenance.*.in_doubt": _REPAIRS,
+    "*.states.*.provenance.*.standing": _REPAIRS,
     "agent-*.contexts.plain.messages.*.content": _ONCE,
     "*.compactions.*.attempts.*.prompt_version": _VERSIONS,
     "*.compactions.*.prompt_version": _VERSIONS,

@@ -898,6 +898,7 @@ async def test_states(api: World) -> None:
             "origins": ["document", "tool"],
             "superseded": [],
             "in_doubt": False,
+            "standing": None,
             "pruned": True,
         }
     ]

@@ -370,9 +370,9 @@ def test_without_a_sentence_to_tell_apart_the_whole_item_is_in_doubt(
     words: Sequence[VerdictWord], into: Restoration | None
 ) -> None:
     state = doubted_in_part(words, into=into)
-    assert [(one.id, one.text, one.in_doubt) for one in state.entries] == [
-        ("F1", HUNG, True),
-        ("F2", "Has a cat.", False),
+    assert [(one.id, one.text, one.standing) for one in state.entries] == [
+        ("F1", HUNG, "unverified"),
+        ("F2", "Has a cat.", "served"),
     ]
     assert state.is_doubt_only
 
@@ -449,7 +449,7 @@ def test_what_another_entry_still_replaces_comes_back_in_doubt() -> None:
     old = entry("F1", "Likes tea and coffee")
     after = [entry("F8", "Likes tea"), entry("F9", "Likes wine"), replace(old, pruned=True, replaced_by=("F8", "F9"))]
     state = judged([old], after, {"F9": "contradicted"})
-    assert [(one.id, one.in_doubt) for one in served(state)] == [("F1", True), ("F8", False)]
+    assert [(one.id, one.standing) for one in served(state)] == [("F1", "set_aside"), ("F8", "served")]
 
 
 def test_what_one_of_two_items_does_not_replace_comes_back_in_doubt() -> None:
@@ -477,6 +477,23 @@ def test_what_was_dropped_stays_in_doubt_where_what_told_it_again_is_contradicte
     after = [replace(old, in_doubt=True), entry("F9", new)]
     state = judged([old], after, {"F9": word, "-F1": "supported"}, aside)
     assert [one.in_doubt for one in served(state) if one.id == "F1"] == ([True] if is_back else [])
+
+
+def test_a_removed_entry_is_superseded_if_another_took_its_place() -> None:
+    gone = replace(entry("F1", "Likes tea"), pruned=True)
+    assert (gone.standing, replace(gone, replaced_by=("F9",)).standing) == (None, "superseded")
+
+
+def test_a_doubt_has_its_latest_reason() -> None:
+    """What a verifier found stated nowhere, and a model gives up later, is set aside; what is supported is served."""
+    unverified = replace(entry("F1", "Likes tea"), in_doubt=True, unverified=True)
+    supported = judged([], [unverified], {"F1": "supported"})
+    assert [one.standing for one in (unverified, *supported.entries)] == ["unverified", "served"]
+    given_up = replace(unverified, pruned=True, replaced_by=("F8", "F9"))
+    state = judged(
+        [unverified], [entry("F8", "Likes coffee"), entry("F9", "Likes wine"), given_up], {"F9": "contradicted"}
+    )
+    assert [one.standing for one in served(state) if one.id == "F1"] == ["set_aside"]
 
 
 def test_an_entry_changed_and_given_up_stays_in_doubt_until_that_is_judged() -> None:
@@ -640,7 +657,7 @@ def test_a_narrative_of_which_nothing_is_left_is_on_record() -> None:
 def test_an_item_that_nothing_states_is_in_doubt_until_something_does() -> None:
     after = [entry("F1", "Has a cat"), entry("N2", "They met.")]
     state = judged([], after, {"F1": "not_stated", "N2": "not_stated"})
-    assert state.entries == (replace(after[0], in_doubt=True), after[1])
+    assert state.entries == (replace(after[0], in_doubt=True, unverified=True), after[1])
     assert (state.is_changed, state.is_doubt_only) == (True, True)
     again = judged([], state.entries, {"F1": "supported"})
     assert again.entries == tuple(after)

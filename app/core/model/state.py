@@ -21,6 +21,8 @@ Verified = Literal["exact", "pending", "model"]
 """Who checked a version: only code; code so far, and a model is going to; code and a model."""
 MadeBy = Literal["compaction", "restore", "erasure", "verification"]
 """What wrote a version; ``erasure`` if a narrative was written anew after an erasure."""
+Standing = Literal["served", "unverified", "set_aside", "superseded"]
+"""How an entry stands in a version: served, in doubt for one of two reasons, or replaced."""
 Origin = Literal["user", "assistant", "system", "tool", "document"]
 """The origin of a text: the role of its speaker, a tool's result, or a document that a user pasted."""
 
@@ -93,11 +95,22 @@ class StateEntry:
     in_doubt: bool = False
     """Whether a model gave it up without a proof, or nothing was found that states it: it is served marked, after the
     others. If one text is the whole state, these are sentences of the text before that the new one leaves out."""
+    unverified: bool = False
+    """Whether it is in doubt because a verifier found nothing that states it, and not because a model gave it up."""
     pruned: bool = False
     """Whether it is only on record: it is true in the version that stopped serving the entry, because the cap pushed it
     out, another entry took its place, or a verdict removed it."""
     replaced_by: tuple[str, ...] = ()
     """Ids of the entries that a model wrote to replace it. The entry itself is pruned, in doubt, or kept."""
+
+    @property
+    def standing(self) -> Standing | None:
+        """Whether it is served, and why in doubt; ``None`` if it was removed without a successor."""
+        if self.pruned:
+            return "superseded" if self.replaced_by else None
+        if not self.in_doubt:
+            return "served"
+        return "unverified" if self.unverified else "set_aside"
 
     @property
     def number(self) -> int:

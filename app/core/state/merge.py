@@ -262,7 +262,9 @@ def _has_value_or_word(content: str) -> bool:
 def _with_doubt_and_successors(entry: StateEntry, changes: _EntryChanges, successors: tuple[str, ...]) -> StateEntry:
     if entry.id not in changes.set_aside | changes.kept:
         return entry
-    return replace(entry, in_doubt=entry.in_doubt or entry.id in changes.set_aside, replaced_by=successors)
+    if entry.id in changes.set_aside:
+        return replace(entry, in_doubt=True, unverified=False, replaced_by=successors)
+    return replace(entry, replaced_by=successors)
 
 
 def _staying_entries(served: Mapping[str, StateEntry], changes: _EntryChanges) -> list[_PendingEntry]:

@@ -122,7 +122,9 @@ class _RestoredEntries:
             if one.id not in claim.replaces or one.pruned or one.in_doubt or verdict == "contradicted":
                 continue
             is_removed = verdict == "supported"
-            self.entries[index] = replace(one, in_doubt=not is_removed, pruned=is_removed, replaced_by=(successor,))
+            self.entries[index] = replace(
+                one, in_doubt=not is_removed, unverified=False, pruned=is_removed, replaced_by=(successor,)
+            )
             self._record("dropped" if is_removed else "set_aside", one, one.text, None if is_removed else one.text)
             if is_removed:
                 yield one.text

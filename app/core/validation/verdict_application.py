@@ -199,7 +199,7 @@ class _State:
             elif word == "not_stated" and not entry.in_doubt:
                 self._doubt(entry, {text for name, text in sound if name == entry.id})
             elif word == "supported" and entry.in_doubt and entry.id not in given_up:
-                self._store(replace(entry, in_doubt=False))
+                self._store(replace(entry, in_doubt=False, unverified=False))
         return refuted
 
     def apply_sentence_verdicts(self, judged: Iterable[tuple[Claim, VerdictWord]]) -> None:
@@ -270,8 +270,8 @@ class _State:
         is_trusted = not entry.pruned and not entry.in_doubt
         if is_trusted and (words != {"supported"} or refuted.intersection(successors)):
             return
-        doubted = replace(entry, pruned=False, in_doubt=True, replaced_by=successors)
-        trusted = replace(entry, pruned=False, in_doubt=False, replaced_by=())
+        doubted = replace(entry, pruned=False, in_doubt=True, unverified=False, replaced_by=successors)
+        trusted = replace(entry, pruned=False, in_doubt=False, unverified=False, replaced_by=())
         if "contradicted" in words:
             self._keep_or_bring_back(entry, doubted if "supported" in words else trusted, "contradicted")
         elif refuted.intersection(successors):
@@ -302,7 +302,7 @@ class _State:
         """Put an entry in doubt. If some of its sentences are supported, only the others are, as a separate entry."""
         remaining, removed = _without_sentences(entry.text, set(verbatim_sentences(entry.text)).difference(sound))
         if not (self._restoration and remaining and removed):
-            self._store(replace(entry, in_doubt=True))
+            self._store(replace(entry, in_doubt=True, unverified=True))
             self._record(entry, "not_stated", entry.text)
             return
         doubted = replace(
@@ -312,6 +312,7 @@ class _State:
             since_version=self._restoration.version,
             superseded=(),
             in_doubt=True,
+            unverified=True,
         )
         self.next_entry += 1
         self._store(replace(entry, text=remaining))
