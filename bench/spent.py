@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +42,8 @@ PREFILLED: Final = 10
 FOLDED: Final = 100
 _WARM: Final = 5
 _FOLDS: Final = 12
+_PATIENCE: Final = 0.1
+"""Seconds after which a client that leaves an answer has had enough of it."""
 _PLACES: Final[dict[str, str]] = {
     "/sqlalchemy/": "SQLAlchemy",
     "/sqlmodel/": "SQLAlchemy",
@@ -73,6 +75,18 @@ class Direct:
 
     async def send(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
         """Send a request; return the answer's JSON. Raises ``RuntimeError`` for a refusal."""
+        status, answer = await self._answer(method, path, body, key)
+        if not 200 <= status < 300:
+            raise RuntimeError(f"{status} {answer.decode()}")
+        return json.loads(answer) if answer else None
+
+    async def leave(self, method: str, path: str, body: Any = None, *, pieces: int) -> None:
+        """Send a request, and leave when that many pieces of the answer have come, or after a tenth of a second."""
+        await self._answer(method, path, body, None, pieces)
+
+    async def _answer(
+        self, method: str, path: str, body: Any, key: str | None, pieces: int | None = None
+    ) -> tuple[int, bytes]:
         raw = b"" if body is None else json.dumps(body).encode()
         about = [(b"content-type", b"application/json"), (b"content-length", str(len(raw)).encode())]
         own = [] if key is None else [(b"idempotency-key", key.encode())]
@@ -92,23 +106,25 @@ class Direct:
             "state": {},
         }
         bodies = iter([{"type": "http.request", "body": raw, "more_body": False}])
-        status, answer = 0, b""
+        status, answer, come, enough = 0, b"", 0, asyncio.Event()
 
         async def receive() -> Any:
-            given = next(bodies, None)
-            if given is None:
-                await asyncio.Event().wait()
-            return given
+            if given := next(bodies, None):
+                return given
+            with suppress(TimeoutError):
+                await asyncio.wait_for(enough.wait(), None if pieces is None else _PATIENCE)
+            return {"type": "http.disconnect"}
 
         async def take(message: Any) -> None:
-            nonlocal status, answer
+            nonlocal status, answer, come
             status = message.get("status", status)
             answer += message.get("body", b"")
+            come += "body" in message
+            if come == pieces:
+                enough.set()
 
         await self._app(scope, receive, take)
-        if not 200 <= status < 300:
-            raise RuntimeError(f"{status} {answer.decode()}")
-        return json.loads(answer)
+        return status, answer
 
 
 class StatementCounts:
