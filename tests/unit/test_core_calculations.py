@@ -147,6 +147,21 @@ def test_one_calculation(said: str, follows: str, does_not: str) -> None:
     assert len(examine_candidate(candidate(item(does_not, 1)), shown).failures) == 1
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("The budget is 2,400 euros", "The budget is 24,000 euros"),
+        ("The budget is 2,400 euros", "The budget is 240 euros"),
+        ("It takes 45 minutes", "It takes 450 minutes"),
+        ("The tank holds 350 litres", "The tank holds 35,000 litres"),
+    ],
+)
+def test_a_slip_of_the_decimal_point_is_no_calculation(said: str, told: str) -> None:
+    shown = SourceTexts(talk(said))
+    assert examine_candidate(candidate(item(said, 1)), shown).failures == ()
+    assert len(examine_candidate(candidate(item(told, 1)), shown).failures) == 1
+
+
 WRITTEN_OUT = [
     ("Wir sind 85, 11 davon Kinder.", "Erwachsene: 74 (85 − 11)", "Erwachsene: 73 (85 − 11)"),
     ("The fee is 690 for 31 days.", "You get 44.52 back (690 : 31 × 2)", "You get 44.92 back (690 : 31 × 2)"),

@@ -52,6 +52,8 @@ _MONTH_FACTORS: Final = (12.0,)
 _USUAL_FACTORS: Final = (12.0, 2.0, 60.0, 1_000.0)
 _RARE_FACTORS: Final = (3_600.0, 7.0, 52.0, 24.0, 100.0, 10.0)
 """Less usual factors between units of time and of the metric system. ``_USUAL_FACTORS`` has that of a pair too."""
+_DECIMAL_SHIFTS: Final = frozenset({10.0, 100.0})
+"""Those of them that are no conversion where both amounts have the same unit: 24,000 euros is a slip of 2,400 euros."""
 _OMITTED_FACTORS: Final = (1_000.0, 100.0, 10.0)
 """Factors that are left unsaid: prices are given without their thousands, sizes without their unit."""
 _PlacedAmount = tuple[Quantity, int]
@@ -179,7 +181,9 @@ class _Amount(ExpectedValue):
             quantities, (("usual", _USUAL_FACTORS), ("seldom", _RARE_FACTORS))
         ):
             features = (f"{name} {where}", f"{name} {self._unit_feature(one)}", f"close {close}")
-            yield features, self._converted([one], factors)
+            is_conversion = one.unit != self.unit
+            used = [factor for factor in factors if is_conversion or factor not in _DECIMAL_SHIFTS]
+            yield features, self._converted([one], used)
 
     def _unit_feature(self, *quantities: Quantity) -> str:
         if not self.unit:
