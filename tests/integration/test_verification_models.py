@@ -20,6 +20,7 @@ from tests.integration.test_detailing import MODEL, compacted, registry, segment
 from tests.openai_server import OpenAI, running_openai
 
 OPENAI = "openai-responses:gpt-5"
+OTHER = "google:gemini-2.5-pro"
 QUOTE = "Mrs Keller gets the wood"
 
 
@@ -49,6 +50,22 @@ class TestGemini:
         assert "verdicts" in config["responseJsonSchema"]["properties"]
         assert config["thinkingConfig"]["thinking_level"] == "LOW"
         assert config["maxOutputTokens"] == 2_048 + 100 * version.verification.claims
+
+    @pytest.mark.parametrize("chosen", [OTHER, None])
+    async def test_the_policys_model_judges_and_without_one_the_summarizers(
+        self, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini, chosen: str | None
+    ) -> None:
+        models = registry(gemini, allowed=[OTHER])
+        service = with_models(Service(begin, tenant), models, worker_concurrency=4)
+        conversation_id, _ = await compacted(service, verifier_model=chosen)
+        assert await service.container.verification.work(conversation_id) == "verified"
+        (written,), (call,) = gemini.requests("compaction"), gemini.requests("verification")
+        (version,) = await versions(service, conversation_id)
+        assert version.verification is not None
+        asked = chosen or MODEL
+        assert (call["model"], version.verification.model) == (asked.removeprefix("google:"), asked)
+        assert written["model"] == MODEL.removeprefix("google:")
+        await models.close()
 
     async def test_what_it_proves_goes(self, service: Service, gemini: Gemini) -> None:
         conversation_id, _ = await compacted(service)
