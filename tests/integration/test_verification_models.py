@@ -14,7 +14,7 @@ from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.verification.judging import digest_text
-from tests.gemini_server import Gemini
+from tests.gemini_server import KEY, Gemini
 from tests.integration.services import Service, versions
 from tests.integration.test_detailing import MODEL, compacted, registry, segments, with_models
 from tests.openai_server import OpenAI, running_openai
@@ -146,4 +146,19 @@ class TestOpenAI:
         assert body["store"] is False
         assert body["reasoning"]["effort"] == "low"
         assert "verdicts" in body["text"]["format"]["schema"]["properties"]
+        await models.close()
+
+    @pytest.mark.long
+    async def test_it_judges_what_gemini_wrote_if_the_policy_says_so(
+        self, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini, openai: OpenAI
+    ) -> None:
+        keys = Keys(google_api_key=KEY, google_base_url=gemini.url, openai_api_key="key", openai_base_url=openai.url)
+        models = registry(gemini, keys=keys, allowed=[OPENAI])
+        service = with_models(Service(begin, tenant), models)
+        conversation_id, row = await compacted(service, verifier_model=OPENAI)
+        assert await service.container.verification.work(conversation_id) == "verified"
+        version = (await versions(service, conversation_id))[-1]
+        assert version.verification is not None
+        assert (row.model, version.verification.model) == (MODEL, OPENAI)
+        assert (len(openai.asked), gemini.requests("verification")) == (1, [])
         await models.close()
