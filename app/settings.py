@@ -185,7 +185,7 @@ class Settings(BaseSettings):
     verify_wait_seconds: int = Field(default=600, ge=0, le=86_400)
     """How long a state waits at most for others to be verified together with it; 0: not at all."""
     verifier_model: ModelName | None = None
-    """The model that judges; unset: the one that writes states."""
+    """The model that judges; unset: the one that writes states. A conversation sets ``policy.verifier_model``."""
     provider_caches: Literal["auto", "off"] = "auto"
     """Whether providers are asked to keep caches; a conversation sets ``policy.cache`` for itself."""
     models: Annotated[tuple[ModelName, ...], NoDecode, Field(max_length=MAX_MODELS)] = ()

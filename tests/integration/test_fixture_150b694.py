@@ -81,6 +81,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
     "*.conversation.policy.verify": _VERIFIED,
+    "*.conversation.policy.verifier_model": _VERIFIED,
     "*.conversation.policy.continuity_floor": _CONTINUITY,
     "*.conversation.policy.continuity_probes": _CONTINUITY,
     "*.conversation.policy.reasoning": _REASONING,

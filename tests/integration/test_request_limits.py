@@ -128,6 +128,18 @@ class TestModels:
         assert good(await http.get(path))["policy"]["fallback_model"] is None
         assert good(await http.patch(path, json={"policy": {"fallback_model": "offline"}}))
 
+    async def test_a_verifier_is_one_of_the_allowed_language_models(self, begin: UnitOfWorkFactory) -> None:
+        async with serving(begin, models=["offline", "openai:judge"], OPENAI_API_KEY="k") as http:
+            path, body = await begun(http), {"policy": {"verifier_model": NOT_ALLOWED}}
+            for asked in (http.post("/conversations", json=body), http.patch(path, json=body)):
+                problem = refused(await asked, 422, "model_not_allowed", "policy.verifier_model")
+                assert problem["allowed"] == ["offline", "openai:judge"]
+            quotes = {"policy": {"verifier_model": "offline"}}
+            problem = refused(await http.patch(path, json=quotes), 422, "policy_invalid", "policy.verifier_model")
+            assert 'set verify to "off"' in problem["errors"][0]["message"]
+            judging = good(await http.patch(path, json={"policy": {"verifier_model": "openai:judge"}}))
+            assert judging["policy"]["verifier_model"] == "openai:judge"
+
     async def test_one_that_cannot_be_built_is_named(self, begin: UnitOfWorkFactory) -> None:
         async with serving(begin, models=["offline", "deepseek:x"]) as http:
             body = {"policy": {"fallback_model": "deepseek:x"}}

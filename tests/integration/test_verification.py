@@ -925,6 +925,81 @@ class TestWhoWantsIt:
         assert await rows(engine, conversation_id) == [("queued", None, 0)]
 
 
+class TestTheModelOfThePolicy:
+    """The policy names the model that judges; the operator's and the summarizer's come after it."""
+
+    def judge(self) -> ScriptedSummarizer:
+        return ScriptedSummarizer(profile=FAKE_PROFILE, verifications=[verdicts(against_the_lie)])
+
+    def known(self, service: Service, **models: ScriptedSummarizer) -> None:
+        service.container.parts.models._summarizers.update(models)  # type: ignore[attr-defined]
+
+    async def choose(self, service: Service, conversation_id: UUID, **policy: Any) -> None:
+        await service.container.conversations.patch(service.tenant, conversation_id, {"policy": policy})
+
+    async def test_it_is_asked_before_the_operators_as_the_policy_is_now(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        judge, operators = self.judge(), self.judge()
+        service, conversation_id = await lied(begin, tenant, settings=Settings(verifier_model="operators"))
+        self.known(service, judge=judge, operators=operators)
+        await self.choose(service, conversation_id, verifier_model="judge")
+        assert await work(service, conversation_id) == "changed"
+        assert judge.verification_requests
+        assert not operators.verification_requests
+        assert not service.summarizer.verification_requests
+        async with begin(tenant) as uow:
+            assert await uow.spending.metered_calls(timedelta(hours=1), conversation_id) == (3, 3)
+
+    async def test_control_without_it_the_operators_is_asked(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        judge, operators = self.judge(), self.judge()
+        service, conversation_id = await lied(begin, tenant, settings=Settings(verifier_model="operators"))
+        self.known(service, judge=judge, operators=operators)
+        await self.choose(service, conversation_id, verifier_model="judge")
+        await self.choose(service, conversation_id, verifier_model=None)
+        assert await work(service, conversation_id) == "changed"
+        assert operators.verification_requests
+        assert not judge.verification_requests
+
+    async def test_the_operator_turns_it_off_all_the_same(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        judge = self.judge()
+        service, conversation_id = await lied(begin, tenant)
+        self.known(service, judge=judge)
+        await self.choose(service, conversation_id, verifier_model="judge")
+        off = Service(begin, tenant, settings=Settings(verify="off"))
+        self.known(off, judge=judge)
+        assert await work(off, conversation_id) == "skipped"
+        assert await rows(engine, conversation_id) == [("skipped", "off", 0)]
+        assert not judge.verification_requests
+
+    async def test_one_that_is_no_longer_allowed_leaves_the_others(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        judge = self.judge()
+        service, conversation_id = await lied(begin, tenant, verdicts(against_the_lie))
+        self.known(service, judge=judge)
+        await self.choose(service, conversation_id, verifier_model="judge", fallback_model="judge")
+        service.container.parts.models._allowed = {"fake"}  # type: ignore[attr-defined]
+        assert await work(service, conversation_id) == "changed"
+        assert service.summarizer.verification_requests
+        assert not judge.verification_requests
+        resolved = service.container.conversations._shell.resolver(await service.row(conversation_id))
+        assert resolved.warnings == ("model_not_allowed:judge",)
+
+    async def test_one_that_cannot_be_built_any_more_is_waited_for(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant)
+        self.known(service, judge=self.judge())
+        await self.choose(service, conversation_id, verifier_model="judge")
+        del service.container.parts.models._summarizers["judge"]  # type: ignore[attr-defined]
+        assert await work(service, conversation_id) == "not_now"
+        assert await rows(engine, conversation_id) == [("queued", None, 0)]
+        assert not service.summarizer.verification_requests
+
+
 class TestTheSpendGuard:
     @pytest.mark.long
     async def test_half_of_the_calls_are_for_compactions(

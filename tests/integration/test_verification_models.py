@@ -14,12 +14,13 @@ from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.verification.judging import digest_text
-from tests.gemini_server import Gemini
+from tests.gemini_server import KEY, Gemini
 from tests.integration.services import Service, versions
 from tests.integration.test_detailing import MODEL, compacted, registry, segments, with_models
 from tests.openai_server import OpenAI, running_openai
 
 OPENAI = "openai-responses:gpt-5"
+OTHER = "google:gemini-2.5-pro"
 QUOTE = "Mrs Keller gets the wood"
 
 
@@ -49,6 +50,22 @@ class TestGemini:
         assert "verdicts" in config["responseJsonSchema"]["properties"]
         assert config["thinkingConfig"]["thinking_level"] == "LOW"
         assert config["maxOutputTokens"] == 2_048 + 100 * version.verification.claims
+
+    @pytest.mark.parametrize("chosen", [OTHER, None])
+    async def test_the_policys_model_judges_and_without_one_the_summarizers(
+        self, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini, chosen: str | None
+    ) -> None:
+        models = registry(gemini, allowed=[OTHER])
+        service = with_models(Service(begin, tenant), models, worker_concurrency=4)
+        conversation_id, _ = await compacted(service, verifier_model=chosen)
+        assert await service.container.verification.work(conversation_id) == "verified"
+        (written,), (call,) = gemini.requests("compaction"), gemini.requests("verification")
+        (version,) = await versions(service, conversation_id)
+        assert version.verification is not None
+        asked = chosen or MODEL
+        assert (call["model"], version.verification.model) == (asked.removeprefix("google:"), asked)
+        assert written["model"] == MODEL.removeprefix("google:")
+        await models.close()
 
     async def test_what_it_proves_goes(self, service: Service, gemini: Gemini) -> None:
         conversation_id, _ = await compacted(service)
@@ -129,4 +146,19 @@ class TestOpenAI:
         assert body["store"] is False
         assert body["reasoning"]["effort"] == "low"
         assert "verdicts" in body["text"]["format"]["schema"]["properties"]
+        await models.close()
+
+    @pytest.mark.long
+    async def test_it_judges_what_gemini_wrote_if_the_policy_says_so(
+        self, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini, openai: OpenAI
+    ) -> None:
+        keys = Keys(google_api_key=KEY, google_base_url=gemini.url, openai_api_key="key", openai_base_url=openai.url)
+        models = registry(gemini, keys=keys, allowed=[OPENAI])
+        service = with_models(Service(begin, tenant), models)
+        conversation_id, row = await compacted(service, verifier_model=OPENAI)
+        assert await service.container.verification.work(conversation_id) == "verified"
+        version = (await versions(service, conversation_id))[-1]
+        assert version.verification is not None
+        assert (row.model, version.verification.model) == (MODEL, OPENAI)
+        assert (len(openai.asked), gemini.requests("verification")) == (1, [])
         await models.close()

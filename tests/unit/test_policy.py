@@ -73,6 +73,15 @@ def test_the_arithmetic_of_the_design() -> None:
     )
 
 
+def test_the_verifier_is_a_language_model_or_the_operators_choice() -> None:
+    assert policy_of().verifier_model is None
+    named = policy_of(verifier_model="openai:judge", fallback_model="openai:second")
+    assert named.models == {"fallback_model": "openai:second", "verifier_model": "openai:judge"}
+    for wrong in ("", "x" * 201, 7, "offline"):
+        with pytest.raises(PolicyInvalidError, match=r"policy\.verifier_model"):
+            policy_of(verifier_model=wrong)
+
+
 def test_without_levels_digests_have_no_room_and_each_level_counts_once() -> None:
     assert budgets(policy_of(context_window=4_000, levels=[])).digest_tokens == 0
     assert budgets(policy_of(context_window=4_000, digest_share=0)).digest_tokens == 0

@@ -21,6 +21,7 @@ BASE: Final[dict[str, Any]] = {
     "adaptive": "off",
     "adaptive_bounds": AdaptiveBounds(),
     "verify": "auto",
+    "verifier_model": None,
     "continuity_floor": None,
     "instructions": "",
     "reasoning": "shown",

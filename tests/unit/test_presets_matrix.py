@@ -211,6 +211,7 @@ SAME: Final[Mapping[str, Json]] = {
     "fallback_model none": {"fallback_model": None},
     "adaptive off": {"adaptive": "off", "adaptive_bounds": dict.fromkeys(BOUNDS)},
     "verify auto": {"verify": "auto"},
+    "verifier_model none": {"verifier_model": None},
     "continuity_floor none": {"continuity_floor": None},
     "instructions empty": {"instructions": ""},
     "reasoning shown": {"reasoning": "shown"},

@@ -251,7 +251,7 @@ class Resolver:
         )
         if policy.context_window and policy.context_window > budgets.limit:
             resolved = resolved.with_warning(f"context_window_clamped:{budgets.limit}")
-        for name in policy.models.values():
+        for name in dict.fromkeys(policy.models.values()):
             if not self._models.allows(name):
                 resolved = resolved.with_warning(f"model_not_allowed:{name}")
         return resolved.with_adaptive_thresholds()

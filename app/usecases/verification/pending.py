@@ -49,6 +49,15 @@ def is_wanted(shell: Shell, policy: CompactionPolicy) -> bool:
     return shell.verifies and policy.verify != "off"
 
 
+def verifier_name(shell: Shell, policy: CompactionPolicy, operators: str | None) -> str | None:
+    """The name of the model that judges: the policy's, otherwise the operator's; ``None`` = the summarizer.
+
+    A model of the policy that the operator no longer allows does not count.
+    """
+    name = policy.verifier_model
+    return name if name is not None and shell.models.allows(name) else operators
+
+
 MIN_KEPT_VERSIONS: Final = 20
 """The least number of versions that are kept, since a verification may look back at them."""
 

@@ -61,7 +61,14 @@ from app.usecases.verification.judging import (
     subject_of,
     with_older,
 )
-from app.usecases.verification.pending import PENDING, WAITING_REASONS, gathering_end, is_wanted, note_version
+from app.usecases.verification.pending import (
+    PENDING,
+    WAITING_REASONS,
+    gathering_end,
+    is_wanted,
+    note_version,
+    verifier_name,
+)
 from app.usecases.verification.rewriting import write_entries
 
 MAX_SEARCH_HITS: Final = 200
@@ -114,7 +121,7 @@ class VerificationService:
     """Has models verify states.
 
     Calls are made only while ``spending`` allows them. At most ``slots`` run at once over all processes, not counting
-    those that take long. Without a ``model`` the summarizer judges.
+    those that take long. The model is the policy's, otherwise ``model``, otherwise the summarizer.
     """
 
     def __init__(self, shell: Shell, spending: SpendGuard, *, slots: int = 1, model: str | None = None) -> None:
@@ -160,8 +167,8 @@ class VerificationService:
         """
         if await self._is_busy():
             return "not_now"
-        if self._model is not None and self._shell.verifies:
-            await self._prepare_model(self._model)
+        if self._shell.verifies:
+            await self._prepare_verifier(tenant_id, conversation_id)
         claimed = await self._claim_or_outcome(tenant_id, conversation_id)
         if not isinstance(claimed, _Claimed):
             return claimed
@@ -200,9 +207,17 @@ class VerificationService:
             beat, uow=partial(shell.uow, tenant_id), clock=shell.clock, every=every, of=("verification", row.id)
         )
 
-    async def _prepare_model(self, model: str) -> None:
+    async def _prepare_verifier(self, tenant_id: UUID, conversation_id: UUID) -> None:
+        """Build the model that will judge, before the transaction of the claim: it may take seconds."""
+        model = self._model
         try:
-            await self._shell.models.prepare(model)
+            async with self._shell.uow(tenant_id) as uow:
+                row = await uow.conversations.get(conversation_id)
+            model = verifier_name(self._shell, self._shell.resolver.policy(row.preset, row.policy), self._model)
+            if model is not None:
+                await self._shell.models.prepare(model)
+        except NotFoundError:
+            return  # there will be nothing to claim
         except InvalidInputError as error:  # the claim is put off for this
             log.warning("verification.model_unavailable", model=model, detail=error.detail)
 
@@ -217,8 +232,9 @@ class VerificationService:
             return recent >= self._slots or running >= _SLOT_FACTOR * self._slots
 
     def _verifier(self, resolved: Resolved) -> Summarizer | None:
+        name = verifier_name(self._shell, resolved.policy, self._model)
         try:
-            return self._shell.models.summarizer(self._model) if self._model else summarizer_of(self._shell, resolved)
+            return self._shell.models.summarizer(name) if name else summarizer_of(self._shell, resolved)
         except InvalidInputError:
             return None
 

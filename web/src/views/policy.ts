@@ -28,6 +28,7 @@ export const POLICY_FIELDS = [
   'summarizer',
   'fallback_model',
   'verify',
+  'verifier_model',
   'continuity_floor',
   'instructions',
   'inject_system_context',

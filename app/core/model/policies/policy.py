@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_or
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.core.model.caches import MAX_TTL_SECONDS, MIN_TTL_SECONDS, CacheMode
-from app.core.model.model_io import Reasoning
+from app.core.model.model_io import OFFLINE, Reasoning
 from app.core.model.records import Fold, FoldRequest
 from app.core.model.segments import LEVELS, Level
 from app.core.text.token_counts import Estimator
@@ -36,7 +36,7 @@ OUTPUT_RESERVE_SHARE = Fraction(1, 10)
 STATE_SHARE = Fraction(12, 100)  # so that a small window is not filled by its own state
 STATE_CAP_FACTOR = 2
 OUTPUT_DIVISOR = 2  # a state is at most half of what the summarizer can write: the rest is for its provenance
-MODEL_FIELDS = ("fallback_model",)
+MODEL_FIELDS = ("fallback_model", "verifier_model")
 """The fields of a policy that name a model; only models that the operator allows may stand there."""
 
 
@@ -229,6 +229,8 @@ class CompactionPolicy(_Frozen):
     summarizer: Literal["compaction_model", "chat_model"] = "compaction_model"
     verify: Literal["auto", "off"] = "auto"
     """Whether a model judges, after a compaction, what a model wrote."""
+    verifier_model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """The model that judges; ``None`` = the operator's verifier, otherwise the summarizer."""
     continuity_floor: Annotated[float, Field(ge=0, le=1)] | None = None
     """A background compaction with a lower continuity score is made once more, with the losses named; ``None`` = no
     compaction is."""
@@ -255,6 +257,13 @@ class CompactionPolicy(_Frozen):
     def models(self) -> Mapping[str, str]:
         """The names of models in it, by field."""
         return {name: value for name in MODEL_FIELDS if (value := getattr(self, name)) is not None}
+
+    @field_validator("verifier_model")
+    @classmethod
+    def _verifier_judges(cls, name: str | None) -> str | None:
+        if name == OFFLINE:
+            raise ValueError('the offline model judges nothing: name a language model, or set verify to "off"')
+        return name
 
     @field_validator("levels", mode="after")
     @classmethod
