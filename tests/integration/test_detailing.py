@@ -56,7 +56,8 @@ CANARY = "Kestrel-7741"
 
 def registry(gemini: Gemini, **others: Any) -> ModelRegistry:
     keys = Keys(google_api_key=KEY, google_base_url=gemini.url)
-    return ModelRegistry(**{"keys": keys, "chat": MODEL, "compaction": MODEL} | others)
+    given: dict[str, Any] = {"keys": keys, "chat": MODEL, "compaction": MODEL} | others
+    return ModelRegistry(**given)
 
 
 def with_models(service: Service, models: ModelRegistry, **settings: Any) -> Service:
