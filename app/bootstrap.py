@@ -89,6 +89,7 @@ from app.usecases.shared.work_records import WorkRecords
 from app.usecases.ui.threads import ThreadService
 from app.usecases.ui.turns import FrontendTurnService
 from app.usecases.verification.examining import ExaminationService
+from app.usecases.verification.listing import VerificationListing
 from app.usecases.verification.run import VerificationService
 
 
@@ -161,7 +162,7 @@ class Container:
         self.detailing = DetailService(shell, spending, slots=background_slots)
         self.embedding = EmbeddingService(shell, spending)
         self.verification = VerificationService(shell, spending, slots=background_slots, model=settings.verifier_model)
-        self.examination = ExaminationService(shell)
+        self.verifications, self.examination = VerificationListing(shell), ExaminationService(shell)
 
         serving = FileServing(shell, self.file_copies)
         self.caches = CacheService(shell, spending, serving)

@@ -43,6 +43,7 @@ from .events import (
     ReplyEvent,
     ReplyFailedEvent,
     ToolCalled,
+    VerificationEvent,
 )
 from .resources import (
     Anchor,
@@ -67,6 +68,7 @@ from .resources import (
     Segment,
     StateDifference,
     StateVersion,
+    Verification,
 )
 from .retrying import Retrying
 from .synchronous import Throughline
@@ -130,4 +132,6 @@ __all__ = [
     "ToolCalled",
     "UnauthenticatedError",
     "UnavailableError",
+    "Verification",
+    "VerificationEvent",
 ]

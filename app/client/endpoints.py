@@ -313,6 +313,13 @@ def continuity(
     return _list(_path(conversation_id, "continuity"), res.Page[res.CompactionContinuity], order=order, limit=page_size)
 
 
+def verifications(
+    conversation_id: Id, *, order: Order | None = None, page_size: int | None = None
+) -> ListCall[res.Verification]:
+    """The verifications of a conversation's state by a model."""
+    return _list(_path(conversation_id, "verifications"), res.Page[res.Verification], order=order, limit=page_size)
+
+
 def compaction(compaction_id: Id) -> Call[res.Compaction]:
     """One compaction."""
     return get(f"/compactions/{quote(str(compaction_id), safe='')}", resource_reader(res.Compaction))

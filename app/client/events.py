@@ -93,6 +93,18 @@ class CompactionData(TypedDict):
 
 
 @with_config(KEEPS_NEW_FIELDS)
+class VerificationData(TypedDict):
+    """A verification that has ended."""
+
+    verification_id: str
+    state_version: int
+    status: str
+    reason: str | None
+    claims: int | None
+    changed: bool
+
+
+@with_config(KEEPS_NEW_FIELDS)
 class RestoredData(TypedDict):
     """The new version, and the version whose content it has."""
 
@@ -183,6 +195,13 @@ class CompactionEvent(Event):
 
     type: CompactionType
     data: CompactionData
+
+
+class VerificationEvent(Event):
+    """A verification of the state ended."""
+
+    type: Literal["verification.finished"]
+    data: VerificationData
 
 
 class ConversationRestoredEvent(Event):
@@ -284,7 +303,7 @@ _EVENTS: Final[Mapping[str, type[Event]]] = {
     name: kind
     for kind in (
         *(MessageCreatedEvent, MessageErasedEvent, ReplyEvent, ReplyFailedEvent, ContextThresholdEvent),
-        *(CompactionEvent, ConversationRestoredEvent, ConversationSetAsideEvent),
+        *(CompactionEvent, VerificationEvent, ConversationRestoredEvent, ConversationSetAsideEvent),
     )
     for name in types_of(kind)
 }

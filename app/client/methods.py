@@ -112,6 +112,7 @@ class Methods:
     compact = Method(endpoints.compact)
     compactions = Each(endpoints.compactions)
     continuity = Each(endpoints.continuity)
+    verifications = Each(endpoints.verifications)
     compaction = Method(endpoints.compaction)
     all_compactions = Each(endpoints.all_compactions)
     retry_compaction = Method(endpoints.retry_compaction)

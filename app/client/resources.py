@@ -220,6 +220,25 @@ class Compaction(Resource):
     finished_at: datetime | None
 
 
+class Verification(Resource):
+    """A verification of a version of the state: waiting, running or ended."""
+
+    id: UUID
+    state_version: int
+    status: str
+    reason: str | None
+    model: str | None
+    """``None`` until a model has answered."""
+    claims: int | None
+    """How many claims were judged; ``None`` unless it is ``done``."""
+    changed: bool
+    """Whether its verdicts led to a new version of the state."""
+    usage: dict[str, Any]
+    cost_usd: float | None
+    requested_at: datetime
+    finished_at: datetime | None
+
+
 class Marker(Resource):
     """A place in a context that can be expanded."""
 

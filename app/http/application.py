@@ -36,6 +36,7 @@ from app.http import (
     tokens,
     turns,
     users,
+    verifications,
 )
 from app.http.browser import pages, session
 from app.http.hosts import KnownHosts
@@ -70,6 +71,7 @@ ROUTERS: Final = (
     ui.router,
     compactions.operations,
     compactions.router,
+    verifications.router,
     context.router,
     events.router,
     presets.router,

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 
 from app.core.model.conversation import Role
 from app.core.model.gauge import GaugeStatus
-from app.core.model.records import CompactionStatus, RanIn, WorkKind
+from app.core.model.records import CompactionStatus, RanIn, VerificationStatus, WorkKind
 from app.http.errors import Problem
 from app.http.schemas import ChatResult, Moment, Notification, Output, ToolCall
 
@@ -80,6 +80,17 @@ class CompactionData(Output):
     tokens_after: int | None
     duration_ms: int | None = None
     state_version: int | None
+
+
+class VerificationData(Output):
+    """A verification that has ended."""
+
+    verification_id: UUID
+    state_version: int = Field(description="The version that was judged.")
+    status: VerificationStatus
+    reason: str | None
+    claims: int | None = Field(description="How many claims were judged; null unless it is `done`.")
+    changed: bool = Field(description="Whether its verdicts led to a new version of the state.")
 
 
 class RestoredData(Output):
@@ -150,6 +161,13 @@ class CompactionEvent(EventFields):
 
     type: CompactionType
     data: CompactionData
+
+
+class VerificationEvent(EventFields):
+    """A verification of the state ended: its verdicts were applied, or it came to nothing."""
+
+    type: Literal["verification.finished"]
+    data: VerificationData
 
 
 class ConversationRestoredEvent(EventFields):
@@ -268,6 +286,7 @@ ConversationEvent = Annotated[
     | ReplyFailedEvent
     | ContextThresholdEvent
     | CompactionEvent
+    | VerificationEvent
     | ConversationRestoredEvent
     | ConversationSetAsideEvent,
     Field(discriminator="type", description="One event of a conversation."),

@@ -109,6 +109,19 @@ def present_compaction_continuity(view: CompactionView) -> schemas.CompactionCon
     return schemas.CompactionContinuity.from_value(row, compaction_id=row.id, continuity=score)
 
 
+def present_verification(view: records.VerificationView) -> schemas.Verification:
+    """A verification, and what came of it."""
+    row = view.verification
+    return schemas.Verification.from_value(
+        row,
+        state_version=row.version,
+        claims=view.claims,
+        changed=view.changed,
+        cost_usd=row.usage.cost_usd,
+        requested_at=row.created_at,
+    )
+
+
 def ratio_of(before: int | None, after: int | None) -> float | None:
     """Tokens after divided by tokens before; ``None`` while either is unknown."""
     return round(after / before, 4) if before and after is not None else None

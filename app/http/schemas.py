@@ -13,7 +13,7 @@ from app.core.model.continuity import ProbeKind
 from app.core.model.conversation import MessageStatus, ProtectedReason, Role
 from app.core.model.gauge import GaugeStatus
 from app.core.model.model_io import FinishReason
-from app.core.model.records import Actor, CompactionStatus, RanIn
+from app.core.model.records import Actor, CompactionStatus, RanIn, VerificationStatus
 from app.core.model.repairs import RepairReason
 from app.core.model.segments import LevelName
 from app.core.model.state import MadeBy, Origin, Standing, Verified
@@ -353,6 +353,24 @@ class VerificationCounts(Output):
     )
     unanswered: int
     usage: Usage
+
+
+class Verification(Output):
+    """A verification of a version of the state that waits, runs or has ended."""
+
+    id: UUID
+    state_version: int = Field(
+        description="The version that is judged. While it waits, a later one may take its place."
+    )
+    status: VerificationStatus
+    reason: str | None
+    model: str | None = Field(description="Null until a model has answered.")
+    claims: int | None = Field(description="How many claims were judged; null unless it is `done`.")
+    changed: bool = Field(description="Whether its verdicts led to a new version of the state.")
+    usage: Usage
+    cost_usd: float | None
+    requested_at: Moment
+    finished_at: Moment | None
 
 
 class StateVersion(Output):

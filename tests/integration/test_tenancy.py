@@ -261,6 +261,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "embeddings.dimensions": (lambda unit: unit.embeddings.dimensions(CONVERSATION, "fake"), 0),
     "embeddings.vectors_by_seq": (lambda unit: unit.embeddings.vectors_by_seq(CONVERSATION, [1], "fake"), {}),
     "verifications.open": (lambda unit: unit.verifications.open(verification(STRAY)), NOT_FOUND),
+    "verifications.page": (lambda unit: unit.verifications.page(CONVERSATION, ALL), ([], None)),
     "verifications.open_of": (lambda unit: unit.verifications.open_of(CONVERSATION), None),
     "verifications.update": (lambda unit: unit.verifications.update(VERIFICATION, reason="stolen"), None),
     "verifications.renew_claim": (lambda unit: unit.verifications.renew_claim(VERIFICATION, 0, seconds=9), False),

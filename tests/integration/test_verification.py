@@ -407,7 +407,7 @@ class TestVerdicts:
         assert after.verification is not None
         assert (after.verified, after.version, after.state) == ("model", before.version, before.state)
         assert after.verification.supported == len(service.summarizer.verification_requests[0].claims)
-        assert await service.row(conversation_id) == row
+        assert await service.row(conversation_id) == replace(row, last_event=row.last_event + 1), "the event is all"
         assert await rows(engine, conversation_id) == [("done", None, 1)]
         assert await work(service, conversation_id) == "not_wanted"
 
@@ -429,7 +429,7 @@ class TestVerdicts:
         assert (now.state_version, now.compressed_state) == (after.version, after.state)
         assert now.layout == after.layout
         assert now.layout_version == row.layout_version + 1
-        assert await service.events(conversation_id) == events, "it is no compaction, and no notice tells of it"
+        assert await service.events(conversation_id) == [*events, "verification.finished"], "it is no compaction"
         assert await rows(engine, conversation_id) == [("done", None, 1)]
 
     @pytest.mark.daily(1)
@@ -481,7 +481,7 @@ class TestVerdicts:
         assert (after.version, after.state, after.layout) == (before.version, before.state, before.layout)
         assert [one.text for one in after.entries if one.in_doubt] == [CACHE]
         assert [repair.reason for repair in after.repairs[len(before.repairs) :]] == ["not_stated"]
-        assert await service.row(conversation_id) == row
+        assert await service.row(conversation_id) == replace(row, last_event=row.last_event + 1), "the event is all"
 
 
 class TestCalls:

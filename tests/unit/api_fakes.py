@@ -281,6 +281,7 @@ def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> 
         expansion=calls.service("expansion", page=([], None), expand=None, make=None),
         chat=calls.service("chat", start=None, interrupt=turn, follow=None),
         manual=calls.service("manual", compact=compacted, get=compacted, page=([compacted], None), retry=compacted),
+        verifications=calls.service("verifications", page=([], None)),
         context=calls.service("context", count_tokens=42),
         context_requests=calls.service("context_requests", answer=None),
         limits=LimitService(

@@ -84,7 +84,7 @@ def test_every_endpoint_is_on_the_page_and_none_besides() -> None:
 
 def test_what_is_planned_is_not_there_yet() -> None:
     planned = told(section(PAGE, "Planned"))
-    assert len(planned) > 3
+    assert len(planned) > 2
     assert planned & built() == set(), "it is there: move its row up"
 
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -83,6 +84,27 @@ class Verification:
     attempts: tuple[Attempt, ...] = ()
     created_at: datetime
     finished_at: datetime | None = None
+
+    @property
+    def model(self) -> str | None:
+        """The model that gave the last answer; ``None`` if none has answered."""
+        return next((one.model for one in reversed(self.attempts) if one.outcome != "error"), None)
+
+    @property
+    def usage(self) -> Usage:
+        """The usage of all calls."""
+        return reduce(Usage.plus, (attempt.usage for attempt in self.attempts), Usage())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationView:
+    """A verification, and what came of it."""
+
+    verification: Verification
+    claims: int | None = None
+    """How many claims were judged; ``None`` unless the verification is ``done``."""
+    changed: bool = False
+    """Whether its verdicts led to a new version of the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import and_, case, func, select, text, update
+from sqlalchemy import and_, case, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
-from app.core.model.records import Attempt, Verification
+from app.core.model.records import Attempt, Page, Verification, VerificationView
+from app.core.model.state import MadeBy, VerificationCounts
 from app.storage.repositories.base import Repository
+from app.storage.repositories.cursor import BY_ID, cut_page, select_page
 from app.storage.repositories.leases import is_over, lease_end, now, times_from_now
 from app.storage.repositories.mapping import columns, record_from_row
-from app.storage.tables import RUNNING, VERIFICATION_OPEN, VerificationRow
+from app.storage.tables import RUNNING, VERIFICATION_OPEN, StateVersionRow, VerificationRow
 
 _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
+_COUNTS = TypeAdapter(VerificationCounts | None)
 _row = VerificationRow
+MADE_HERE: Final[MadeBy] = "verification"
+"""Who made the version of the state that a verification leads to."""
 # Literal SQL, not parameters: only then can the planner be sure that the partial indexes apply.
 _OPEN = text(VERIFICATION_OPEN)
 IS_RUNNING = and_(text(RUNNING), ~is_over(col(_row.after)))
@@ -41,6 +47,38 @@ class VerificationRepository(Repository):
         """The verification that waits or runs."""
         row = await self._session.first(select(_row).where(col(_row.conversation_id) == conversation_id, _OPEN))
         return None if row is None else as_verification(row)
+
+    async def page(self, conversation_id: UUID, page: Page) -> tuple[list[VerificationView], str | None]:
+        """A page of verifications, by default the newest first, and what came of each."""
+        of_this = select(_row).where(col(_row.conversation_id) == conversation_id)
+        found = await self._session.all(select_page(of_this, page, (col(_row.id),), BY_ID))
+        rows, cursor = cut_page([as_verification(row) for row in found], page.limit, lambda row: (row.id,))
+        done = [row for row in rows if row.status == "done"]
+        claims, changes = await self._results(conversation_id, done) if done else ({}, [])
+        return [
+            VerificationView(
+                verification=row, claims=claims.get(row.version), changed=any(_led_to(row, *made) for made in changes)
+            )
+            if row.status == "done"
+            else VerificationView(verification=row)
+            for row in rows
+        ], cursor
+
+    async def _results(
+        self, conversation_id: UUID, done: Sequence[Verification]
+    ) -> tuple[dict[int, int], list[tuple[int, datetime]]]:
+        """How many claims of each version were judged; number and time of each version that a verification wrote."""
+        number, made_by = col(StateVersionRow.version), col(StateVersionRow.made_by)
+        judged = number.in_([row.version for row in done])
+        later = and_(made_by == MADE_HERE, number > min(row.version for row in done))
+        rows = await self._session.rows(
+            select(number, made_by, col(StateVersionRow.created_at), col(StateVersionRow.verification)).where(
+                col(StateVersionRow.conversation_id) == conversation_id, or_(judged, later)
+            )
+        )
+        counts = {row.version: _COUNTS.validate_python(row.verification) for row in rows}
+        claims = {version: found.claims for version, found in counts.items() if found is not None}
+        return claims, [(row.version, row.created_at) for row in rows if row.made_by == MADE_HERE]
 
     async def make_due(self, conversation_id: UUID | None, reason: str) -> None:
         """Make verifications that wait for that reason due at once: those of one conversation, or all."""
@@ -77,6 +115,11 @@ class VerificationRepository(Repository):
         of_late = func.count().filter(col(_row.asked_at) > now() - within)
         ((all_, late),) = await self._session.rows(select(func.count(), of_late).select_from(_row).where(IS_RUNNING))
         return all_, late
+
+
+def _led_to(row: Verification, version: int, made_at: datetime) -> bool:
+    """Whether a version that a verification wrote is of this one: they never run side by side."""
+    return row.finished_at is not None and row.version < version and made_at <= row.finished_at
 
 
 def as_verification(row: VerificationRow) -> Verification:

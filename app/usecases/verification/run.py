@@ -50,6 +50,7 @@ from app.usecases.shared.lease import LeaseLostError, keep_work
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import Shell
+from app.usecases.verification.ending import end
 from app.usecases.verification.judging import (
     NO_VERDICTS,
     Judgement,
@@ -257,7 +258,8 @@ class VerificationService:
             else:
                 found = await self._claim_row(uow, resolved, row)
             await uow.commit()
-            return found
+        await self._shell.outbox.deliver(uow.committed_events)
+        return found
 
     async def _claim_row(self, uow: UnitOfWork, resolved: Resolved, row: Verification) -> _Claimed | Outcome:
         """Claim the row; or end it or put it off, and return that outcome."""
@@ -321,16 +323,7 @@ class VerificationService:
         self, uow: UnitOfWork, row: Verification, status: VerificationStatus, reason: str | None
     ) -> Outcome:
         """End a row without verdicts: its version, and earlier ones that wait, were judged by code only."""
-        now = self._shell.clock.now()
-        await uow.verifications.update(
-            row.id,
-            status=status,
-            reason=reason,
-            version=row.version,
-            after=None,
-            attempts=row.attempts,
-            finished_at=now,
-        )
+        await end(uow, self._shell, row, status=status, reason=reason)
         await uow.states.end_waiting(row.conversation_id, before=row.version + 1)
         return "failed" if status == "failed" else "stale" if status == "stale" else "skipped"
 
@@ -423,11 +416,8 @@ class VerificationService:
             failed = await self._end_without_verdicts(uow, row, judgement)
             await self._note_current_version(uow, present.id)
             return failed
-        changed = await self._apply_verdicts(uow, present, judged, compute)
-        now = self._shell.clock.now()
-        await uow.verifications.update(
-            row.id, status="done", reason=None, after=None, attempts=row.attempts, finished_at=now
-        )
+        claims, changed = await self._apply_verdicts(uow, present, judged, compute)
+        await end(uow, self._shell, row, status="done", claims=claims, changed=changed)
         await self._note_current_version(uow, present.id)
         return "changed" if changed else "verified"
 
@@ -461,8 +451,13 @@ class VerificationService:
 
     # --- the verdicts
 
-    async def _apply_verdicts(self, uow: UnitOfWork, present: Conversation, judged: _Judged, compute: Compute) -> bool:
-        """Apply verdicts to the current version. Returns whether that led to a new one."""
+    async def _apply_verdicts(
+        self, uow: UnitOfWork, present: Conversation, judged: _Judged, compute: Compute
+    ) -> tuple[int, bool]:
+        """Apply verdicts to the current version.
+
+        Returns how many claims were judged, and whether that led to a new version.
+        """
         version, current = judged.version, await uow.states.get(present.id, present.state_version)
         verified = await _with_verdicts_applied(self._shell.resolver(present), current, judged, compute)
         counts = _counts(verified, judged.judgement)
@@ -473,7 +468,7 @@ class VerificationService:
         if current.state_schema != version.state_schema:
             if moves_anchors:
                 await self._renew_layout(uow, present, compute)
-            return False
+            return counts.claims, False
         is_same = current.version == version.version
         if is_same:
             current = replace(current, verified="model", verification=counts)
@@ -484,7 +479,7 @@ class VerificationService:
             verified.is_changed and not verified.is_doubt_only and verified.entries != current.entries
         ):
             await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, compute=compute)
-            return True
+            return counts.claims, True
         if moves_anchors:
             await self._renew_layout(uow, present, compute)
         if verified.is_doubt_only:
@@ -492,7 +487,7 @@ class VerificationService:
             # prefix.
             repairs = (*current.repairs, *(one.redacted() for one in verified.repairs))
             await uow.states.rewrite(present.id, replace(current, entries=verified.entries, repairs=repairs))
-        return False
+        return counts.claims, False
 
     async def _renew_layout(self, uow: UnitOfWork, present: Conversation, compute: Compute) -> None:
         resolved = self._shell.resolver(present)

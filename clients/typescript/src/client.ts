@@ -328,6 +328,14 @@ export class Throughline {
     );
   }
 
+  /** The verifications of a conversation's state by a model. */
+  verifications(id: string, options: Listed = {}): Each<Schemas["Verification"]> {
+    return each(
+      (page) => this.api.GET(`${ONE}/verifications`, { params: { ...at(id), query: page }, ...sent(options) }),
+      options,
+    );
+  }
+
   compaction(compactionId: string, options: Asked = {}): Promise<Schemas["Compaction"]> {
     return found(
       this.api.GET("/compactions/{compaction_id}", {

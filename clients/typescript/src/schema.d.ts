@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: f01428317d16265b0b4c34a0a8a5303826ad1d2d87e7ce63967dae1edf924bb9
+// sha256 of openapi.json: 83bce984bc5c789c157749d0169a440f2c0e7ea655b7a585f5b35a00558d34b3
 
 export interface paths {
     "/conversations": {
@@ -683,6 +683,26 @@ export interface paths {
          * @description One compaction.
          */
         get: operations["get_compaction"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/conversations/{conversation_id}/verifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Verifications
+         * @description The verifications of a conversation's state by a model.
+         */
+        get: operations["list_verifications"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2749,7 +2769,7 @@ export interface components {
             };
         };
         /** @description One event of a conversation. */
-        ConversationEvent: components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageErasedEvent"] | components["schemas"]["ReplyEvent"] | components["schemas"]["ReplyFailedEvent"] | components["schemas"]["ContextThresholdEvent"] | components["schemas"]["CompactionEvent"] | components["schemas"]["ConversationRestoredEvent"] | components["schemas"]["ConversationSetAsideEvent"];
+        ConversationEvent: components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageErasedEvent"] | components["schemas"]["ReplyEvent"] | components["schemas"]["ReplyFailedEvent"] | components["schemas"]["ContextThresholdEvent"] | components["schemas"]["CompactionEvent"] | components["schemas"]["VerificationEvent"] | components["schemas"]["ConversationRestoredEvent"] | components["schemas"]["ConversationSetAsideEvent"];
         /**
          * ConversationPatch
          * @description Only given fields change: ``policy`` replaces the overrides, scratchpad and metadata are merged (RFC 7396).
@@ -3648,6 +3668,18 @@ export interface components {
         Listing_UIMessage_: {
             /** Data */
             data: components["schemas"]["UIMessage"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+            /**
+             * Has More
+             * @default false
+             */
+            has_more?: boolean;
+        };
+        /** VerificationList */
+        Listing_Verification_: {
+            /** Data */
+            data: components["schemas"]["Verification"][];
             /** Next Cursor */
             next_cursor?: string | null;
             /**
@@ -5473,6 +5505,54 @@ export interface components {
             cost_usd: number | null;
         };
         /**
+         * Verification
+         * @description A verification of a version of the state that waits, runs or has ended.
+         */
+        Verification: {
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * State Version
+             * @description The version that is judged. While it waits, a later one may take its place.
+             */
+            state_version: number;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "queued" | "running" | "done" | "failed" | "stale" | "skipped";
+            /** Reason */
+            reason: string | null;
+            /**
+             * Model
+             * @description Null until a model has answered.
+             */
+            model: string | null;
+            /**
+             * Claims
+             * @description How many claims were judged; null unless it is `done`.
+             */
+            claims: number | null;
+            /**
+             * Changed
+             * @description Whether its verdicts led to a new version of the state.
+             */
+            changed: boolean;
+            usage: components["schemas"]["Usage"];
+            /** Cost Usd */
+            cost_usd: number | null;
+            /**
+             * Requested At
+             * Format: date-time
+             */
+            requested_at: string;
+            /** Finished At */
+            finished_at: string | null;
+        };
+        /**
          * VerificationCounts
          * @description How a model judged the claims of a version.
          */
@@ -5500,6 +5580,64 @@ export interface components {
             /** Unanswered */
             unanswered: number;
             usage: components["schemas"]["Usage"];
+        };
+        /**
+         * VerificationData
+         * @description A verification that has ended.
+         */
+        VerificationData: {
+            /**
+             * Verification Id
+             * Format: uuid
+             */
+            verification_id: string;
+            /**
+             * State Version
+             * @description The version that was judged.
+             */
+            state_version: number;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "queued" | "running" | "done" | "failed" | "stale" | "skipped";
+            /** Reason */
+            reason: string | null;
+            /**
+             * Claims
+             * @description How many claims were judged; null unless it is `done`.
+             */
+            claims: number | null;
+            /**
+             * Changed
+             * @description Whether its verdicts led to a new version of the state.
+             */
+            changed: boolean;
+        };
+        /**
+         * VerificationEvent
+         * @description A verification of the state ended: its verdicts were applied, or it came to nothing.
+         */
+        VerificationEvent: {
+            /** Id */
+            id: string;
+            /**
+             * Conversation Id
+             * Format: uuid
+             */
+            conversation_id: string;
+            /**
+             * Occurred At
+             * Format: date-time
+             */
+            occurred_at: string;
+            notification: components["schemas"]["Notification"] | null;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "verification.finished";
+            data: components["schemas"]["VerificationData"];
         };
         /**
          * WayStats
@@ -7015,6 +7153,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Compaction"];
+                };
+            };
+            /** @description An RFC 9457 problem; `code` is stable. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_verifications: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                after?: string | null;
+                order?: "asc" | "desc";
+            };
+            header?: never;
+            path: {
+                conversation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_Verification_"];
                 };
             };
             /** @description An RFC 9457 problem; `code` is stable. */

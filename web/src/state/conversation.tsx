@@ -74,6 +74,9 @@ function afterEvent(held: Held, event: Event): Held {
     const names: (keyof Revisions)[] = what === 'applied' ? ['compactions', 'states'] : ['compactions'];
     return { ...held, notification, compacting, revisions: moved(held, names) };
   }
+  if (kind === 'verification') {
+    return { ...held, notification, revisions: moved(held, ['states']) };
+  }
   if (kind === 'conversation') {
     return { ...held, notification, revisions: moved(held, ['states', 'changed', 'compactions']) };
   }

@@ -24,6 +24,7 @@ const KNOWN = new Set([
   'compaction.applied',
   'compaction.skipped',
   'compaction.failed',
+  'verification.finished',
   'conversation.restored',
   'conversation.set_aside',
   'conversation.released',
