@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 83bce984bc5c789c157749d0169a440f2c0e7ea655b7a585f5b35a00558d34b3
+// sha256 of openapi.json: 17b115239952bcb946cc3f5ab8648deb11be51cc1be27d14ed5598583820c98d
 
 export interface paths {
     "/conversations": {
@@ -4372,6 +4372,11 @@ export interface components {
              * @description Given up without a proof, or stated nowhere: served after the others, marked.
              */
             in_doubt: boolean;
+            /**
+             * Standing
+             * @description Why it is in doubt: unverified (a verifier found it nowhere) or set_aside (a model gave it up). If it was removed: superseded, or null without a successor.
+             */
+            standing: ("served" | "unverified" | "set_aside" | "superseded") | null;
             /** Pruned */
             pruned: boolean;
         };
