@@ -65,6 +65,7 @@ def test_a_socket_without_a_request_is_closed_at_once(start_service: StartServic
     assert asyncio.run(wait()) == GOING_AWAY
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("goes_on", [True, False], ids=["ends", "control"])
 def test_an_answer_over_a_socket_may_end_and_no_other_begins(
     start_service: StartService, gemini: Gemini, gemini_server: Gemini, *, goes_on: bool

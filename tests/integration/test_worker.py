@@ -231,6 +231,7 @@ async def test_a_compaction_is_followed_by_its_verification_and_hints_ask_for_mo
         assert [id_ for id_, *_ in worker.notes("verification")] == [str(wanted)]
 
 
+@pytest.mark.long
 async def test_a_broker_that_takes_no_writes_for_a_while_ends_no_worker(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, tmp_path: Path, database_url: str
 ) -> None:

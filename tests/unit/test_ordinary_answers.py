@@ -7,7 +7,7 @@ import pytest
 from bench.trust.ordinary import KINDS, Counts, answers, counted
 
 
-@pytest.fixture(scope="module", params=["open", "work-open"])
+@pytest.fixture(scope="module", params=["open", pytest.param("work-open", marks=pytest.mark.long)])
 def found(request: pytest.FixtureRequest) -> Counts:
     return counted(answers(request.param))
 
