@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Annotated, Final, TypeVar
@@ -37,9 +37,7 @@ def search(
     """Find messages by words, those that were folded too."""
     with connected_client(url, key) as client:
         hits = client.search(conversation_id(client, conversation), " ".join(words), page_size=_page_size(limit))
-        found, has_more = _first(hits, limit)
-        print_found(found, show_hits, as_json=as_json)
-        _say_if_more(has_more=has_more and not as_json)
+        _print_first(hits, limit, show_hits, as_json=as_json)
 
 
 def anchors(
@@ -56,9 +54,8 @@ def anchors(
     with connected_client(url, key) as client:
         id_ = conversation_id(client, conversation)
         listed = client.anchors(id_, type=type_, status=status, page_size=_page_size(limit))
-        found, has_more = _first(listed, limit)
-        print_found(found, partial(show_anchors, are_all=type_ is None and status is None), as_json=as_json)
-        _say_if_more(has_more=has_more and not as_json)
+        show = partial(show_anchors, are_all=type_ is None and status is None)
+        _print_first(listed, limit, show, as_json=as_json)
 
 
 def compactions(
@@ -72,9 +69,8 @@ def compactions(
     """Show when a conversation was folded, how far, and why not."""
     with connected_client(url, key) as client:
         id_ = conversation_id(client, conversation)
-        found, has_more = _first(client.compactions(id_, order="desc", page_size=_page_size(limit)), limit)
-        print_found(found, show_compactions, as_json=as_json)
-        _say_if_more(has_more=has_more and not as_json)
+        listed = client.compactions(id_, order="desc", page_size=_page_size(limit))
+        _print_first(listed, limit, show_compactions, as_json=as_json)
 
 
 def show_hits(screen: Screen, hits: Sequence[SearchHit]) -> None:
@@ -160,16 +156,15 @@ def _number(value: int | None, catalogue: Catalogue) -> str:
     return _NOTHING if value is None else catalogue.number(value)
 
 
-def _first(listed: Iterable[Item], limit: int) -> tuple[list[Item], bool]:
-    """So many items of a list, and whether there are more."""
+def _print_first(
+    listed: Iterable[Item], limit: int, show: Callable[[Screen, Sequence[Item]], None], *, as_json: bool
+) -> None:
+    """Print at most ``limit`` items, and say if there are more."""
     found = list(islice(listed, limit + 1))
-    return found[:limit], len(found) > limit
+    print_found(found[:limit], show, as_json=as_json)
+    if len(found) > limit and not as_json:
+        Screen().line((text_of("show.more_found"), "yellow"))
 
 
 def _page_size(limit: int) -> int:
     return min(limit + 1, _MAX_PAGE_SIZE)
-
-
-def _say_if_more(*, has_more: bool) -> None:
-    if has_more:
-        Screen().line((text_of("show.more_found"), "yellow"))

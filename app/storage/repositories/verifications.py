@@ -23,7 +23,7 @@ from app.storage.tables import RUNNING, VERIFICATION_OPEN, StateVersionRow, Veri
 _ATTEMPTS = TypeAdapter(tuple[Attempt, ...])
 _COUNTS = TypeAdapter(VerificationCounts | None)
 _row = VerificationRow
-MADE_HERE: Final[MadeBy] = "verification"
+BY_VERIFICATION: Final[MadeBy] = "verification"
 """Who made the version of the state that a verification leads to."""
 # Literal SQL, not parameters: only then can the planner be sure that the partial indexes apply.
 _OPEN = text(VERIFICATION_OPEN)
@@ -70,7 +70,13 @@ class VerificationRepository(Repository):
         """How many claims of each version were judged; number and time of each version that a verification wrote."""
         number, made_by = col(StateVersionRow.version), col(StateVersionRow.made_by)
         judged = number.in_([row.version for row in done])
-        later = and_(made_by == MADE_HERE, number > min(row.version for row in done))
+        # Versions that came after these verifications had ended are not theirs: an old page reads no later history.
+        latest = max((row.finished_at for row in done if row.finished_at), default=None)
+        later = and_(
+            made_by == BY_VERIFICATION,
+            number > min(row.version for row in done),
+            col(StateVersionRow.created_at) <= latest,
+        )
         rows = await self._session.rows(
             select(number, made_by, col(StateVersionRow.created_at), col(StateVersionRow.verification)).where(
                 col(StateVersionRow.conversation_id) == conversation_id, or_(judged, later)
@@ -78,7 +84,7 @@ class VerificationRepository(Repository):
         )
         counts = {row.version: _COUNTS.validate_python(row.verification) for row in rows}
         claims = {version: found.claims for version, found in counts.items() if found is not None}
-        return claims, [(row.version, row.created_at) for row in rows if row.made_by == MADE_HERE]
+        return claims, [(row.version, row.created_at) for row in rows if row.made_by == BY_VERIFICATION]
 
     async def make_due(self, conversation_id: UUID | None, reason: str) -> None:
         """Make verifications that wait for that reason due at once: those of one conversation, or all."""
