@@ -163,6 +163,7 @@ class TestPins:
         sent = gemini.requests("chat")[-1]["body"]["contents"]
         assert any(SECRET in part["text"] for entry in sent for part in entry["parts"]) is is_pinned
 
+    @pytest.mark.long
     def test_are_told_once_and_taken_back(self, offline: Service, start_talk: StartTalk) -> None:
         talk, message = opened(start_talk, offline, **MANUAL)
         manually(talk)

@@ -322,6 +322,7 @@ class TestTransfer:
             client.delete_conversation(one)
         assert "is deleted: --again" in run("import", str(file)).stderr
 
+    @pytest.mark.long
     def test_a_repeated_import_changes_nothing_that_a_user_changed_since(
         self, run: Run, client: Throughline, start_talk: StartTalk, offline: Service, tmp_path: Path
     ) -> None:
@@ -401,6 +402,7 @@ class TestTransfer:
         for one in (*first[1:], *again):
             client.delete_conversation(one["conversation_id"])
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("policy", [{}, {"oversized": "elide"}])
     def test_what_the_service_refuses_in_the_middle_is_not_half_there(
         self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: dict[str, Any]

@@ -123,6 +123,7 @@ def test_a_turn_says_from_which_segment_it_recalled_and_again_when_repeated(
     assert again["recalled"] == first["recalled"]
 
 
+@pytest.mark.long
 def test_what_is_left_out_is_gone_and_the_gauge_says_so(offline: Service, start_talk: StartTalk) -> None:
     talk = folded(offline, start_talk)
 

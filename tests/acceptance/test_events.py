@@ -109,6 +109,7 @@ def test_the_channel_carries_the_same_as_the_stream(offline: Service, start_talk
     )
 
 
+@pytest.mark.long
 def test_the_threshold_is_told_once_for_each_step(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy={**MANUAL, "max_tokens": 0, "background_at": 0.65, "sync_at": 0.9})
     with EventFollower(talk) as feed:

@@ -520,7 +520,7 @@ def entries_of(version: Json, field: str = "logos") -> dict[str, str]:
     return {entry["entry_id"]: entry["text"] for entry in version["provenance"] if entry["field"] == field}
 
 
-@pytest.mark.daily(1)
+@pytest.mark.long
 @pytest.mark.case("9")
 @pytest.mark.parametrize("behaviour", ["forgets", {"name": "drops", "entries": ["F1", "F2"]}], ids=named_fault)
 def test_facts_that_the_model_leaves_out_or_drops_without_a_source_are_carried_forward(

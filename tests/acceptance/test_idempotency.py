@@ -29,7 +29,7 @@ def asked(gemini: Gemini) -> int:
     return len(gemini.requests("compaction")) + len(gemini.requests("chat"))
 
 
-@pytest.mark.daily(2)
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("tail", "body"),
     [

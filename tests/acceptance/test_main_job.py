@@ -206,6 +206,7 @@ def test_five_hundred_messages_from_four_writers(offline: Service, start_talk: S
     assert rows[-1]["tokens_after"] <= TARGET
 
 
+@pytest.mark.long
 @pytest.mark.case("15")
 def test_right_after_a_compaction_a_small_message_triggers_none(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=WINDOW)
@@ -217,6 +218,7 @@ def test_right_after_a_compaction_a_small_message_triggers_none(offline: Service
     assert len(talk.compactions()) == 1
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("21")
 @pytest.mark.parametrize(("size", "claimed"), [(BACKGROUND - 1, []), (BACKGROUND, ["background"])])
 def test_the_background_threshold_is_met_at_exactly_seventy_percent(
@@ -231,6 +233,7 @@ def test_the_background_threshold_is_met_at_exactly_seventy_percent(
     assert [row["tokens_before"] for row in talk.wait_ended(len(claimed))] == [size] * len(claimed)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("21")
 @pytest.mark.parametrize(("size", "compacted_in"), [(SYNC - 1, "worker"), (SYNC, "turn")])
 def test_a_turn_compacts_at_exactly_eighty_five_percent(

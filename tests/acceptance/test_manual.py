@@ -198,6 +198,7 @@ class TestStates:
 
 
 class TestARestore:
+    @pytest.mark.long
     def test_writes_a_new_version_with_the_old_content(self, talk: Talk) -> None:
         talk.compact(keep_tail_messages=20)
         first, context, boundary = talk.state(), talk.context(), talk.boundary()

@@ -187,6 +187,7 @@ def test_equal_openings_under_one_key_find_nothing_of_each_other(
         assert not [other for other in codes if other != code and other in seen]
 
 
+@pytest.mark.long
 def test_what_names_nothing_stores_nothing(scripted: httpx.Client, provider: OpenAI) -> None:
     before = scripted.get("/conversations").json()["data"]
     answered = chat(scripted, user("Hello"), user("Hello"))
@@ -424,6 +425,7 @@ def test_tools_images_settings_and_the_system_message_reach_the_model(scripted: 
     assert json.loads(reply(chat(scripted, user("x"), response_format=wanted))["content"]) == {"place": "Paris"}
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("further", [[], [{"role": "user", "content": "And now?"}]])
 def test_a_picture_that_a_tool_returned_reaches_the_model(
     scripted: httpx.Client, provider: OpenAI, further: list[Json]

@@ -77,7 +77,7 @@ def test_a_budget_lowered_within_reason_compacts_nothing(offline: Service, start
     assert talk.compactions() == []
 
 
-@pytest.mark.daily(4)
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("policy", "field", "said"),
     [

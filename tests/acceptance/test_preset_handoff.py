@@ -255,6 +255,7 @@ class TestTheThreshold:
             assert done["compaction"]["tokens_before"] == tokens
             assert done["message"]["seq"] - done["compaction"]["to_seq"] == KEPT
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("given", [{}, {"max_tokens": 0}, {"max_tokens": 50_000}])
     def test_is_the_default_where_none_or_zero_is_given(
         self, offline: Service, start_talk: StartTalk, given: Json
@@ -392,6 +393,7 @@ class TestTheCommand:
         assert (row["status"], row["reason"]) == (status, "nothing_to_compact" if status == "skipped" else None)
         assert len(kept_verbatim(talk)) == KEPT
 
+    @pytest.mark.long
     def test_makes_room_where_the_last_twenty_alone_exceed_the_window(
         self, offline: Service, start_talk: StartTalk
     ) -> None:

@@ -152,6 +152,7 @@ def test_a_short_talk_of_little_but_anchors_is_left_as_it_is(offline: Service, s
     assert talk.context_bytes() == context
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("share", [None, 0.15], ids=["all-anchors", "control"])
 def test_a_fold_whose_anchors_would_fill_the_window_is_refused_before_it_is_applied(
     offline: Service, start_talk: StartTalk, share: float | None
@@ -170,6 +171,7 @@ def test_a_fold_whose_anchors_would_fill_the_window_is_refused_before_it_is_appl
     assert len(talk.pages("/anchors")) >= active
 
 
+@pytest.mark.long
 def test_anchors_that_a_change_of_preset_brings_in_refuse_no_message(offline: Service, start_talk: StartTalk) -> None:
     talk = many_decisions(start_talk, offline, anchor_share=0.15)
     assert talk.compact()["status"] == "applied"

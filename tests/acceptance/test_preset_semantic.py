@@ -191,6 +191,7 @@ def test_a_message_beyond_the_budget_is_refused_with_limit_and_size(offline: Ser
     assert talk.history() == before
 
 
+@pytest.mark.long
 def test_or_elided_by_policy_stored_whole_and_served_without_its_middle(
     offline: Service, start_talk: StartTalk
 ) -> None:

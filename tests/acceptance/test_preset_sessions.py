@@ -208,6 +208,7 @@ def test_no_change_of_policy_lets_go_of_what_is_held_for_ever(offline: Service, 
     refused(another.patch({"policy": {}}), 409, "pin_budget_exceeded")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("rules", [8, pytest.param(5, id="control")])
 def test_no_change_of_preset_leaves_out_what_had_no_room_before(
     offline: Service, start_talk: StartTalk, rules: int

@@ -230,6 +230,7 @@ def test_what_is_no_longer_held_goes_into_the_next_state(offline: Service, start
     assert texts(talk.get()["compressed_state"]).count(GOAL) == 1
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("is_unpinned", [True, False], ids=["unpinned", "control"])
 def test_what_was_pinned_when_it_was_folded_goes_into_the_state_once_it_is_unpinned(
     offline: Service, start_talk: StartTalk, *, is_unpinned: bool

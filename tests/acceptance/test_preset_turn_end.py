@@ -200,6 +200,7 @@ class TestAfterTheTurn:
         total = good(talk.http.get("/stats"))
         assert total["tokens"]["saved"] - stats["tokens"]["saved"] == saved
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(("tokens", "claimed"), [(CRITICAL - 1, 0), (CRITICAL, 1)])
     def test_from_90_percent_of_the_window_on(
         self, offline: Service, start_talk: StartTalk, tokens: int, claimed: int

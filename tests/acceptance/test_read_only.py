@@ -115,6 +115,7 @@ def content(response: httpx.Response) -> Any:
     return response.json() if is_json else response.content
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("path", READS)
 def test_every_read_is_answered_as_before(standing: Standing, path: str) -> None:
     found = read(standing.ids, standing.folded, path)
@@ -143,6 +144,7 @@ def test_the_clients_way_of_asking_for_a_context_is_served(standing: Standing) -
     refused(standing.folded.post("/context", {**ask, "compact": "if_needed"}), 503, "dependency_unavailable")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("level", ["full", "detailed", "brief", "tags"])
 def test_a_level_that_is_not_stored_is_made_for_this_answer(standing: Standing, level: str) -> None:
     path = f"/segments/{standing.ids['segment_id']}"

@@ -37,6 +37,7 @@ def thought(chunks: Iterable[Json]) -> str:
     return "".join(chunk["delta"] for chunk in of(chunks, "reasoning-delta"))
 
 
+@pytest.mark.long
 def test_thoughts_come_before_the_words_stay_with_the_message_and_are_used_for_nothing(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini
 ) -> None:

@@ -90,6 +90,7 @@ def test_the_two_ways_of_asking_are_the_same_and_every_message_says_why(
     ]
 
 
+@pytest.mark.long
 def test_a_turn_says_what_it_recalled_and_a_request_can_do_without(offline: Service, start_talk: StartTalk) -> None:
     talk = folded(offline, start_talk)
     asked = {"content": "Who repaired the lantern of the museum?"}

@@ -158,6 +158,7 @@ def without_id(response: httpx.Response) -> Any:
     return {name: value for name, value in response.json().items() if name != "request_id"}
 
 
+@pytest.mark.daily(21)
 @pytest.mark.parametrize(("method", "path"), OBJECT_ROUTES, ids=lambda value: value)
 def test_another_tenants_object_is_the_same_404_as_an_unknown_one(
     guarded: Guarded, alices: Talk, ids: dict[str, str], method: str, path: str

@@ -134,6 +134,7 @@ def test_the_shape(talk: Talk) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_level_is_made_when_it_is_asked_for(start_talk: StartTalk, offline: Service) -> None:
     talk = start_talk(offline, policy={**MANUAL, "levels": [], "segment_by": {"by": "messages", "size": 10}})
     talk.batch(lines(40))

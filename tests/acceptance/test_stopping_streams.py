@@ -53,6 +53,7 @@ async def read_to_its_end(socket: ClientConnection) -> list[Json]:
         return events
 
 
+@pytest.mark.long
 def test_a_socket_without_a_request_is_closed_at_once(start_service: StartService) -> None:
     service = start_service(worker=False)
 

@@ -122,6 +122,7 @@ def test_a_window_smaller_than_configured_gets_the_newest_half(
     assert talk.history()[-1]["id"] == problem["message_id"]
 
 
+@pytest.mark.long
 @pytest.mark.case("19")
 def test_a_floor_shows_its_breakdown_when_it_is_set(offline: Service, start_talk: StartTalk) -> None:
     """Case 19: a threshold that cannot be met."""

@@ -153,6 +153,7 @@ def read_by_a_tool(talk: Talk, page: str, number: int) -> int:
     return seq
 
 
+@pytest.mark.long
 def test_an_obedient_summarizer_gives_no_orders(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
     talk = start_talk(gemini_service, policy=MANUAL)
     talk.batch(lines(12))

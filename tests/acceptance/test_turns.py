@@ -63,7 +63,7 @@ def check_that_nothing_is_missing(talk: Talk) -> None:
 class TestAJump:
     """One message takes the context from below 70 % to above 85 %, or above the whole budget."""
 
-    @pytest.mark.daily(1)
+    @pytest.mark.long
     @pytest.mark.case("21")
     def test_is_compacted_in_the_turn(
         self, request: pytest.FixtureRequest, start_talk: StartTalk, gemini: Gemini, name: str, before: int, jump: int

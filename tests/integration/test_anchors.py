@@ -108,6 +108,7 @@ class TestAtTheAppend:
         assert await anchors(service, conversation_id, status="active") == [new]
         assert await anchors(service, conversation_id, type_="decision") == [old]
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("covers_correction", [True, False])
     async def test_what_an_erased_correction_superseded_is_active_again(
         self, service: Service, *, covers_correction: bool
@@ -370,6 +371,7 @@ def found(seq: int, content: str, **given: Any) -> FoundAnchor:
 
 
 class TestSaving:
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("guarded", [True, False], ids=["fenced", "control"])
     async def test_an_erasure_in_the_middle_makes_a_run_stale(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool

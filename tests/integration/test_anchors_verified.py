@@ -109,6 +109,7 @@ async def test_what_the_verifier_supports_takes_effect_at_once(begin: UnitOfWork
     assert [claim.claimed_status for claim in claims] == ["resolved", "withdrawn"]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("verdict", ["not_stated", None])
 async def test_without_the_verifiers_word_nothing_goes(
     begin: UnitOfWorkFactory, tenant: UUID, verdict: str | None

@@ -227,6 +227,7 @@ class TestARoundTrip:
         assert usage is not None
         assert usage["output_tokens"] > 0
 
+    @pytest.mark.daily(1)
     async def test_with_a_tool_of_ours_in_the_same_step(self, service: Service, wire: Wire) -> None:
         conversation_id = await service.conversation(context_window=16_000)
         wire.calls(("weather", {"city": "Rome"}), ("order_status", {"number": 7}), ("weather", {"city": "Oslo"}))

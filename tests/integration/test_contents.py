@@ -275,6 +275,7 @@ class _Picky(ScriptedChatModel):
             yield event
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("pictures", "asked", "sent"),
     [

@@ -186,6 +186,7 @@ def failing(state: str) -> TextClause:
     return text(f"DO $$ BEGIN RAISE EXCEPTION 'secret' USING ERRCODE = '{state}'; END $$")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("state", ["XX000", "53100", "58030"])
 async def test_a_server_that_is_ill_is_unavailable_and_the_log_says_so(state: str, narrow: AsyncEngine) -> None:
     with capture_logs() as logs, pytest.raises(DependencyUnavailableError) as error, translated():
@@ -236,6 +237,7 @@ async def _write_by_the_orm(unit: UnitOfWork, made: UUID) -> None:
     await unit.session.execute(delete(ConversationRow).where(col(ConversationRow.id) == made))
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("write", [_lock, _write_alone, _write_by_the_orm])
 @pytest.mark.parametrize("is_fresh", [False, True], ids=["old", "fresh"])
 async def test_a_connection_that_takes_no_writes_is_unavailable_and_made_anew_unless_it_just_was(

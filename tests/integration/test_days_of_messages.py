@@ -31,6 +31,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID) -> Service:
     return Service(begin, tenant, offline)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("at", "day"), [(MOSCOW, "12 May 2025"), (CALIFORNIA, "12 May 2025"), (MOSCOW.astimezone(UTC), "11 May 2025")]
 )

@@ -433,6 +433,7 @@ class TestMeanwhile:
     async def test_of_an_erased_message_nothing_comes_back(self, service: Service, gemini: Gemini) -> None:
         assert CANARY not in await told_after_erasure(service, gemini)
 
+    @pytest.mark.long
     async def test_control_without_the_fence_it_does(
         self, service: Service, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -242,6 +242,7 @@ async def test_a_long_fold_in_chunks_ends_at_its_target_too(service: Service) ->
     assert layout.digest_tokens > 0
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("guarded", [True, False], ids=["taken back", "control"])
 async def test_what_was_taken_back_is_in_no_digest_in_any_context(
     service: Service, monkeypatch: pytest.MonkeyPatch, *, guarded: bool

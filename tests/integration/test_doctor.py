@@ -219,6 +219,7 @@ def test_the_healthy_are_left_as_they_are_to_the_byte(world: World) -> None:
     assert "nothing found" in world.run("--all").stdout
 
 
+@pytest.mark.long
 def test_control_a_doctor_that_looks_for_nothing_finds_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     id_ = world.folded()
     world.make_sick(id_, SICK["error_text"][0])

@@ -79,6 +79,7 @@ def shapes(found: list[Anchor]) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("step", [1, 4, due_anchors.STEP])
 async def test_they_are_those_that_appends_would_have_found(
     service: Service, monkeypatch: pytest.MonkeyPatch, at_once: Callable[[], None], step: int
@@ -251,6 +252,7 @@ async def test_a_message_that_takes_too_long_has_none_and_keeps_nobody_from_thei
     assert (await service.row(conversation_id)).anchors_due_from is None
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("read_before", "ended_as"), [(3, ("queued", 0)), (0, ("failed", 1))])
 async def test_a_job_whose_time_went_into_reading_goes_on_in_the_next_one(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, read_before: int, ended_as: tuple[str, int]

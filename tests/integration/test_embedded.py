@@ -116,6 +116,7 @@ def gone(data: Path) -> bool:
     return wait_until(lambda: not server_pids(data), 15)
 
 
+@pytest.mark.long
 def test_data_outlives_a_stop_and_nothing_is_left_running(tmp_path: Path) -> None:
     with EmbeddedServers(tmp_path) as endpoints:
         runtime = Path(endpoints.redis_url.removeprefix("unix://")).parent
@@ -136,6 +137,7 @@ def test_a_second_process_attaches_and_leaves_the_servers_running(tmp_path: Path
     assert read(endpoints)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("outstays", ["waits", pytest.param("ends", id="control")])
 def test_a_command_that_owns_the_servers_ends_after_those_that_attached(tmp_path: Path, outstays: str) -> None:
     argv, both = [sys.executable, "-c", COMMAND, str(tmp_path / "data"), outstays], subprocess.PIPE

@@ -237,6 +237,7 @@ async def forgetful(request: SummaryRequest) -> Proposal:
     return Proposal(text=json.dumps(answer), finish="stop", model="fake")
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("shown", [100_000, pytest.param(200, id="of the newest messages alone")])
 @pytest.mark.parametrize("with_guard", [True, pytest.param(False, id="control")])
 async def test_a_text_told_again_keeps_the_values_of_what_remains(
@@ -271,6 +272,7 @@ async def test_a_text_told_again_keeps_the_values_of_what_remains(
     assert any(one.reason == "value_restored" for one in newest.repairs) == with_guard
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("blank", "running"), [(True, False), (True, True), pytest.param(False, False, id="control")])
 async def test_a_text_that_an_erasure_blanked_is_told_anew_when_it_is_gone_back_to(
     begin: UnitOfWorkFactory, tenant: UUID, *, blank: bool, running: bool
@@ -377,6 +379,7 @@ async def test_a_failed_re_making_leaves_the_digest_and_backs_off(begin: UnitOfW
     assert after.quiet.until is not None
 
 
+@pytest.mark.long
 async def test_twice_is_once(service: Service) -> None:
     conversation_id, canary = await with_canary(service)
     await erase(service, conversation_id, canary)
@@ -658,6 +661,7 @@ async def test_a_message_that_is_being_folded_right_now(
     assert CANARY not in await dump(engine)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guards", [1, 0])
 async def test_control_the_late_save_is_refused_by_the_epoch_alone_and_by_nothing_else(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch, guards: int
@@ -829,6 +833,7 @@ async def test_a_typed_command_and_the_summary_that_answered_it(service: Service
     assert "- Crates 1 to" in kept.content
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("is_typed", [True, False])
 async def test_a_state_that_was_made_with_a_focus_loses_its_words_with_the_message_that_said_them(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, is_typed: bool

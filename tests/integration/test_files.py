@@ -225,6 +225,7 @@ class _Picky(ScriptedChatModel):
 
 
 class TestInContexts:
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("unreadable", [PNG, None], ids=["refused", "control"])
     async def test_a_file_that_the_provider_refuses_ends_no_chat(
         self, begin: UnitOfWorkFactory, unreadable: bytes | None

@@ -51,6 +51,7 @@ async def due(service: Service, engine: AsyncEngine) -> bool:
         return bool(await uow.conversations.due(limit=10))
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("knows", [True, False], ids=["guarded", "control"])
 async def test_no_model_is_asked_about_a_fold_that_is_refused_for_its_anchors(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, knows: bool
@@ -66,6 +67,7 @@ async def test_no_model_is_asked_about_a_fold_that_is_refused_for_its_anchors(
     assert (await service.row(conversation_id)).state_version == 0
 
 
+@pytest.mark.long
 async def test_control_with_an_allotment_it_is_asked_and_applied(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant)
     await decided(service, 200, anchor_share=0.15)
@@ -73,6 +75,7 @@ async def test_control_with_an_allotment_it_is_asked_and_applied(begin: UnitOfWo
     assert service.summarizer.requests
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("waits", [True, False], ids=["guarded", "control"])
 async def test_it_is_tried_again_only_after_a_message_or_a_change_of_its_anchors(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch, *, waits: bool

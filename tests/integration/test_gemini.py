@@ -609,6 +609,7 @@ class TestTime:
             with pytest.raises(ModelUnavailableError, match="timeout"):
                 await heard(registry.chat())
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("has_words", [True, False], ids=["words", "control"])
     async def test_what_was_written_until_the_deadline_stays(self, gemini: Gemini, *, has_words: bool) -> None:
         """Control: thoughts alone are no reply."""

@@ -77,6 +77,7 @@ async def asked(client: httpx.AsyncClient, method: str, path: str, ids: dict[str
     return response.status_code, problem.get("code") or problem.get("error", {}).get("code")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("name", ["Ann O'Neil <ann@example.com>", "Оля; --", "a" * 255])
 async def test_an_end_user_may_be_called_anything(begin: UnitOfWorkFactory, name: str) -> None:
     async with keyed(begin) as api:

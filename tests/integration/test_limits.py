@@ -242,6 +242,7 @@ class TestCallsWithoutAReply:
         told = {(one["of"], one["name"]): one["used"] for one in (await client.get("/limits")).json()["limits"]}
         return tuple(told["key", f"chat_{unit}_per_hour"] for unit in ("calls", "tokens", "usd"))
 
+    @pytest.mark.daily(6)
     @pytest.mark.parametrize("is_stored", [True, False])
     @pytest.mark.parametrize(
         ("reply", "calls", "tokens"),
@@ -631,6 +632,7 @@ async def last_use(engine: AsyncEngine, key_id: Any) -> Any:
         return found.scalar_one()
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("text", ["", "Yes."], ids=["nothing-said", "control"])
 async def test_an_answer_that_says_nothing_counts_by_what_it_used(begin: UnitOfWorkFactory, text: str) -> None:
     reply = Reply(pieces=(text,), finish="length", usage=Usage(input_tokens=100, output_tokens=900))

@@ -511,6 +511,7 @@ class TestIsLetGo:
         await asyncio.wait_for(handle.result(), PATIENCE)
         assert await live_seq(service, conversation_id) is None
 
+    @pytest.mark.long
     async def test_control_without_going_back_it_is_gone_on_from(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.remembering(service)
         await compact(service, conversation_id)

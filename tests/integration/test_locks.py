@@ -186,6 +186,7 @@ WAYS: Final[dict[str, tuple[Meanwhile, tuple[str | Reply, ...]]]] = {
 """The action, and what the model says."""
 
 
+@pytest.mark.daily(5)
 @pytest.mark.parametrize("apart", [True, False], ids=["apart", "control"])
 @pytest.mark.parametrize("way", WAYS)
 async def test_what_is_served_is_laid_out_while_nobody_holds_the_row(
@@ -306,6 +307,7 @@ async def test_an_anchor_that_changes_while_the_layout_is_computed_is_served_as_
     assert (anchor.content in layout.anchors) is not withdrawn
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("act", "status"), [(erased, "superseded"), (appended, "applied")], ids=["erased", "control"])
 async def test_an_erasure_while_the_layout_is_computed_supersedes_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, act: Meanwhile, status: str

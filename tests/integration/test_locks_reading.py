@@ -257,6 +257,7 @@ async def test_a_message_is_read_before_with_the_messages_that_come_with_it(
     assert found == [(1, "decision", "superseded"), (3, "correction", "active")]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("changes", [0, 1, MAX_PREPARATIONS], ids=["alone", "once", "always"])
 async def test_a_state_is_examined_before_it_is_mended(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, probe: LockProbe, changes: int
@@ -287,6 +288,7 @@ async def test_a_state_is_examined_before_it_is_mended(
     assert done.repairs
 
 
+@pytest.mark.long
 async def test_control_what_mends_is_cut_under_the_lock_where_no_further_try_is_left(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, probe: LockProbe
 ) -> None:

@@ -104,6 +104,7 @@ class TestPlans:
                 await connection.rollback()
         return plans
 
+    @pytest.mark.long
     async def test_keys_are_read_once_whatever_postgres_expects(
         self, service: Service, engine: AsyncEngine, tenant: UUID
     ) -> None:
@@ -133,6 +134,7 @@ class TestPlans:
             await plain.execute(text("ANALYZE"))
         return long
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(("estimator", "after_seq"), [("script", 380), ("script", 0), ("bytes", 0)])
     async def test_the_newest_messages_are_found_by_a_plan_for_all_conversations(
         self, service: Service, engine: AsyncEngine, tenant: UUID, long: UUID, estimator: Estimator, after_seq: int

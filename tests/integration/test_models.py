@@ -347,6 +347,7 @@ class TestOpenAICompatible:
         assert isinstance(finish, StepFinish)
         assert (finish.usage.input_tokens, finish.usage.output_tokens) == (12, 3)
 
+    @pytest.mark.daily(2)
     @pytest.mark.parametrize(
         ("usage", "told"),
         [
@@ -622,6 +623,7 @@ class TestTheCircuit:
         assert [await word() for _ in range(3)] == [None] * 3
         await registry.close()
 
+    @pytest.mark.long
     async def test_control_a_patient_one_is_asked_every_time(self, openai: OpenAIServer) -> None:
         openai.status = 503
         registry = ModelRegistry(

@@ -134,6 +134,7 @@ async def test_a_pin_is_served_verbatim_after_a_compaction(service: Service, pat
     await sums_are_right(service, conversation_id)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.case("29")
 @pytest.mark.parametrize("pins", [True, False], ids=["pinned", "control"])
 async def test_a_pin_survives_a_summarizer_that_fails_and_the_truncation_that_follows(
@@ -243,6 +244,7 @@ async def test_what_cannot_be_pinned(service: Service, begin: UnitOfWorkFactory)
     assert not any(entry.is_pinned for entry in await read(service, elsewhere))
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("guarded", [True, False], ids=["laid out in the transaction", "control"])
 async def test_a_pin_in_the_middle_of_a_run_is_there_after_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool

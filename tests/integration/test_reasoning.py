@@ -67,6 +67,7 @@ async def test_gemini_is_asked_where_it_thinks_anyway(
         assert body["generationConfig"]["thinkingConfig"] == {"include_thoughts": True}, "no deeper than by itself"
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(("reasoning", "effort"), [("asked", None), ("asked", "low"), ("shown", None), ("off", None)])
 async def test_responses_are_asked_for_a_summary_and_two_thoughts_are_told_apart(
     reasoning: Reasoning, effort: str | None

@@ -299,6 +299,7 @@ async def test_erasing_a_message_of_the_range_blanks_the_texts(service: Service,
     assert not any(word in done.stdout for word in (INVENTED, MENDED, ORDER))
 
 
+@pytest.mark.long
 async def test_control_erasing_a_later_message_leaves_them(service: Service) -> None:
     conversation_id = await folded(service)
     before = (await versions(service, conversation_id))[0].repairs
@@ -307,6 +308,7 @@ async def test_control_erasing_a_later_message_leaves_them(service: Service) -> 
     assert (await versions(service, conversation_id))[0].repairs == before
 
 
+@pytest.mark.long
 async def test_control_without_blanking_they_would_stay(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

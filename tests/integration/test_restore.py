@@ -112,6 +112,7 @@ async def test_without_a_state_there_is_nothing_to_go_back_from(service: Service
         await service.container.states.restore(service.tenant, conversation_id, 0)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("is_of_one_moment", [True, False], ids=["as it is", "control: each statement by itself"])
 async def test_versions_are_shown_as_they_were_at_one_moment(
     service: Service,

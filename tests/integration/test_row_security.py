@@ -49,6 +49,7 @@ def without_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tenancy, "criteria", NoCriteria)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_condition")
 async def test_without_the_condition_a_stranger_finds_and_changes_nothing(
     begin: UnitOfWorkFactory, engine: AsyncEngine

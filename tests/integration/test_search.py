@@ -152,6 +152,7 @@ async def test_pages_hold_still_while_messages_come(service: Service) -> None:
     assert found == whole
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("erased", [slice(0, 1), slice(3, 6), slice(9, 10)])
 async def test_pages_leave_out_nothing_when_a_shown_hit_is_erased(service: Service, erased: slice) -> None:
     conversation_id = await said(service, *["🎉"] * 25, "Rain.")

@@ -89,6 +89,7 @@ async def driver(module_engine: AsyncEngine) -> AsyncIterator[Any]:
         yield (await connection.get_raw_connection()).driver_connection
 
 
+@pytest.mark.daily(3)
 @pytest.mark.parametrize("kind", VALUES)
 @examples(4)
 @given(st.data())

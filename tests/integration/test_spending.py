@@ -101,6 +101,7 @@ class TestAnAutomaticOne:
         assert again is not None
         assert again.status == "applied"
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("limit", [9, 2], ids=["raised", "control"])
     async def test_begins_at_once_in_a_process_that_starts_with_a_higher_limit(
         self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, limit: int

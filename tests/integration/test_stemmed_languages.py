@@ -115,6 +115,7 @@ async def recalled(service: Service, conversation_id: UUID, question: str) -> li
     return [one.source.seq for one in found.recalled]
 
 
+@pytest.mark.daily(2)
 @LANGUAGES
 async def test_another_form_of_a_word_is_found(service: Service, large: None, language: str) -> None:
     spoken = SPOKEN[language]
@@ -126,6 +127,7 @@ async def test_another_form_of_a_word_is_found(service: Service, large: None, la
     assert (await recalled(service, conversation_id, spoken.word))[0] == 5
 
 
+@pytest.mark.daily(1)
 @LANGUAGES
 async def test_control_by_the_stems_of_english_it_is_not(
     service: Service, large: None, before: pytest.MonkeyPatch, language: str

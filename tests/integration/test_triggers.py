@@ -457,6 +457,7 @@ class TestShrinkingBudgets:
         assert [row.trigger for row in await smaller.compactions(conversation_id)] == ["background", "sync"]
         assert context.gauge.utilization < 0.85
 
+    @pytest.mark.daily(1)
     @pytest.mark.case("18")
     @pytest.mark.parametrize("on_failure", ["keep_full", "truncate"])
     async def test_anchors_that_were_laid_out_for_a_larger_model_make_way(

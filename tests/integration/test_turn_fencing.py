@@ -122,6 +122,7 @@ async def ended(handle: TurnHandle) -> ChatResult:
     return await asyncio.wait_for(handle.result(), PATIENCE)
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("ended_by", ["sweeper", "client"])
 @pytest.mark.parametrize("noticed_by", ["heartbeat", "fence"])
 async def test_a_turn_that_others_ended_stores_no_second_reply(
@@ -174,6 +175,7 @@ async def test_without_the_fence_there_are_two_replies(both: Stopped, monkeypatc
     assert await both.endings(conversation_id) == ["reply.failed", "reply.completed", "reply.completed"]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.usefixtures("nobody_looks")
 @pytest.mark.parametrize("fenced", [True, False])
 async def test_a_turn_that_others_ended_stores_no_call_of_a_tool(

@@ -154,6 +154,7 @@ async def test_out_of_time_the_turn_goes_on_and_the_rest_is_queued(begin: UnitOf
     assert (done.status, done.claims) == ("applied", 0)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("is_running", [False, True], ids=["its own", "another's"])
 async def test_a_turn_that_is_stopped_while_it_is_compacted_ends_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, *, is_running: bool
@@ -182,6 +183,7 @@ async def test_a_turn_that_is_stopped_while_it_is_compacted_ends_at_once(
     assert done.status == "applied"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("is_running", [False, True], ids=["queued", "running"])
 async def test_what_a_turn_waits_for_is_told_when_the_waiting_begins(
     begin: UnitOfWorkFactory, tenant: UUID, *, is_running: bool
@@ -214,6 +216,7 @@ async def until_started(handle: TurnHandle) -> AsyncIterator[ChatEvent]:
                 return
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("on_failure", ["truncate", "keep_full"])
 async def test_what_a_turn_has_waited_for_in_vain_no_other_waits_for_again(
     begin: UnitOfWorkFactory, tenant: UUID, on_failure: str

@@ -266,6 +266,7 @@ class TestCuts:
         await erase_at(service, tenant, conversation_id, 3)
         assert "4512" not in str(await versions(service, conversation_id)), "its source is gone, and so is it"
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         "judge",
         [honest, lambda _: {"verdict": "supported", "seq": 9, "quote": "nobody ever said this here"}],
@@ -282,6 +283,7 @@ class TestCuts:
 
 
 class TestDemands:
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("event_type", "reason"), [("constraint", "kept"), ("goal", "kept"), ("casual", "set_aside")]
     )
@@ -377,6 +379,7 @@ class TestNoRoom:
             assert (await compact(service, conversation_id)).status == "applied"
         return service, conversation_id
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         ("verdict", "is_back"), [("contradicted", True), ("not_stated", True), ("supported", False)]
     )
@@ -951,6 +954,7 @@ class TestTheModelOfThePolicy:
         async with begin(tenant) as uow:
             assert await uow.spending.metered_calls(timedelta(hours=1), conversation_id) == (3, 3)
 
+    @pytest.mark.long
     async def test_control_without_it_the_operators_is_asked(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         judge, operators = self.judge(), self.judge()
         service, conversation_id = await lied(begin, tenant, settings=Settings(verifier_model="operators"))

@@ -149,6 +149,7 @@ class TestInBetween:
         assert {TRUE, LASTS} <= set(now.state["logos"])
         assert LIE not in now.state["logos"]
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(("schema", "field"), [("handoff", "progress"), ("research", "findings")])
     async def test_it_goes_also_after_a_change_of_the_schema(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, schema: str, field: str
@@ -165,6 +166,7 @@ class TestInBetween:
         assert {TRUE, LASTS} <= set(now.state[field])
         assert await rows(engine, conversation_id) == [("done", None, 1)]
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(("schema", "field"), [("handoff", "progress"), ("summary", None)])
     async def test_what_code_cut_before_a_change_of_the_schema_comes_back_in_a_list_of_the_new_one(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, schema: str, field: str | None
@@ -203,6 +205,7 @@ class TestInBetween:
         (asked,) = service.summarizer.verification_requests
         assert TRUE in {claim.text for claim in asked.claims}
 
+    @pytest.mark.long
     async def test_control_without_what_is_on_record_between_nothing_comes_back(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -213,6 +216,7 @@ class TestInBetween:
         assert await work(service, conversation_id) == "changed"
         assert TRUE not in (await newest(service, conversation_id)).state["logos"]
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize(
         "entry",
         ["I cannot judge that.", answered("", "blocked"), answered("", "length")],

@@ -93,6 +93,7 @@ async def test_what_waits_is_listed_and_no_event_tells_of_it(begin: UnitOfWorkFa
     assert await told(service, conversation_id) == []
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(("judge", "changed"), [(honest, False), (against_the_lie, True)], ids=["honest", "lie"])
 async def test_what_is_done_has_its_numbers(
     begin: UnitOfWorkFactory, tenant: UUID, judge: Any, *, changed: bool
@@ -110,6 +111,7 @@ async def test_what_is_done_has_its_numbers(
     assert (states[0]["version"] > shown["state_version"]) == changed
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("entry", "model"),
     [("I cannot judge that.", "fake"), (ModelUnavailableError("anchors_over_budget"), None)],
@@ -162,6 +164,7 @@ async def test_an_event_is_published_and_read_by_schema_and_client(
     assert read.data["changed"] is True
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("lies", [(True, False), (False, True)], ids=["the first", "the second"])
 async def test_the_newest_comes_first_and_each_has_what_came_of_it(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, lies: tuple[bool, bool]

@@ -51,6 +51,7 @@ class TestGemini:
         assert config["thinkingConfig"]["thinking_level"] == "LOW"
         assert config["maxOutputTokens"] == 2_048 + 100 * version.verification.claims
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("chosen", [OTHER, None])
     async def test_the_policys_model_judges_and_without_one_the_summarizers(
         self, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini, chosen: str | None

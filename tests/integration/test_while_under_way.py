@@ -109,6 +109,7 @@ async def message_at(service: Service, conversation_id: UUID, seq: int) -> UUID:
 # --- the policy, and pins, while a compaction runs
 
 
+@pytest.mark.daily(1)
 @GUARDED
 async def test_a_budget_lowered_while_a_compaction_runs_is_met_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
@@ -186,6 +187,7 @@ async def test_what_saves_nothing_by_the_rules_that_hold_now_is_not_stored(
         assert not (await uow.segments.page(stored.id, Page(limit=10)))[0], "all of it is rolled back"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("is_unpinned", [True, False], ids=["unpinned", "control"])
 async def test_what_is_unpinned_while_a_compaction_runs_ends_the_quiet_after_it(
     begin: UnitOfWorkFactory, tenant: UUID, *, is_unpinned: bool
@@ -207,6 +209,7 @@ async def test_what_is_unpinned_while_a_compaction_runs_ends_the_quiet_after_it(
 # --- a turn that waited in vain, and how the other compaction ended
 
 
+@pytest.mark.daily(1)
 @GUARDED
 async def test_a_turn_that_waited_for_what_failed_puts_no_other_turn_off(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
@@ -303,6 +306,7 @@ async def judged_while_going_back(
     return service, conversation_id
 
 
+@pytest.mark.daily(1)
 @GUARDED
 async def test_verdicts_on_a_state_that_was_left_put_nothing_into_the_one_gone_back_to(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, is_guarded: bool
@@ -356,6 +360,7 @@ async def erased_with(service: Service) -> UUID:
     return row.id
 
 
+@pytest.mark.daily(1)
 @GUARDED
 async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
@@ -389,6 +394,7 @@ async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
 # --- a history imported while its beginning is folded
 
 
+@pytest.mark.daily(1)
 @GUARDED
 async def test_what_is_imported_while_a_model_thinks_is_not_read_under_the_lock(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
@@ -442,6 +448,7 @@ async def noted_while_deleting(service: Service, conversation_id: UUID) -> int:
         return len(await uow.copies.due(limit=9))
 
 
+@pytest.mark.daily(1)
 @GUARDED
 async def test_what_a_provider_keeps_of_a_reply_that_came_as_its_conversation_went_is_deleted(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
@@ -614,6 +621,7 @@ async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
     assert len(made) == (1 if is_guarded else 2)
 
 
+@pytest.mark.daily(2)
 @GUARDED
 @pytest.mark.parametrize("is_keyed", [True, False], ids=["key", "count"])
 async def test_a_retry_goes_on_in_the_conversation_of_a_try_that_died_before_its_turn(
@@ -707,6 +715,7 @@ async def test_a_response_that_fails_while_it_is_cancelled_is_told_as_failed(
     held.set()
 
 
+@pytest.mark.daily(1)
 @GUARDED
 async def test_a_response_is_deleted_with_its_own_input_alone(
     begin: UnitOfWorkFactory,

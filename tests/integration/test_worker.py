@@ -137,6 +137,7 @@ async def desk(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, redi
     await queue.close()
 
 
+@pytest.mark.long
 @pytest.mark.own_database
 async def test_a_job_after_a_restart_of_postgres_just_works(
     desk: Desk, engine: AsyncEngine, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch
@@ -221,6 +222,7 @@ async def test_jobs_run_on_the_childs_one_loop_with_their_request(
     assert len(worker.notes("started")) == len(ids)
 
 
+@pytest.mark.long
 async def test_a_compaction_is_followed_by_its_verification_and_hints_ask_for_more(
     desk: Desk, tmp_path: Path, database_url: str, redis_url: str
 ) -> None:

@@ -183,6 +183,7 @@ async def test_who_goes_on_after_a_failure_commits_nothing_and_is_told(narrow: A
         assert (await unit.conversations.get(row.id)).title is None
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize(
     ("said", "ending"), [*((said, "COMMIT;") for said in range(1, 5)), (4, "SELECT pg_sleep(0.1); COMMIT;")]
 )

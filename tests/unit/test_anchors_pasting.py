@@ -125,6 +125,7 @@ def test_where_pasted_parts_stand_takes_linear_time() -> None:
     assert_linear(pasted_spans, "> a\n\n```\nb\n```\nFrom: c\nTo: d\n" * 2_000)
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("sign", ['"', "« ", " «a", "«a» ", ' "a" ', " „a“ “b” "])
 def test_quotation_marks_take_linear_time(sign: str) -> None:
     assert_linear(lambda text: list(quotations(text)), sign * 20_000)

@@ -52,6 +52,7 @@ def fastest(work: Callable[[Message], object], messages: Sequence[Message]) -> f
     return min(once() for _ in range(ROUNDS))
 
 
+@pytest.mark.long
 def test_detecting_takes_a_few_times_as_long_as_tokenising() -> None:
     messages = spoken(200)
     plain = fastest(lambda one: unwrap(words)(one.content), messages)
@@ -79,6 +80,7 @@ def test_looking_up_what_a_pattern_needs_changes_nothing(monkeypatch: pytest.Mon
     assert [detect(one) for one in messages] != looked_up
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("line", ["@\n", "Go.\n", "- a\n", "a: b\n", "„"])
 def test_taking_apart_what_is_read_of_a_message_takes_linear_time(line: str) -> None:
     """The texts are shorter than the most that is read; beyond that, longer texts would all take as long."""

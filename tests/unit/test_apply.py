@@ -341,6 +341,7 @@ def test_without_a_share_anchors_that_do_not_fit_reject_the_compaction() -> None
     assert isinstance(shared, AppliedCandidate)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("held", [0, 1_500], ids=["by-size", "by-budget"])
 def test_what_is_certainly_refused_is_refused_whatever_a_model_writes(held: int) -> None:
     """Else no model would be asked about a fold that might be applied. Controls: few anchors, and an allotment."""

@@ -222,6 +222,7 @@ def test_what_data_would_keep_goes_to_the_question_where_anchors_want_more_than_
     assert plain.gauge.anchors_behind_marker > 0, "control: they want more than their half"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("share", [0.99, None], ids=["share", "no anchor goes"])
 def test_the_order_of_removal(share: float | None) -> None:
     """As the budget shrinks: digest, old tail, style and known, narrative, anchors, facts, the other tail, pins.
@@ -316,6 +317,7 @@ def test_of_anchors_on_the_same_thing_the_older_gives_way_first(monkeypatch: pyt
     assert (True, False) in shown(), "the control: by what they tell alone the old one would stay"
 
 
+@pytest.mark.long
 def test_in_a_turn_facts_make_way_while_all_anchors_fit_and_else_what_tells_least_goes() -> None:
     exact = folded_with_facts(decided="Let's use port 50{seq} for service number {seq}.")
     without_facts = replace(exact, conversation=replace(exact.conversation, compressed_state=None))
@@ -621,7 +623,7 @@ def test_a_digest_keeps_no_secret() -> None:
     assert "hunter2hunter2" not in block(found)
 
 
-@pytest.mark.daily(7)
+@pytest.mark.daily(3)
 @pytest.mark.parametrize(("share", "share_before"), [(0, 0), (0, 0.3), (0.02, 0.02), (0.02, 0.3), (0.15, 0.15)])
 @pytest.mark.parametrize("by", ["rule", "user"])
 @pytest.mark.parametrize("boundary", [120, 199])

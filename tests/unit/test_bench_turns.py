@@ -28,6 +28,7 @@ class Answers:
         return {"seconds": 0.1, "cpu": 0.1, "hash": f"{self._name if wrong else ''}{conversation_id}{body}"}
 
 
+@pytest.mark.long
 def test_both_are_asked_the_same_and_every_kind_of_request_is_compared() -> None:
     asked: list[tuple[str, str]] = []
     processes = {OTHER: Answers(asked, OTHER), THIS: Answers(asked, THIS)}
@@ -42,6 +43,7 @@ def test_both_are_asked_the_same_and_every_kind_of_request_is_compared() -> None
         assert sum(kind.items() <= body.items() for body in processes[THIS].bodies) >= len(SIZES)
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("wrong", ["query", "passages"])
 def test_answers_that_differ_are_counted(wrong: str) -> None:
     asked: list[tuple[str, str]] = []

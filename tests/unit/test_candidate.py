@@ -203,6 +203,7 @@ def test_fields_without_any_text_are_an_empty_summary() -> None:
     assert refused(answer(dropped=[{"entry": "F1", "reason": "resolved", "by_seq": 1}])) == "empty_summary"
 
 
+@pytest.mark.daily(4)
 @pytest.mark.case("11")
 @pytest.mark.parametrize(
     "text",

@@ -33,6 +33,7 @@ def ended(work: str, **streams: object) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.daily(1)
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="Linux alone has a device that is always full")
 @pytest.mark.parametrize("work", ["sys.stdout.write('x'); sys.stdout.flush()", "sys.stdout.buffer.write(b'x' * 99999)"])
 def test_an_output_that_takes_no_more_is_one_line(work: str) -> None:
@@ -41,7 +42,7 @@ def test_an_output_that_takes_no_more_is_one_line(work: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="Linux alone has a device that is always full")
-@pytest.mark.daily(3)
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     "asked", [["--help"], [], ["--version"], ["compact", "--help"], ["keys"], ["keys", "list", "--help"]]
 )
@@ -54,6 +55,7 @@ def test_a_help_that_cannot_be_written_is_one_line(asked: list[str]) -> None:
     assert (done.returncode, done.stderr) == (2, "The output ends here: No space left on device.\n")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [

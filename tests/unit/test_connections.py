@@ -99,6 +99,7 @@ async def ended(reader: asyncio.StreamReader) -> None:
                 pass
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("sent", [b"", b"GET / HT"], ids=["nothing", "half a head"])
 async def test_a_connection_without_a_request_ends(sent: bytes) -> None:
     async with serving() as port:
@@ -197,6 +198,7 @@ async def test_who_does_not_read_is_left_and_who_reads_gets_all() -> None:
         writer.close()
 
 
+@pytest.mark.long
 async def test_a_socket_that_is_not_read_is_left_and_one_that_is_read_gets_all() -> None:
     """uvicorn alone ends a socket that answers no ping, but then waits until everything is read."""
     async with serving() as port, asyncio.timeout(PATIENCE):

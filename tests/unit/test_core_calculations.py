@@ -88,6 +88,7 @@ def test_sentences_of_narratives_name_no_sources_and_are_calculated_from_what_sa
     assert share(loose, "lie") >= 0.91
 
 
+@pytest.mark.long
 def test_control_without_texts_alike_more_of_them_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_texts, "_MAX_SIMILAR_SOURCES", 0)
     assert share(counted(blocks(rows(LOOSE)), as_items=False), "derived") > 0.65
@@ -98,6 +99,7 @@ def test_random_values_follow_from_nothing(every: int, least: float) -> None:
     assert share(by_chance(blocks(rows(every=every)))) >= least
 
 
+@pytest.mark.long
 def test_control_without_the_guard_they_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calculations, "MAX_MATCHING_SHARE", 1.0)
     assert share(by_chance(blocks(rows(every=8)))) < 0.85

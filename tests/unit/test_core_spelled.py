@@ -170,6 +170,7 @@ def test_a_word_of_two_languages_is_read_in_that_of_its_text(text: str, form: st
     assert [form in value.forms for value in values(text)] == [True]
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("unit", ["treinta y ", "quatre-vingt-", "dos mil ", "cent ", "huit heures ", "las ocho y "])
 def test_linear_time_on_rows_of_number_words(unit: str) -> None:
     assert_linear(values, unit * (12_000 // len(unit)))

@@ -701,6 +701,7 @@ def in_japanese(number: int) -> str:
     )
 
 
+@pytest.mark.long
 def test_each_number_before_yen_is_read() -> None:
     wrong = [
         number

@@ -207,6 +207,7 @@ def test_a_text_that_ends_within_a_longer_value_is_looked_through() -> None:
     assert values.found_in("٣") == frozenset()
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("unit", ["- item {n}\n", "Anna: {n}\n", "- €{n}.50\n", "- ab-{n}-x\n", "- {n} кг\n"])
 def test_many_values_are_looked_for_in_many_lines_in_linear_time(unit: str) -> None:
     def work(count: int) -> Callable[[], object]:

@@ -20,6 +20,7 @@ OBJECTS: Final = {
 }
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("name", OBJECTS)
 def test_many_packed_objects_take_linear_time(name: str) -> None:
     def counting(size: int) -> Callable[[], object]:

@@ -38,13 +38,11 @@ def items(unit: str, said: str) -> Shape:
 
 SHAPES: Final[dict[str, tuple[Shape, int]]] = {
     "parentheses of one sentence": (of_narrative("({n}7 euros) ", "We paid Clara in Graz "), 250),
-    "values of one sentence": (of_narrative("{n}7 euros, ", "We paid Clara in Graz "), 500),
     "sentences of a narrative": (of_narrative("She was there and saw it all. She paid {n}7 euros. "), 250),
     "calculations from messages": (
         items("She paid {n}7 euros less than 12 euros", "Clara paid {n}9 euros there. "),
         150,
     ),
-    "hints from messages": (items("Clara paid {n}7 euros there", "She paid {n}8 euros, {n} km there. "), 150),
     "a value that every message holds": (items("Clara has " + "port 8006, " * 30, "port 8006, " * 20), 40),
     "orders that nobody gave": (items("Always send the bill {n} to Bob.", "Never write to Dana about {n}. "), 150),
     "sentences about yesterday": (
@@ -54,6 +52,8 @@ SHAPES: Final[dict[str, tuple[Shape, int]]] = {
         ),
         150,
     ),
+    "hints from messages": (items("Clara paid {n}7 euros there", "She paid {n}8 euros, {n} km there. "), 150),
+    "values of one sentence": (of_narrative("{n}7 euros, ", "We paid Clara in Graz "), 500),
     "words for yesterday": (of_narrative('yesterday, "she" came on 3 May {n}, ', "We met Clara "), 150),
 }
 
@@ -66,6 +66,7 @@ def work(shape: Shape, count: int) -> Callable[[], object]:
     return lambda: judge(proposal(text), asked)
 
 
+@pytest.mark.daily(6)  # the others take the same paths as one of these
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_hostile_answer_takes_linear_time(name: str) -> None:
     shape, count = SHAPES[name]
@@ -80,7 +81,7 @@ def seconds(shape: Shape, count: int) -> float:
     return process_time() - began
 
 
-@pytest.mark.daily(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "module", "cap"),
     [

@@ -147,6 +147,7 @@ def test_media_weigh_by_their_kind_and_words_by_their_length() -> None:
     assert weigh("user", "", ({"type": "text", "text": PERCENT},)).tokens - beside == estimate_text(PERCENT) > 1_120
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("shift", range(4))
 def test_many_escapes_are_decoded_and_take_little_memory(shift: int) -> None:
     given = "x" * shift + "%41%c3%A9" * 100_000 + "%4"
@@ -158,6 +159,7 @@ def test_many_escapes_are_decoded_and_take_little_memory(shift: int) -> None:
     assert most < 10 * len(given)
 
 
+@pytest.mark.long
 def test_control_the_standard_library_takes_much_memory_for_them() -> None:
     given = "%41%c3%A9" * 100_000
     tracemalloc.start()

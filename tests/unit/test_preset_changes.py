@@ -140,6 +140,7 @@ def test_every_entry_is_there_after_the_change_and_after_the_way_back(language: 
     )
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("one", "other"), [("turn_end", "semantic"), ("research", "turn_end"), ("handoff", "sessions")]
 )

@@ -299,6 +299,7 @@ PROCESSES = {
 }
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("process", PROCESSES)
 def test_a_process_that_cannot_start_says_one_line_without_a_secret(process: str, folder: Path) -> None:
     """Under docker-compose, API and worker are started directly, not by ``throughline run``."""

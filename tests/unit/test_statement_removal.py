@@ -159,6 +159,7 @@ def test_what_had_no_room_is_on_record_with_the_messages_it_came_from(language: 
         before = text
 
 
+@pytest.mark.long
 def test_control_by_the_hard_cap_alone_it_grows_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applying, "state_token_limit", lambda schema, budgets: budgets.state_cap)
     assert max(size for size, _, _ in folded.__wrapped__("en", "wordy", 2)) > 1.2 * AIM

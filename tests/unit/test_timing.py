@@ -18,6 +18,7 @@ def test_work_that_is_too_short_to_be_compared_passes() -> None:
     assert_linear(len, "ab" * 100_000)
 
 
+@pytest.mark.long
 def test_control_quadratic_work_fails() -> None:
     with pytest.raises(pytest.fail.Exception, match="times as long as a quarter of it"):
         assert_linear(re.compile(r"a*b").search, "a" * 16_000)

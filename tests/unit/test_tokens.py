@@ -133,6 +133,7 @@ def test_empty_is_zero() -> None:
     assert estimate_text("", "bytes") == 0
 
 
+@pytest.mark.daily(2)
 @pytest.mark.parametrize("unit", ["a", "я", " ", "!", "1", "。", "😀", "\ud800", "aB_1 "])
 def test_linear_time_on_long_runs(unit: str) -> None:
     assert_linear(estimate_text, unit * (200_000 // len(unit)))

@@ -25,6 +25,7 @@ def served(text: str) -> dict[str, Any]:
     return {"talk": "x", "served": text, "tokens": 1, "refused": []}
 
 
+@pytest.mark.long
 def test_honest_answers_are_counted_alike_with_and_without_their_lies() -> None:
     found = honest_figures_of(plays())
     assert found == figures_of([play.case for play in plays()])

@@ -68,6 +68,7 @@ def test_verdicts_without_any_effect_are_noticed(monkeypatch: pytest.MonkeyPatch
     assert share(found, effects.GIVEN_UP_GONE) < 1.0
 
 
+@pytest.mark.long
 def test_verdicts_that_take_everything_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(entries: Sequence[object], *_: object, **others: object) -> VerifiedState:
         return replace(apply_verdicts(entries, (), (), **others), entries=())  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def test_failures_are_bounded_in_memory_and_by_network(monkeypatch: pytest.Monke
     failed.check(None, b"new")
 
 
-@pytest.mark.daily(2)
+@pytest.mark.daily(1)
 @pytest.mark.parametrize(
     ("settings", "open_"),
     [
