@@ -9,12 +9,15 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid5
 
+import pytest
+
 from app.core.context.assembly import ContextInputs, system_text
 from app.core.context.awareness import awareness_block
 from app.core.model.conversation import Conversation, Message, Outline, Role, Sums
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.presets import Preset
 from app.core.model.policies.protection import protected_reason
-from app.core.model.policies.resolving import resolve
+from app.core.model.policies.resolving import PRESETS, _resolved_policy, resolve
 from app.core.model.schemas import schema_named
 from app.core.state.layout import layout_of
 from app.core.text.parts import Part
@@ -83,6 +86,21 @@ def sums_of(messages: Sequence[Message]) -> Sums:
 def policy_of(**overrides: Any) -> CompactionPolicy:
     """The ``semantic`` policy with overrides."""
     return resolve("semantic", overrides)
+
+
+def changed_preset(monkeypatch: pytest.MonkeyPatch, name: str, **fields: Any) -> Preset:
+    """A release changes these fields of a preset's policy: its next version."""
+    preset = PRESETS[name]
+    policy = CompactionPolicy.model_validate(preset.policy.model_dump() | fields)
+    changed = replace(preset, version=preset.version + 1, policy=policy, earlier=preset.policies)
+    replaced_preset(monkeypatch, changed)
+    return changed
+
+
+def replaced_preset(monkeypatch: pytest.MonkeyPatch, preset: Preset) -> None:
+    """For the test, the preset is in place of that of its name."""
+    monkeypatch.setitem(PRESETS, preset.name, preset)
+    _resolved_policy.cache_clear()  # else it would know what a test before called that version
 
 
 def budgets(policy: CompactionPolicy | None = None, limit: int = 1_048_576) -> Budgets:

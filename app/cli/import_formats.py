@@ -140,6 +140,8 @@ def _conversation_of_messages(
     if is_export and value.get("version", VERSION) != VERSION:
         raise ComplaintError(text_of("import.other_version", where=name, version=str(value["version"])))
     about = {key: conversation[key] for key in _CONVERSATION_FIELDS if conversation.get(key) not in (None, "", {})}
+    if is_export and "preset" in about:
+        about.setdefault("preset_version", 1)  # an export from before presets had versions
     if not is_export:
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _OBJECT_FIELDS else str)}
         about, numbered = _with_system_prompt(_with_id_as_title(about, value), numbered)

@@ -235,14 +235,17 @@ class _Importing:
         about.pop("metadata", None)
         if self._metadata:
             about["metadata"] = self._metadata
-        if self._imported.policy and "preset" not in asked:
-            about["policy"] = self._policy_beyond_preset(str(about.get("preset", "")))
+        if "preset" in asked:
+            about.pop("preset_version", None)
+        elif self._imported.policy:
+            about["policy"] = self._policy_beyond_preset(str(about.get("preset", "")), about.get("preset_version"))
         return about
 
-    def _policy_beyond_preset(self, preset: str) -> Mapping[str, Any]:
-        known = next((one.policy for one in self._client.presets() if one.name == preset), None)
-        if known is None:
+    def _policy_beyond_preset(self, name: str, version: int | None) -> Mapping[str, Any]:
+        preset = next((one for one in self._client.presets() if one.name == name), None)
+        if preset is None:
             return {}
+        known = next((one.policy for one in preset.earlier if one.version == version), preset.policy)
         return {name: value for name, value in self._imported.policy.items() if known.get(name, value) != value}
 
     def _choose_anchors(self, id_: str) -> None:

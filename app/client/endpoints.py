@@ -41,6 +41,7 @@ class NewConversation(TypedDict, total=False):
     locale: str
     system_prompt: str
     preset: str
+    preset_version: int
     policy: Body
     scratchpad: Body
     metadata: Body

@@ -94,6 +94,7 @@ class ConversationSummary(Resource):
     locale: str
     system_prompt: str
     preset: str
+    preset_version: int = 1
     state_schema: str | None
     compressed_at_message_id: UUID | None
     state_version: int
@@ -458,6 +459,13 @@ class Event(Resource):
     notification: dict[str, Any] | None = None
 
 
+class PresetVersion(Resource):
+    """An earlier version of a preset."""
+
+    version: int
+    policy: dict[str, Any]
+
+
 class Preset(Resource):
     """A policy with a name."""
 
@@ -467,7 +475,10 @@ class Preset(Resource):
     description: str
     is_default: bool = False
     """Whether it is the preset of conversations that name none."""
+    version: int = 1
     policy: dict[str, Any]
+    earlier: list[PresetVersion] = Field(default_factory=list)
+    """The versions before, which conversations made with them keep."""
 
 
 class Stats(Resource):

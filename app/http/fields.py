@@ -96,6 +96,7 @@ Locale = Annotated[
 ]
 SystemPrompt = Annotated[str, Field(max_length=MAX_SYSTEM_PROMPT_LENGTH)]
 PresetName = Annotated[str, Field(min_length=1, max_length=64)]
+PresetVersion = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 EventType = Annotated[
     str,

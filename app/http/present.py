@@ -246,7 +246,11 @@ def present_notification(value: Notification | None) -> schemas.Notification | N
 def present_preset(view: PresetView) -> schemas.Preset:
     """A preset with the policy that it has in this service."""
     policy = view.policy.model_dump(mode="json")
-    return schemas.Preset.from_value(view.preset, is_default=view.is_default, policy=policy)
+    earlier = [
+        schemas.PresetVersion(version=version, policy=policy.model_dump(mode="json"))
+        for version, policy in sorted(view.earlier.items())
+    ]
+    return schemas.Preset.from_value(view.preset, is_default=view.is_default, policy=policy, earlier=earlier)
 
 
 def present_limits(

@@ -34,6 +34,7 @@ from app.http.fields import (
     ModelName,
     Overrides,
     PresetName,
+    PresetVersion,
     Query,
     Scratchpad,
     Seq,
@@ -76,6 +77,10 @@ class ConversationCreate(Input):
     locale: Locale = "en"
     system_prompt: SystemPrompt = ""
     preset: PresetName | None = Field(None, description="Absent or null: the operator's default, which is `semantic`.")
+    preset_version: PresetVersion | None = Field(
+        None,
+        description="That of an exported conversation, whose policy it is to keep. Absent or null: the present one.",
+    )
     policy: Overrides = Field(default_factory=dict)
     scratchpad: Scratchpad = Field(default_factory=dict)
     metadata: Metadata = Field(default_factory=dict)

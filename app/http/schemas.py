@@ -113,6 +113,7 @@ class ConversationSummary(Output):
     locale: str
     system_prompt: str
     preset: str
+    preset_version: int
     state_schema: str | None
     compressed_at_message_id: UUID | None
     state_version: int
@@ -597,6 +598,13 @@ class Event(Output):
     notification: Notification | None
 
 
+class PresetVersion(Output):
+    """An earlier version of a preset."""
+
+    version: int
+    policy: dict[str, Any]
+
+
 class Preset(Output):
     """A policy with a name."""
 
@@ -606,7 +614,9 @@ class Preset(Output):
     description: str
     is_default: bool
     """Whether it is the preset of conversations that name none."""
+    version: int
     policy: dict[str, Any]
+    earlier: list[PresetVersion] = Field(description="The versions before, which conversations made with them keep.")
 
 
 class TokenCount(Output):

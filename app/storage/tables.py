@@ -146,6 +146,7 @@ class ConversationRow(TenantScoped, table=True):
     locale: str
     system_prompt: str
     preset: str
+    preset_version: int = Field(sa_column_kwargs=_server_default("1"))
     policy: dict[str, Any] = Field(sa_type=JSON)
     state_schema: str | None
     compressed_state: dict[str, Any] | None = Field(sa_type=JSON)

@@ -57,6 +57,7 @@ _COUNTED: Final = (
 )
 _ROUNDED: Final = "shares of a total are rounded so that none is above the budget that was asked for it"
 _WEIGHED: Final = "what a context that shrinks gives up first, and what a digest tells, goes by what readers would keep"
+_PRESET_VERSIONS: Final = "a conversation says which version of its preset it has"
 _UNSQUEEZED: Final = "with a budget of its own a context still says how far the conversation is from a compaction"
 EXPLAINED: Final[Mapping[str, str]] = {
     "*.contexts.small.gauge.tokens_until_compaction": _UNSQUEEZED,
@@ -80,6 +81,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     "written-research.contexts.small.*": _DETAIL,
     "failing.contexts.*.messages.*": _AS_DATA,
     "odd-texts.contexts.*.messages.*": _AS_DATA,
+    "*.conversation.preset_version": _PRESET_VERSIONS,
     "*.conversation.policy.verify": _VERIFIED,
     "*.conversation.policy.verifier_model": _VERIFIED,
     "*.conversation.policy.continuity_floor": _CONTINUITY,

@@ -70,6 +70,7 @@ def full_conversation(tenant_id: UUID) -> Conversation:
         locale="ru",
         system_prompt="Be kind.",
         preset="other",
+        preset_version=3,
         policy={"context_window": 4000, "nested": {"a": [1, None, 2.5]}},
         state_schema="session",
         compressed_state={"logos": ["x"], "conversation_summary": "y"},

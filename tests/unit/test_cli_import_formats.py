@@ -164,7 +164,8 @@ def test_every_message_of_an_export_comes_in_so_that_each_keeps_its_number() -> 
         {**reply, "status": "superseded"},
         {**user, "content": "", "status": "erased"},
     )
-    assert (found.about, found.policy) == ({"title": "Boats", "preset": "handoff"}, {"target": 0.5})
+    about = {"title": "Boats", "preset": "handoff", "preset_version": 1}  # it is from before presets had versions
+    assert (found.about, found.policy) == (about, {"target": 0.5})
     assert (found.pinned, found.is_export) == (frozenset({3}), True)
 
 
@@ -172,9 +173,22 @@ def test_of_an_exports_policy_what_differs_from_the_preset_here_is_sent_and_no_f
     policy = {"target": 0.5, "verify": "auto", "continuity_probes": "code"}
     about = {"preset": "handoff", "policy": policy}
     found = one({"format": "throughline.conversation", "version": 1, "conversation": about, "messages": [USER]})
-    preset = SimpleNamespace(name="handoff", policy={"target": 0.6, "verify": "auto"})
+    preset = SimpleNamespace(name="handoff", policy={"target": 0.6, "verify": "auto"}, earlier=[])
     client: Any = SimpleNamespace(presets=lambda: [preset])
     assert _Importing(client, found, "key", "talk.json")._conversation_fields({})["policy"] == {"target": 0.5}
+
+
+@pytest.mark.parametrize(("version", "own"), [(None, {"target": 0.5}), (1, {"target": 0.5}), (2, {}), (7, {})], ids=str)
+def test_an_exports_policy_is_compared_with_the_version_of_its_preset(version: int | None, own: Json) -> None:
+    about = {"preset": "handoff", "policy": {"target": 0.5}, **({"preset_version": version} if version else {})}
+    found = one({"format": "throughline.conversation", "version": 1, "conversation": about, "messages": [USER]})
+    earlier = [SimpleNamespace(version=1, policy={"target": 0.6})]
+    presets = [SimpleNamespace(name="handoff", version=2, policy={"target": 0.5}, earlier=earlier)]
+    client: Any = SimpleNamespace(presets=lambda: presets)
+    importing = _Importing(client, found, "key", "talk.json")
+    fields = importing._conversation_fields({})
+    assert (fields["preset_version"], fields["policy"]) == (version or 1, own)
+    assert "preset_version" not in importing._conversation_fields({"preset": "semantic"})
 
 
 @pytest.mark.parametrize("version", [1, 2, None])

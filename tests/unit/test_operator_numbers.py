@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from app.core.model.errors import PolicyInvalidError
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.resolving import PRESETS, resolve
 from app.settings import Settings
+from tests.builders import changed_preset, replaced_preset
 from tests.corpus import assert_values, corpus
 
 OWN = operator_numbers({}, max_tokens=50_000, keep_tail=5)
@@ -176,3 +179,39 @@ def test_a_number_that_cannot_hold_is_refused_at_the_start(
     with pytest.raises(ValidationError) as refused:
         settings(tmp_path, text, monkeypatch)
     assert told in str(refused.value)
+
+
+def test_they_hold_for_every_version_of_a_preset_and_keep_the_rest_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers under a design's own names are a part of triggers, whose other parts each version has for itself."""
+    shipped = PRESETS["turn_end"]
+    triggers = [one.model_copy(update={"keep_turns": 3}) for one in shipped.policy.triggers]
+    changed = changed_preset(monkeypatch, "turn_end", triggers=[one.model_dump() for one in triggers])
+    own = operator_numbers({"turn_end": {"token_status_critical_threshold": 0.8}})
+    for version, policy in (
+        (shipped.version, shipped.policy),
+        (changed.version, changed.policy),
+        (None, changed.policy),
+    ):
+        found = resolve("turn_end", own.completed_overrides("turn_end", {}, version), version)
+        assert {one.at.window for one in found.triggers} == {0.8}
+        assert [one.keep_turns for one in found.triggers] == [one.keep_turns for one in policy.triggers]
+
+
+def test_common_numbers_hold_for_the_versions_that_compact_above_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped, share = PRESETS["handoff"], [PRESETS["semantic"].policy.triggers[0].model_dump()]
+    changed = changed_preset(monkeypatch, "handoff", triggers=share)
+    own = operator_numbers({}, max_tokens=50_000)
+    before, now = (
+        resolve("handoff", own.completed_overrides("handoff", {}, version), version)
+        for version in (shipped.version, changed.version)
+    )
+    assert [one.at.tokens for one in before.triggers] == [50_000]
+    assert now == changed.policy
+
+
+def test_a_number_that_only_an_earlier_version_refuses_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = PRESETS["semantic"]
+    wrong = shipped.policy.model_copy(update={"target": 2.0})  # no policy that was ever valid: to be seen by the check
+    replaced_preset(monkeypatch, replace(shipped, version=shipped.version + 1, earlier={shipped.version: wrong}))
+    with pytest.raises(PolicyInvalidError, match=rf"presets\.semantic\.target: .*in version {shipped.version}, which"):
+        operator_numbers({"semantic": {"state_tokens": 900}})

@@ -115,6 +115,36 @@ test('a conversation begins under the preset that is the default of this service
   });
 });
 
+test('what a conversation set itself is told by its own version of the preset, and the same preset moves it on', async () => {
+  const { id, preset, preset_version } = await api('POST', '/conversations', { policy: { context_window: 8000, target: 0.5 } });
+  await withPage({}, async (page) => {
+    await page.route('**/presets', async (route) => {
+      const answer = await route.fetch();
+      const { data, ...page_ } = await answer.json();
+      const changed = ({ policy, ...one }) => ({
+        ...one,
+        version: preset_version + 1,
+        policy: { ...policy, target: 0.5, state_tokens: 900 },
+        earlier: [{ version: preset_version, policy }],
+      });
+      await route.fulfill({ json: { ...page_, data: data.map(changed) } });
+    });
+    await open(page, `?c=${id}&view=settings`);
+    const own = page.locator('dt', { hasText: 'your own' });
+    await own.first().waitFor();
+    assert.deepEqual((await own.allInnerTexts()).map((text) => text.replace(/\s*your own$/, '')), ['context_window', 'target']);
+    const form = page.locator('form').filter({ has: page.getByLabel('Further fields') });
+    await form.getByLabel('Thoughts of the model').selectOption('asked');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved.').waitFor();
+    const { policy } = await api('GET', `/conversations/${id}`);
+    assert.deepEqual([policy.reasoning, policy.target, policy.state_tokens], ['asked', 0.5, 800]);
+    const sent = page.waitForRequest((request) => request.method() === 'PATCH');
+    await page.getByRole('button', { name: 'Change preset' }).click();
+    assert.deepEqual((await sent).postDataJSON(), { preset });
+  });
+});
+
 test('only who logged in is offered the way out', async () => {
   await withPage({ allows: ['401', '503', 'ERR_FAILED'] }, async (page) => {
     const menu = async () => {

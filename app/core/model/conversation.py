@@ -216,6 +216,8 @@ class Conversation:
     locale: str = "en"
     system_prompt: str = ""
     preset: str = "semantic"
+    preset_version: int = 1
+    """The version of the preset whose policy it has."""
     policy: Mapping[str, Any] = field(default_factory=dict)
     """The overrides as given; the resolved policy comes from ``resolving.resolve``."""
     state_schema: str | None = None

@@ -79,6 +79,7 @@ class EndedTurn:
     usage: Mapping[str, Any] | None
     """The usage of its reply."""
     preset: str
+    preset_version: int
     policy: Mapping[str, Any]
     """The conversation's overrides of its policy."""
     context_tokens: int
@@ -200,6 +201,7 @@ class StatisticsRepository(Repository):
                 TurnRow,
                 col(MessageRow.usage),
                 col(ConversationRow.preset),
+                col(ConversationRow.preset_version),
                 col(ConversationRow.policy),
                 col(ConversationRow.context_tokens),
             )
@@ -218,10 +220,11 @@ class StatisticsRepository(Repository):
                     turn=as_turn(turn),
                     usage=usage,
                     preset=preset,
+                    preset_version=version,
                     policy=without(policy, *REMOVED_POLICY_FIELDS),
                     context_tokens=tokens,
                 )
-                for turn, usage, preset, policy, tokens in await self._session.rows(turns.limit(limit))
+                for turn, usage, preset, version, policy, tokens in await self._session.rows(turns.limit(limit))
             ],
             details=[
                 record_from_row(DetailCall, one, attempt=_ATTEMPT_ADAPTER.validate_python(one.attempt))

@@ -135,7 +135,7 @@ class Measuring:
     def _observe_utilization(self, ended: EndedTurn) -> None:
         try:
             resolver = self._shell.resolver
-            budget = resolver.budgets(resolver.policy(ended.preset, ended.policy)).budget
+            budget = resolver.budgets(resolver.policy(ended.preset, ended.policy, ended.preset_version)).budget
         except DomainError:  # a preset or a model of another release: it cannot be shown
             return
         if budget:

@@ -23,7 +23,7 @@ from app.core.model.json_sizes import MERGED_BYTES, json_bytes
 from app.core.model.policies.contradictions import contradictions, without_triggers
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import Preset
-from app.core.model.policies.resolving import PRESETS
+from app.core.model.policies.resolving import PRESETS, preset_named
 from app.core.model.records import Event, Page
 from app.core.text import memo
 from app.off_loop import BYTES_PER_POLICY, MAX_BYTES_ON_LOOP, off_loop
@@ -63,6 +63,8 @@ class NewConversation:
     system_prompt: str = ""
     preset: str | None = None
     """The preset; ``None`` = the operator's default."""
+    preset_version: int | None = None
+    """The version of the preset that an exported conversation had; ``None`` = the present one."""
     policy: Mapping[str, Any] = field(default_factory=dict)
     scratchpad: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +86,8 @@ class PresetView:
     preset: Preset
     policy: CompactionPolicy
     """The preset's policy, with the operator's numbers."""
+    earlier: Mapping[int, CompactionPolicy]
+    """The same of the versions before."""
     is_default: bool
 
 
@@ -94,7 +98,12 @@ class ConversationService(Service):
         """All presets."""
         resolver = self._shell.resolver
         return [
-            PresetView(preset=preset, policy=resolver.policy(name, {}), is_default=name == resolver.default_preset)
+            PresetView(
+                preset=preset,
+                policy=resolver.policy(name, {}, preset.version),
+                earlier={version: resolver.policy(name, {}, version) for version in preset.earlier},
+                is_default=name == resolver.default_preset,
+            )
             for name, preset in PRESETS.items()
         ]
 
@@ -108,13 +117,15 @@ class ConversationService(Service):
             ForbiddenError: The key belongs to another end user.
         """
         now = self._shell.clock.now()
+        preset = given.preset or self._shell.resolver.default_preset
         conversation = from_same_fields(
             Conversation,
             given,
             id=given.id or self._shell.new_id(),
             tenant_id=tenant_id,
             user_id=_owner_of(given),
-            preset=given.preset or self._shell.resolver.default_preset,
+            preset=preset,
+            preset_version=given.preset_version or preset_named(preset).version,
             created_at=now,
             updated_at=now,
         )
@@ -282,10 +293,13 @@ class ConversationService(Service):
 
 
 def _values_with_merged(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {
+    values = {
         name: _merged_within_limit(name, getattr(present, name), value or {}) if name in MERGED_BYTES else value
         for name, value in changes.items()
     }
+    if "preset" in changes:  # also the same preset: so a conversation moves on to the present version
+        values["preset_version"] = preset_named(changes["preset"]).version
+    return values
 
 
 def _merged_within_limit(field: str, present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

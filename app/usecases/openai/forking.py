@@ -137,6 +137,7 @@ class ForkService:
             locale=source.locale,
             system_prompt=source.system_prompt,
             preset=source.preset,
+            preset_version=source.preset_version,
             policy=source.policy,
             metadata=source.metadata,
             forked_from=source.id,

@@ -26,7 +26,7 @@ from app.core.model.policies.adaptive import AdaptedThresholds, adapt, adapted_p
 from app.core.model.policies.operator import NO_OPERATOR_NUMBERS, OperatorNumbers
 from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
 from app.core.model.policies.policy_errors import field_error
-from app.core.model.policies.resolving import DEFAULT_PRESET, resolve
+from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named, resolve
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateSchema
 from app.core.state.layout import messages_tokens
@@ -228,7 +228,7 @@ class Resolver:
 
     def __call__(self, conversation: Conversation, *, model: str | None = None) -> Resolved:
         """Resolve a conversation for the configured chat model, or for the named one."""
-        policy = self.policy(conversation.preset, conversation.policy)
+        policy = self.policy(conversation.preset, conversation.policy, conversation.preset_version)
         budgets = self.budgets(policy, model)
         schema = schema_named(policy.state_schema)
         shown = schema_named(conversation.state_schema) if conversation.state_schema else schema
@@ -249,6 +249,9 @@ class Resolver:
             tools=tools,
             coming_tool_tokens=coming,
         )
+        version, preset = conversation.preset_version, preset_named(conversation.preset)
+        if version not in preset.policies:
+            resolved = resolved.with_warning(f"preset_version_unknown:{version}")
         if policy.context_window and policy.context_window > budgets.limit:
             resolved = resolved.with_warning(f"context_window_clamped:{budgets.limit}")
         for name in dict.fromkeys(policy.models.values()):
@@ -296,9 +299,12 @@ class Resolver:
         most = tools_after_compaction(policy, self._operator_tools, conversation.locale)
         return now, tools_tokens(most, policy.estimator) - tools_tokens(now, policy.estimator)
 
-    def policy(self, preset: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
-        """The resolved policy. Raises ``PolicyInvalidError`` or ``UnknownPresetError``."""
-        return resolve(preset, self._defaults.completed_overrides(preset, overrides))
+    def policy(self, preset: str, overrides: Mapping[str, Any], version: int | None) -> CompactionPolicy:
+        """The resolved policy of a version of the preset, of the present one if it is unknown or ``None``.
+
+        Raises ``PolicyInvalidError`` or ``UnknownPresetError``.
+        """
+        return resolve(preset, self._defaults.completed_overrides(preset, overrides, version), version)
 
     def budgets(self, policy: CompactionPolicy, model: str | None = None) -> Budgets:
         """The policy's shares in tokens for a chat model.

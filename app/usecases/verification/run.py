@@ -214,7 +214,8 @@ class VerificationService:
         try:
             async with self._shell.uow(tenant_id) as uow:
                 row = await uow.conversations.get(conversation_id)
-            model = verifier_name(self._shell, self._shell.resolver.policy(row.preset, row.policy), self._model)
+            policy = self._shell.resolver.policy(row.preset, row.policy, row.preset_version)
+            model = verifier_name(self._shell, policy, self._model)
             if model is not None:
                 await self._shell.models.prepare(model)
         except NotFoundError:

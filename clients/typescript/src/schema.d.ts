@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 17b115239952bcb946cc3f5ab8648deb11be51cc1be27d14ed5598583820c98d
+// sha256 of openapi.json: e3d65bce078df953db9814b63c0f7ac8af32a4601a3cc3ded8b3cc2296300b11
 
 export interface paths {
     "/conversations": {
@@ -2686,6 +2686,8 @@ export interface components {
             system_prompt: string;
             /** Preset */
             preset: string;
+            /** Preset Version */
+            preset_version: number;
             /** State Schema */
             state_schema: string | null;
             /** Compressed At Message Id */
@@ -2752,6 +2754,11 @@ export interface components {
              * @description Absent or null: the operator's default, which is `semantic`.
              */
             preset?: string | null;
+            /**
+             * Preset Version
+             * @description That of an exported conversation, whose policy it is to keep. Absent or null: the present one.
+             */
+            preset_version?: number | null;
             /**
              * Policy
              * @description Fields of the preset's policy.
@@ -2930,6 +2937,8 @@ export interface components {
             system_prompt: string;
             /** Preset */
             preset: string;
+            /** Preset Version */
+            preset_version: number;
             /** State Schema */
             state_schema: string | null;
             /** Compressed At Message Id */
@@ -4242,6 +4251,25 @@ export interface components {
             description: string;
             /** Is Default */
             is_default: boolean;
+            /** Version */
+            version: number;
+            /** Policy */
+            policy: {
+                [key: string]: unknown;
+            };
+            /**
+             * Earlier
+             * @description The versions before, which conversations made with them keep.
+             */
+            earlier: components["schemas"]["PresetVersion"][];
+        };
+        /**
+         * PresetVersion
+         * @description An earlier version of a preset.
+         */
+        PresetVersion: {
+            /** Version */
+            version: number;
             /** Policy */
             policy: {
                 [key: string]: unknown;

@@ -8,7 +8,7 @@ import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
 import { Choice, Field } from '@/ui/field';
 import { Failure } from '@/ui/loaded';
-import { type Bounds, BOUNDS, overridesOf, percentOf, type Policy, shareOf } from './policy';
+import { type Bounds, BOUNDS, overridesOf, percentOf, type Policy, presetPolicyOf, shareOf } from './policy';
 import { Section } from './section';
 
 interface Trigger {
@@ -31,7 +31,7 @@ export function PolicyForm({ conversation, presets, onSaved }: Props) {
   const { t } = useWords();
   const { id, gauge, setConversation, refresh } = useConversation();
   const { policy } = conversation;
-  const preset: Policy = presets.find((one) => one.name === conversation.preset)?.policy ?? {};
+  const preset = presetPolicyOf(conversation, presets);
   const [contextWindow, setContextWindow] = useState(policy.context_window === null ? '' : String(policy.context_window));
   const [background, setBackground] = useState(triggerPercent(policy, 'background'));
   const [sync, setSync] = useState(triggerPercent(policy, 'sync'));

@@ -1,4 +1,5 @@
 /** Pure: the fields of a policy, and which of them a conversation has changed. */
+import type { Conversation, Preset } from '@/api/types';
 
 export const POLICY_FIELDS = [
   'context_window',
@@ -48,6 +49,12 @@ export type PolicyField = (typeof POLICY_FIELDS)[number];
 export type Policy = Record<string, unknown>;
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** The policy of the conversation's version of its preset; of the present one, as in the service, if that is unknown. */
+export function presetPolicyOf({ preset: name, preset_version }: Conversation, presets: Preset[]): Policy {
+  const preset = presets.find((one) => one.name === name);
+  return (preset?.earlier?.find((one) => one.version === preset_version) ?? preset)?.policy ?? {};
+}
 
 /** The differences from the preset. A `PATCH` sends all of them, since it replaces all overrides. */
 export function overridesOf(policy: Policy, preset: Policy): Policy {

@@ -11,7 +11,7 @@ import { Button } from '@/ui/button';
 import { Choice, Field } from '@/ui/field';
 import { Failure, Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
-import { POLICY_FIELDS, overridesOf, shownValue } from './policy';
+import { POLICY_FIELDS, overridesOf, presetPolicyOf, shownValue } from './policy';
 import { PolicyForm } from './policy-form';
 import { presetTitle, presetWhat } from './preset-words';
 import { Section } from './section';
@@ -118,6 +118,8 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
   const { change, busy, done, error } = useChange();
   const [chosen, setChosen] = useState(conversation.preset);
   const preset = presets.find((one) => one.name === chosen);
+  // The same preset, chosen again, moves a conversation from an earlier version to the present one.
+  const isInForce = chosen === conversation.preset && preset?.version === conversation.preset_version;
   return (
     <Section title={t('preset')} what={t('preset_what')}>
       <div className="flex flex-wrap items-end gap-3">
@@ -130,7 +132,7 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
             onChange={setChosen}
           />
         </div>
-        <Button look="primary" disabled={busy || chosen === conversation.preset} onClick={() => void change({ preset: chosen })}>
+        <Button look="primary" disabled={busy || isInForce} onClick={() => void change({ preset: chosen })}>
           {t('change_preset')}
         </Button>
       </div>
@@ -152,8 +154,7 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
 /** Every field in force, with its meaning, and whether it differs from the preset. */
 function PolicyTable({ conversation, presets }: { conversation: Conversation; presets: Preset[] }) {
   const { t } = useWords();
-  const preset = presets.find((one) => one.name === conversation.preset);
-  const own = overridesOf(conversation.policy, preset?.policy ?? {});
+  const own = overridesOf(conversation.policy, presetPolicyOf(conversation, presets));
   return (
     <Section title={t('policy')} what={t('policy_what')}>
       <dl className="divide-y divide-line text-sm">

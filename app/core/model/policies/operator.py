@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.core.model.errors import FieldError, PolicyInvalidError
+from app.core.model.policies.policy import CompactionPolicy
+from app.core.model.policies.presets import Preset
 from app.core.model.policies.resolving import PRESETS, preset_named, resolve
 from app.core.model.policies.short_forms import SHORT_FORMS, THRESHOLDS
 
@@ -16,18 +18,22 @@ _ALL: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class OperatorNumbers:
-    """Overrides of policies, by the name of the preset."""
+    """Overrides of policies, by the name of the preset and its version."""
 
-    by_preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    by_preset: Mapping[str, Mapping[int, Mapping[str, Any]]] = field(default_factory=dict)
 
-    def completed_overrides(self, preset_name: str, overrides: Mapping[str, Any]) -> Mapping[str, Any]:
+    def completed_overrides(
+        self, preset_name: str, overrides: Mapping[str, Any], version: int | None = None
+    ) -> Mapping[str, Any]:
         """A conversation's overrides, completed with these numbers for fields that it does not set.
+
+        ``version`` is that of the preset, as for ``resolve``.
 
         Raises:
             UnknownPresetError: No such preset.
         """
-        preset_named(preset_name)
-        numbers = dict(self.by_preset.get(preset_name, {}))
+        known = preset_named(preset_name).known_version(version)
+        numbers = dict(self.by_preset.get(preset_name, {}).get(known, {}))
         if "triggers" in overrides:
             _drop(numbers, ("triggers", *SHORT_FORMS))
         elif numbers.get("max_tokens") == -1 and any(overrides.get(name) is not None for name in THRESHOLDS):
@@ -46,7 +52,7 @@ NO_OPERATOR_NUMBERS: Final = OperatorNumbers()
 def operator_numbers(
     given: Mapping[str, Mapping[str, Any]], *, max_tokens: int = 0, keep_tail: int = 0
 ) -> OperatorNumbers:
-    """What an operator set, checked.
+    """What an operator set, checked for every version of every preset.
 
     Args:
         given: By preset, fields of its policy, or numbers under the names that its design has for them.
@@ -57,22 +63,30 @@ def operator_numbers(
         UnknownPresetError: There is no preset of such a name.
         PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
     """
-    numbers = {name: _with_policy_field_names(name, values) for name, values in given.items()}
-    for name in _above_tokens():
-        common = {"max_tokens": max_tokens, "keep_tail_messages": keep_tail}
-        numbers[name] = {key: value for key, value in common.items() if value} | numbers.get(name, {})
-    for name, values in numbers.items():
-        _check_operator_numbers(name, values, _operator_names_by_field(name, given.get(name, {})))
-    return OperatorNumbers({name: values for name, values in numbers.items() if values})
+    common = {name: value for name, value in (("max_tokens", max_tokens), ("keep_tail_messages", keep_tail)) if value}
+    numbers: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for preset in (preset_named(name) for name in dict.fromkeys((*given, *PRESETS))):
+        own = given.get(preset.name, {})
+        for version, policy in preset.policies.items():
+            values = _with_policy_field_names(preset, policy, own)
+            if any(trigger.at.tokens is not None for trigger in policy.triggers):
+                values = common | values
+            if values:
+                _check_operator_numbers(preset, version, values, _operator_names_by_field(preset, own))
+                numbers.setdefault(preset.name, {})[version] = values
+    return OperatorNumbers(numbers)
 
 
-def _check_operator_numbers(preset_name: str, numbers: Mapping[str, Any], called: Mapping[str, str]) -> None:
+def _check_operator_numbers(
+    preset: Preset, version: int, numbers: Mapping[str, Any], called: Mapping[str, str]
+) -> None:
     """Raise ``PolicyInvalidError`` for numbers that cannot hold, under the names that the operator used."""
     try:
-        resolve(preset_name, numbers)
+        resolve(preset.name, numbers, version)
     except PolicyInvalidError as error:
+        where = "" if version == preset.version else f" (in version {version}, which older conversations have)"
         message_of_field = {
-            f"presets.{preset_name}.{called.get(field, field)}": one.message
+            f"presets.{preset.name}.{called.get(field, field)}": f"{one.message}{where}"
             for one in error.errors
             for field in [one.field.removeprefix("policy.")]
         }
@@ -80,24 +94,17 @@ def _check_operator_numbers(preset_name: str, numbers: Mapping[str, Any], called
         raise PolicyInvalidError("; ".join(f"{one.field}: {one.message}" for one in errors), errors=errors) from None
 
 
-def _operator_names_by_field(preset_name: str, given: Mapping[str, Any]) -> dict[str, str]:
-    names, given_names = preset_named(preset_name).own_names, {name.lower(): name for name in given}
+def _operator_names_by_field(preset: Preset, given: Mapping[str, Any]) -> dict[str, str]:
+    names, given_names = preset.own_names, {name.lower(): name for name in given}
     return {place: given_names[name] for name, places in names.items() if name in given_names for place in places}
 
 
-def _above_tokens() -> list[str]:
-    return [
-        name for name, preset in PRESETS.items() if any(one.at.tokens is not None for one in preset.policy.triggers)
-    ]
-
-
-def _with_policy_field_names(preset_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_policy_field_names(preset: Preset, policy: CompactionPolicy, given: Mapping[str, Any]) -> dict[str, Any]:
     """The given numbers as fields of a policy. In the names of designs, case is ignored."""
-    preset = preset_named(preset_name)
     names = preset.own_names
     given = {lowered if (lowered := name.lower()) in names else name: value for name, value in given.items()}
     values = {name: value for name, value in given.items() if name not in names}
-    triggers = [trigger.model_dump() for trigger in preset.policy.triggers]
+    triggers = [trigger.model_dump() for trigger in policy.triggers]
     for name, places in names.items():
         if name not in given:
             continue
@@ -107,7 +114,7 @@ def _with_policy_field_names(preset_name: str, given: Mapping[str, Any]) -> dict
                 values.setdefault(head, given[name])
                 continue
             if "triggers" in given:
-                raise _given_twice_error(preset_name, name)
+                raise _given_twice_error(preset.name, name)
             values["triggers"] = _set_in_triggers(triggers, steps, given[name])
     return values
 

@@ -19,8 +19,24 @@ class Preset:
     """The name under which the design was published; for a preset of your own, its title."""
     description: str
     policy: CompactionPolicy
+    version: int = 1
+    """One more with each release that changes ``policy``: what was made with a version keeps that version's policy."""
+    earlier: Mapping[int, CompactionPolicy] = field(default_factory=dict)
+    """The policies of the versions before this one, as they were."""
     own_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The design's own names of numbers, each with the policy fields that it stands for; ``*`` is every trigger."""
+
+    @property
+    def policies(self) -> Mapping[int, CompactionPolicy]:
+        """The policy of every known version, the present one first."""
+        return {self.version: self.policy, **self.earlier}
+
+    def known_version(self, version: int | None) -> int:
+        """That version, or the present one if it is unknown or ``None``.
+
+        A version is unknown to a service that is older than the one that set it.
+        """
+        return self.version if version is None or version not in self.earlier else version
 
 
 _BACKGROUND: Final = Trigger(name="background", on="stored", at=Threshold(share=0.70), run="background")

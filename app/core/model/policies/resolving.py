@@ -32,21 +32,24 @@ def preset_named(name: str) -> Preset:
     return preset
 
 
-def resolve(preset_name: str, overrides: Mapping[str, Any]) -> CompactionPolicy:
-    """The preset's policy with a conversation's overrides, short forms resolved.
+def resolve(preset_name: str, overrides: Mapping[str, Any], version: int | None = None) -> CompactionPolicy:
+    """The policy of a version of the preset with a conversation's overrides, short forms resolved.
+
+    If the version is unknown or ``None``, it is the policy of the present version.
 
     Raises:
         UnknownPresetError: No such preset.
         PolicyInvalidError: A field is unknown or out of range, or the fields contradict each other.
     """
     # Results are kept: most conversations have one of a few policies, and each request needs its policy several times.
-    return _resolved_policy(preset_name, json.dumps(dict(overrides), default=BaseModel.model_dump))
+    known = preset_named(preset_name).known_version(version)
+    return _resolved_policy(preset_name, known, json.dumps(dict(overrides), default=BaseModel.model_dump))
 
 
 @lru_cache(maxsize=256)
-def _resolved_policy(preset_name: str, written_overrides: str) -> CompactionPolicy:
+def _resolved_policy(preset_name: str, version: int, written_overrides: str) -> CompactionPolicy:
     overrides = json.loads(written_overrides)
-    values = preset_named(preset_name).policy.model_dump()
+    values = preset_named(preset_name).policies[version].model_dump()
     short = {name: overrides[name] for name in SHORT_FORMS if name in overrides}
     values.update({name: value for name, value in overrides.items() if name not in short})
     written = expanded(values, short)
