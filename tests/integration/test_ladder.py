@@ -450,7 +450,7 @@ class TestATurn:
             raise AssertionError
 
         service = Service(begin, tenant, hangs)
-        conversation_id, warnings, _ = await turn(service, sync_deadline=0.5)
+        conversation_id, warnings, _ = await turn(service, sync_deadline=2)
         (row,) = await service.compactions(conversation_id)
         assert warnings[0] == "compaction_deadline"
         assert (row.status, reasons(row)) == ("queued", ["deadline"])
@@ -463,7 +463,7 @@ class TestAJob:
             await asyncio.Event().wait()
             raise AssertionError
 
-        service = Service(begin, tenant, hangs, settings=Settings(job_seconds=0.5))
+        service = Service(begin, tenant, hangs, settings=Settings(job_seconds=2))
         conversation_id = await service.conversation()
         await service.say(conversation_id, 60)
         row = await service.container.compaction.execute(service.queue.ids[0])

@@ -384,7 +384,7 @@ async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
     """A call that was not answered in time is paid for all the same."""
-    service = Service(begin, tenant, honest, Gate(), settings=Settings(job_seconds=0.5))
+    service = Service(begin, tenant, honest, Gate(), settings=Settings(job_seconds=2))
     row = await service.container.compaction.execute(await erased_with(service))
     assert row is not None
     assert (row.status, row.reason) == ("failed", "deadline")
