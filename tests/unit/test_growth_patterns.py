@@ -81,7 +81,7 @@ def test_a_capped_pattern_sees_no_more_than_its_cap() -> None:
     assert capped("a+", 3).match("aaaa")
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.long)])
 def test_no_pattern_takes_more_than_linear_time(count: int) -> None:
     findings = measured(_WORKS, collected(largest=12_800, count=count))
     assert not findings, told(findings)
