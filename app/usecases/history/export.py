@@ -8,7 +8,6 @@ from uuid import UUID
 
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Message
-from app.core.model.errors import NotFoundError
 from app.core.model.files import ConversationFile
 from app.core.model.records import Page
 from app.core.model.state import StateVersion
@@ -64,7 +63,8 @@ class ExportService:
             yield message
             last = message.seq
         if last < through_seq:
-            raise NotFoundError("The conversation was deleted while it was exported.")
+            async with self._shell.uow(tenant_id) as uow:
+                await uow.conversations.get(conversation_id)
 
     async def states(
         self, tenant_id: UUID, conversation_id: UUID, *, through_version: int
