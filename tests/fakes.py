@@ -330,6 +330,9 @@ class FakeModels:
     async def await_file(self, name: str, file_name: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no files.")
 
+    def file_account(self, name: str) -> str | None:
+        return None
+
     async def forget_file(self, name: str, file_name: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no files.")
 

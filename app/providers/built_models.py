@@ -260,12 +260,13 @@ class BuiltModels:
             cost=partial(cost_of_tokens, model),
             refuses=partial(refused_fields, model),
             reads_media=takes_media,
-            file_account=self._file_account(kind),
+            file_account=self.file_account(name),
         )
         return ProviderModel(model=model, profile=profile, takes_media=takes_media, loop=self.loop)
 
-    def _file_account(self, kind: str) -> str | None:
-        if kind != gemini.PROVIDER:
+    def file_account(self, name: str) -> str | None:
+        """Where a model's provider keeps files; ``None`` if it keeps none."""
+        if name.partition(":")[0] != gemini.PROVIDER:
             return None
         return gemini.file_account(self.keys.google_api_key, self.keys.google_base_url)
 

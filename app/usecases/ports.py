@@ -189,6 +189,9 @@ class ProviderStore(Protocol):
         can never be used, ``file_processing`` if it cannot be used yet, or why the provider did not answer.
         """
 
+    def file_account(self, name: str) -> str | None:
+        """Where a model's provider keeps files, even if the model is no longer allowed; ``None`` if it keeps none."""
+
     async def forget_file(self, name: str, file_name: str) -> None:
         """Have a model's provider delete a kept file.
 

@@ -6,7 +6,7 @@ On real Postgres, before the scripted Gemini server, through the real client.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -15,13 +15,14 @@ import pytest
 
 from app.bootstrap import Container, Parts, make_models
 from app.core.model.caches import ProviderCache
-from app.core.model.records import ProviderCopy
+from app.core.model.records import Page, ProviderCopy
 from app.core.model.usage_limits import Limits
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.caches import NOBODY
 from app.usecases.chat.starting import ChatInput
+from app.usecases.files.attaching import NewFile
 from app.usecases.history.conversations import NewConversation
 from tests.fakes import FakeJobQueue, LocalTurnStreams, well
 from tests.gemini_server import Gemini
@@ -227,6 +228,39 @@ async def test_one_that_holds_an_erased_file_goes(
             await uow.commit()
         await swept(container)
         assert len(gemini.caches()) == left
+
+
+async def _remove_file(container: Container, tenant: UUID, conversation_id: UUID) -> None:
+    (file,), _ = await container.files.page(tenant, conversation_id, Page())
+    await container.files.remove(tenant, conversation_id, file.id)
+
+
+async def _switch_off(container: Container, tenant: UUID, conversation_id: UUID) -> None:
+    await container.conversations.patch(tenant, conversation_id, {"policy": {"cache": "off"}})
+
+
+@pytest.mark.parametrize("change", [_remove_file, _switch_off])
+async def test_one_that_its_conversation_gave_up_while_a_turn_ran_goes(
+    build: Build, tenant: UUID, gemini: Gemini, change: Callable[[Container, UUID, UUID], Awaitable[None]]
+) -> None:
+    container = build()
+    conversation_id = await talk(container, tenant)
+    plan = NewFile(name="plan.md", media_type="text/markdown", data=b"The depot opens on Monday.")
+    await container.files.add(tenant, conversation_id, plan)
+    await say(container, tenant, conversation_id)
+    await container.caches.make_or_renew(wanted(container))
+    gemini.script("chat", {"name": "honest", "hold": True})
+    turn = asyncio.create_task(say(container, tenant, conversation_id, "Again."))
+    await asyncio.to_thread(gemini.wait_for, "chat", 2)
+    await change(container, tenant, conversation_id)
+    gemini.release()
+    await turn
+    assert len(gemini.caches()) == 1, "no sweep came before the turn's end"
+    await swept(container)
+    await container.outbox.drain()
+    assert await container.caches.make_or_renew(wanted(container)) == "nothing"
+    await swept(container)
+    assert gemini.caches() == []
 
 
 async def test_one_that_cannot_be_renewed_since_it_is_gone_is_forgotten(

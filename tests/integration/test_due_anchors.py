@@ -12,7 +12,7 @@ import pytest
 
 from app.core.model.anchors import Anchor
 from app.core.model.conversation import Conversation
-from app.core.model.errors import TooLargeError
+from app.core.model.errors import NotFoundError, TooLargeError
 from app.core.model.records import Page
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -349,6 +349,17 @@ async def test_a_context_waits_a_moment_for_anchors_and_says_that_more_are_due(
     later = await context.assemble(service.tenant, conversation_id, 600)
     assert "anchors_due" not in later.warnings, "the control"
     assert (await service.row(conversation_id)).anchors_due_from is None
+
+
+async def test_no_list_of_segments_waits_for_them_before_there_is_a_segment(service: Service) -> None:
+    expansions = service.container.expansion
+    conversation_id = await service.conversation()
+    await said(service, conversation_id, *TALK)
+    assert await expansions.page(service.tenant, conversation_id, Page()) == ([], None)
+    assert (await expansions.expand(service.tenant, conversation_id, "earlier", "tags")).segments == ()
+    with pytest.raises(NotFoundError):
+        await expansions.expand(service.tenant, conversation_id, "a" * 12)
+    assert (await service.row(conversation_id)).anchors_due_from == 1
 
 
 async def test_the_worker_passes_over_a_conversation_that_is_gone(service: Service) -> None:

@@ -312,12 +312,14 @@ class TestInContexts:
 
 
 @asynccontextmanager
-async def with_gemini(begin: UnitOfWorkFactory, gemini: Gemini, key: str = "one") -> AsyncIterator[Keyed]:
+async def with_gemini(
+    begin: UnitOfWorkFactory, gemini: Gemini, key: str = "one", *, name: str = "google:gemini-3-flash-preview"
+) -> AsyncIterator[Keyed]:
     async def yes() -> bool:
         return True
 
-    name = "google:gemini-3-flash-preview"
-    models = ModelRegistry(chat=name, compaction=name, keys=Keys(google_api_key=key, google_base_url=gemini.url))
+    keys = Keys(google_api_key=key, google_base_url=gemini.url)
+    models = ModelRegistry(chat=name, compaction=name, keys=keys, allowed=[])
     parts = Parts(
         uow=begin,
         bus=PollingBus(),
@@ -430,6 +432,17 @@ class TestCopiesAtGemini:
             words = "could not process" if "fails" in fault else "did not take it"
             assert words in json.dumps(first_parts(gemini))
             assert gemini.files()["uploads"] == uploads, "it is not offered again at once"
+
+    async def test_one_is_deleted_also_after_the_operator_has_chosen_another_model(
+        self, begin: UnitOfWorkFactory, gemini: Gemini
+    ) -> None:
+        async with with_gemini(begin, gemini) as process, talking(process) as talk:
+            good(await talk.attach(LARGE, "application/pdf"))
+            await talk.chat("One.")
+            good(await talk.http.delete(talk.path()))
+        async with with_gemini(begin, gemini, name="google:gemini-2.5-flash") as process:
+            await process.container.file_copies.work()
+        assert gemini.files()["kept"] == []
 
     async def test_what_cannot_be_deleted_is_tried_again_and_given_up(
         self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch

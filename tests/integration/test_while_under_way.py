@@ -47,7 +47,8 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.compaction import ending, saving
 from app.usecases.compaction.job import Job
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history import removing
+from app.usecases.files.attaching import NewFile
+from app.usecases.history import export, removing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai import openings, stored
 from app.usecases.openai.answering import Prompt
@@ -848,3 +849,30 @@ async def test_a_conversation_that_is_made_again_in_vain_is_kept_if_there_is_som
     async with begin(tenant) as uow:
         rows, _ = await uow.conversations.page(Page(limit=10), user_id=None)
     assert [row.last_seq for row in rows] == ([] if is_first else [1])
+
+
+# --- an export while its conversation is deleted
+
+
+@pytest.mark.parametrize("read", ["messages", "files"])
+async def test_an_export_of_what_is_deleted_meanwhile_does_not_end_as_if_it_were_whole(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    monkeypatch.setattr(export, "PAGE", 2)
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await append(service, conversation_id, ["One.", "Two.", "Three."])
+    for name in ("a.txt", "b.txt"):
+        await service.container.files.add(
+            tenant, conversation_id, NewFile(name=name, media_type="text/plain", data=name.encode())
+        )
+    exports = service.container.export
+    pieces: AsyncIterator[Any] = (
+        exports.messages(tenant, conversation_id, through_seq=3)
+        if read == "messages"
+        else exports.files(tenant, conversation_id)
+    )
+    await anext(pieces)
+    await service.container.conversations.delete(tenant, conversation_id)
+    with pytest.raises(NotFoundError):
+        [one async for one in pieces]

@@ -113,12 +113,15 @@ class CacheRepository(Repository):
         if before is not None:
             await self._make_due_for_sweeper([before])
 
-    async def leave(self, conversation_id: UUID) -> int:
-        """End all memberships of a conversation; return how many there were.
+    async def leave(self, conversation_id: UUID, *, cache_id: UUID | None = None) -> int:
+        """End all memberships of a conversation, or only that in one prefix; return how many there were.
 
         The prefixes become due, so that the sweeper deletes those without members.
         """
-        gone = delete(_member).where(col(_member.conversation_id) == conversation_id).returning(col(_member.cache_id))
+        mine = [col(_member.conversation_id) == conversation_id]
+        if cache_id is not None:
+            mine.append(col(_member.cache_id) == cache_id)
+        gone = delete(_member).where(*mine).returning(col(_member.cache_id))
         return await self._make_due_for_sweeper(await self._session.all(gone))
 
     async def leave_with_files(self, files: Sequence[str]) -> int:

@@ -184,7 +184,11 @@ class _Work:
         return replace(plan, step=decision.step)
 
     async def _present_plan(self, uow: UnitOfWork) -> _Plan | None:
-        """The prefix, if the requests of a conversation still begin with it."""
+        """The prefix, if the requests of its newest member still begin with it.
+
+        Otherwise that membership ends: a turn that ran while the prompt, the files or the policy changed has made the
+        conversation a member again.
+        """
         terms, conversation_id = terms_of(self._shell, self._row.model), await uow.caches.member(self._row.id)
         if terms is None or conversation_id is None or not self._shell.caches:
             return None
@@ -197,7 +201,12 @@ class _Work:
         if caching is not None and conversation.file_tokens:
             files = await uow.files.of_conversation(conversation_id)
             caching = caching.with_files(files, conversation.locale)
-        if caching is None or await fingerprint_of(caching, self._row.model, terms) != self._row.fingerprint:
+        if (
+            caching is None
+            or caching.mode == "off"
+            or await fingerprint_of(caching, self._row.model, terms) != self._row.fingerprint
+        ):
+            await uow.caches.leave(conversation_id, cache_id=self._row.id)
             return None
         return _Plan(caching=caching, terms=terms, conversation_id=conversation_id, files=tuple(files))
 

@@ -212,7 +212,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
 
     async def _delete_at_provider(self, copy: ProviderFile) -> None:
         self._memory.usable.pop((copy.account, copy.name), None)
-        account = self._shell.models.chat(copy.model).profile.file_account
-        if account != copy.account:
+        store = self._shell.models.store
+        if store.file_account(copy.model) != copy.account:
             raise ModelUnavailableError("another_account", retryable=False)
-        await self._shell.models.store.forget_file(copy.model, copy.name)
+        await store.forget_file(copy.model, copy.name)

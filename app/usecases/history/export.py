@@ -46,17 +46,25 @@ class ExportService:
     async def messages(
         self, tenant_id: UUID, conversation_id: UUID, *, through_seq: int, with_data: bool = True
     ) -> AsyncIterator[Message]:
-        """Every message up to that ``seq``, in order. The data of media is read only ``with_data``."""
+        """Every message up to that ``seq``, in order. The data of media is read only ``with_data``.
+
+        Raises ``NotFoundError`` if the conversation is deleted meanwhile, so that no part of it looks like the whole.
+        """
 
         async def read(uow: UnitOfWork, page: Page) -> tuple[list[Message], str | None]:
             messages, cursor = await uow.messages.page(conversation_id, page)
             messages = await uow.messages.with_reasoning(messages)
             return (await uow.contents.with_data(messages) if with_data else messages), cursor
 
+        last = 0
         async for message in self._rows_of_all_pages(tenant_id, read):
             if message.seq > through_seq:
                 return
             yield message
+            last = message.seq
+        if last < through_seq:
+            async with self._shell.uow(tenant_id) as uow:
+                await uow.conversations.get(conversation_id)
 
     async def states(
         self, tenant_id: UUID, conversation_id: UUID, *, through_version: int
@@ -81,11 +89,16 @@ class ExportService:
             yield anchor
 
     async def files(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[tuple[ConversationFile, bytes]]:
-        """Every file with its bytes, in order. A file that is removed meanwhile is left out."""
+        """Every file with its bytes, in order. A file that is removed meanwhile is left out.
+
+        Raises ``NotFoundError`` if the conversation is deleted meanwhile.
+        """
         async with self._shell.uow(tenant_id) as uow:
+            await uow.conversations.get(conversation_id)
             files = await uow.files.of_conversation(conversation_id)
         for file in files:
             async with self._shell.uow(tenant_id) as uow:
+                await uow.conversations.get(conversation_id)
                 found = await uow.contents.read([file.sha256])
             if file.sha256 in found:
                 yield file, found[file.sha256]

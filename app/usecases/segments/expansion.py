@@ -48,7 +48,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import summarizer_of
 from app.usecases.compaction.segmenting import cut_of, extractive_hash, extractive_level
 from app.usecases.compaction.spend_guard import SpendGuard
-from app.usecases.history.due_anchors import find_due_anchors
+from app.usecases.history.due_anchors import defers_anchors, find_due_anchors
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.ranges import segment_of_range
 from app.usecases.shared.idempotency import Idem, claim_key, record
@@ -142,7 +142,7 @@ class ExpansionService:
 
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[ListedSegment], str | None]:
         """A page of the current version's segments, by position. Raises ``NotFoundError``."""
-        await self._find_due_anchors_if_possible(tenant_id, conversation_id)
+        await self._find_due_anchors_if_possible(tenant_id, conversation_id, EARLIER_ID)
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             found, next_cursor = await uow.segments.page(conversation_id, page)
@@ -183,7 +183,7 @@ class ExpansionService:
         if segment_id == ANCHORS_ID:
             await find_due_anchors(shell, tenant_id, conversation_id)
         else:
-            await self._find_due_anchors_if_possible(tenant_id, conversation_id)
+            await self._find_due_anchors_if_possible(tenant_id, conversation_id, segment_id)
         unstored: _UnstoredLevel | None = None
         if wanted is not None and segment_id not in RESERVED_IDS:
             unstored = await ensure_level(shell, tenant_id, conversation_id, segment_id, wanted, must_be_stored=False)
@@ -268,7 +268,14 @@ class ExpansionService:
             message = "the model is busy with this conversation: the text is written as soon as it is free"
             raise ConflictError(message, retry_after=RETRY_AFTER)
 
-    async def _find_due_anchors_if_possible(self, tenant_id: UUID, conversation_id: UUID) -> None:
+    async def _find_due_anchors_if_possible(self, tenant_id: UUID, conversation_id: UUID, segment_id: str) -> None:
+        # In a long history this takes minutes: do not wait for it where there is no segment to show.
+        async with self._shell.uow(tenant_id) as uow:
+            conversation = await uow.conversations.get(conversation_id)
+            if segment_id != EARLIER_ID:
+                await _segment_named(uow, conversation_id, segment_id)
+            elif defers_anchors(conversation):
+                return
         # While the database takes no writes, segments have the anchors that were found when they were made: anchors can
         # only be due in messages after them.
         with optional_write("anchors.not_found_now", conversation_id=str(conversation_id)):
