@@ -269,6 +269,7 @@ async def test_paging_limits(api: World, query: str, field: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(set(POSTS) - LENIENT))
+@pytest.mark.case("52")
 async def test_unknown_fields_are_refused(api: World, path: str) -> None:
     async with api.client() as client:
         response = await client.post(path, json={**BODIES.get(path, {}), "colour": True})
