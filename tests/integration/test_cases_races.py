@@ -196,6 +196,30 @@ async def test_control_a_turn_that_does_not_wait_asks_without_the_compaction(
 
 
 @pytest.mark.long
+@pytest.mark.case("41")
+@pytest.mark.parametrize("is_more", [True, False])
+async def test_a_second_call_is_made_only_if_the_wait_left_it_at_85_percent(
+    begin: UnitOfWorkFactory, tenant: UUID, *, is_more: bool
+) -> None:
+    gate = Gate()
+    worker, service = Service(begin, tenant, gate, owner="process:worker"), Service(begin, tenant)
+    conversation_id = await filled(service, 0.72)
+    running = asyncio.create_task(worker.container.compaction.execute(service.queue.ids[0]))
+    await gate.reached.wait()
+    handle = await service.container.chat.start(tenant, conversation_id, ChatInput(content=JUMP))
+    if is_more:
+        await service.say(conversation_id, 90)
+    assert service.summarizer.requests == [], "never two calls at once"
+    gate.go_on.set()
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
+    await running
+    triggers = [row.trigger for row in await service.compactions(conversation_id) if row.status == "applied"]
+    assert triggers == ["background", *["sync"] * is_more]
+    assert len(service.summarizer.requests) == int(is_more)
+    assert result.reply.content == "All right."
+
+
+@pytest.mark.long
 @pytest.mark.own_database
 @pytest.mark.control("41", "42")
 async def test_control_without_the_slot_each_manual_call_is_a_run_of_its_own(
