@@ -175,7 +175,7 @@ async def let_leases_end(engine: AsyncEngine) -> None:
 async def near_the_threshold(service: Service) -> UUID:
     """A conversation whose next turn is compacted before the model is asked."""
     conversation_id = await service.conversation()
-    await service.fill(conversation_id, 2_000)
+    await service.fill(conversation_id, 2_000, words=6)
     return conversation_id
 
 
