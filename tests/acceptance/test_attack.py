@@ -33,10 +33,10 @@ def held(outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        Part(attack=hostile.attack, examples=1),
-        Part(attack=json_bodies.attack, examples=1),
-        Part(attack=injecting.attack, examples=40),
-        Part(attack=twins.attack, examples=PAIRS),
+        pytest.param(Part(attack=hostile.attack, examples=1), marks=pytest.mark.case("54")),
+        pytest.param(Part(attack=json_bodies.attack, examples=1), marks=pytest.mark.case("55")),
+        pytest.param(Part(attack=injecting.attack, examples=40), marks=pytest.mark.case("58")),
+        pytest.param(Part(attack=twins.attack, examples=PAIRS), marks=pytest.mark.case("51")),
     ],
     ids=["strings", "json", "injections", "twins"],
 )
@@ -45,6 +45,7 @@ def test_everything_holds(target: Target, part: Part) -> None:
     assert "http.failed" not in target.service.api.log
 
 
+@pytest.mark.case("53")
 def test_the_document_holds(target: Target) -> None:
     try:
         held(document.attack(target, 7, 1))
@@ -57,6 +58,7 @@ def test_slow_clients_are_ended(tmp_path: Path) -> None:
         held(sockets.attack(running, 7, 2))
 
 
+@pytest.mark.control("51")
 def test_control_one_key_for_both_twins_is_found(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both names belong to the same tenant, so that each sees everything of the other."""
     monkeypatch.setattr(twins, "SAME", "twins of the control")  # keys of idempotency that no other test has used

@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.long]
 SEED = 17
 
 
-@pytest.mark.parametrize(("minutes", "faults"), [(0.5, 8), (5, 50)])
+@pytest.mark.parametrize(
+    ("minutes", "faults"), [(0.5, 8), pytest.param(5, 50, marks=pytest.mark.case("34-clocks", "35-disk"))]
+)
 def test_a_campaign_breaks_nothing(
     minutes: float, faults: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ from tests.servers import migrate
 
 pytestmark = [pytest.mark.long, pytest.mark.processes]
 
+RESTARTS = 20
 CLAIMS = 5
 """How many times a compaction may crash its process."""
 
@@ -91,6 +92,7 @@ def books(crashing: Service) -> Books:
 
 
 @pytest.mark.parametrize("killed", ["child", "worker"])
+@pytest.mark.case("31-worker")
 def test_kill_9_of_the_worker_in_the_middle_of_the_model_call(
     killed: str, service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -152,6 +154,7 @@ def test_a_worker_that_is_asked_to_stop_gives_its_job_back_uncounted(
     assert check_applied_once(talk, books)["ran_in"] == "worker"
 
 
+@pytest.mark.case("39")
 def test_a_stale_compactor_that_finishes_last_writes_nothing(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -235,6 +238,7 @@ def turns(service: Service, gemini: Gemini, start_talk: StartTalk, books: Books)
     return Turns(unkeyed, keyed, compacting, answered, reply, killed_at)
 
 
+@pytest.mark.case("31-response", "43-died")
 def test_kill_9_of_the_api_in_the_middle_of_turns(turns: Turns, gemini: Gemini, books: Books) -> None:
     """One kill, looked at from every side, since it takes long."""
     check_that_the_dead_turn_blocks_for_a_lease_at_most(turns, books)
@@ -301,6 +305,7 @@ def check_that_an_answered_turn_is_answered_again(turns: Turns) -> None:
     assert len(turns.answered.history()) == 2
 
 
+@pytest.mark.case("43-died")
 def test_kill_9_of_the_api_in_the_middle_of_a_response(service: Service, gemini: Gemini, start_talk: StartTalk) -> None:
     """A request that is sent again, as OpenAI's SDKs do, is answered with its own instructions and tools."""
     talk = start_talk(service)
@@ -336,6 +341,7 @@ def test_kill_9_of_the_api_in_the_middle_of_a_response(service: Service, gemini:
     assert question["content"] == body["input"]
 
 
+@pytest.mark.case("31-append")
 def test_kill_9_of_the_api_while_many_append(service: Service, start_talk: StartTalk, books: Books) -> None:
     talks = [start_talk(service), start_talk(service)]
     with FaithfulFollower(talks[0]) as follower:
@@ -350,6 +356,34 @@ def test_kill_9_of_the_api_while_many_append(service: Service, start_talk: Start
         follower.check(books)
 
 
+@pytest.mark.case("35-restarts")
+def test_twenty_restarts_of_the_api_under_load(service: Service, start_talk: StartTalk, books: Books) -> None:
+    talks = [start_talk(service), start_talk(service)]
+    with FaithfulFollower(talks[0]) as follower:
+        with Load(talks) as load:
+            for _ in range(RESTARTS):
+                load.wait_for_more(10)
+                assert service.api.stop() in {0, -signal.SIGTERM}, "it ended by itself, and in time"
+                service.api.start()
+            load.wait_for_more(10)
+        load.check(books)
+        follower.check(books)
+
+
+@pytest.mark.control("35-restarts")
+def test_control_a_message_that_a_restart_would_lose_is_missed(
+    service: Service, start_talk: StartTalk, books: Books
+) -> None:
+    talk = start_talk(service)
+    with Load([talk]) as load:
+        load.wait_for_more(10)
+    load.check(books)
+    books.rows("DELETE FROM messages WHERE conversation_id = CAST(:id AS uuid) AND seq = 5", id=talk.id)
+    with pytest.raises(AssertionError):
+        load.check(books)
+
+
+@pytest.mark.case("31-postgres")
 def test_kill_9_of_postgres_under_load(
     service: Service, servers_of_ours: OwnServers, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -374,6 +408,7 @@ def test_kill_9_of_postgres_under_load(
     assert all(process.alive for process in service.processes)
 
 
+@pytest.mark.case("33")
 def test_a_poison_conversation_is_given_up_and_the_others_are_not(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:

@@ -71,6 +71,7 @@ def with_canary(talk: Talk, *, compactions: int = 3) -> Json:
 
 
 @pytest.mark.long
+@pytest.mark.case("62")
 def test_after_three_compactions_the_canary_is_found_nowhere(start_service: StartService) -> None:
     service = start_service()
     talk = Talk.begin(service, policy={**MANUAL, "anchor_share": 0})  # so that the state contains it

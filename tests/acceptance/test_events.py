@@ -20,6 +20,7 @@ def count_of(talk: Talk) -> int:
     return len(feed.events)
 
 
+@pytest.mark.case("47")
 def test_a_client_that_was_away_gets_each_event_once(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline)
     with EventFollower(talk) as first:
@@ -122,6 +123,7 @@ def test_the_threshold_is_told_once_for_each_step(offline: Service, start_talk: 
 
 @pytest.mark.daily(2)
 @pytest.mark.parametrize("given", ["-1", "1e3", "99999999999999999999999", "7", str(2**62), "abc", "١"])
+@pytest.mark.case("50")
 def test_a_foreign_number_is_refused(offline: Service, start_talk: StartTalk, given: str) -> None:
     talk = start_talk(offline)
     talk.batch(lines(3))

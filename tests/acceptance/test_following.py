@@ -122,6 +122,7 @@ PIECE_BY_PIECE: Final[Json] = {**STOPS, "one_by_one": True}
 
 @pytest.mark.long
 @pytest.mark.processes
+@pytest.mark.case("49b-killed")
 def test_two_processes_and_kill_9_of_the_one_that_answers(
     start_service: StartService, start_talk: StartTalk, gemini: Gemini, gemini_server: Gemini, tmp_path: Path
 ) -> None:

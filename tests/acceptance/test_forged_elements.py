@@ -39,6 +39,7 @@ def forged_talk(service: Service, start_talk: StartTalk) -> tuple[Talk, list[Jso
     return talk, [*sent, *after]
 
 
+@pytest.mark.case("58")
 def test_only_the_service_s_own_elements_are_served_and_the_originals_stay(
     offline: Service, start_talk: StartTalk
 ) -> None:

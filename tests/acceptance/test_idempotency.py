@@ -42,6 +42,7 @@ def asked(gemini: Gemini) -> int:
     ],
     ids=lambda value: value.strip("/") if isinstance(value, str) else "+".join(value),
 )
+@pytest.mark.case("31-response")
 def test_a_repeated_request_gets_the_first_answer(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, tail: str, body: Json, key: str
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_repeated_batch_tells_of_every_message_whatever_became_of_it(
     assert served == [APPEND["content"]], "and only what was said is in a context"
 
 
+@pytest.mark.case("43-body")
 def test_the_key_with_another_body_is_refused(offline: Service, start_talk: StartTalk, key: str) -> None:
     talk = start_talk(offline)
     talk.post("/messages", APPEND, idempotency_key=key)
@@ -164,6 +166,7 @@ def test_a_turn_that_still_runs_is_followed(
     assert len(gemini.requests("chat")) == 1
 
 
+@pytest.mark.case("43-died")
 def test_a_failed_turn_is_taken_up_again(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str
 ) -> None:
@@ -199,6 +202,7 @@ def test_a_compaction_that_came_to_nothing_is_tried_again_under_its_key(
 
 
 @pytest.mark.long
+@pytest.mark.case("43")
 def test_fifty_at_once_store_one_message(offline: Service, start_talk: StartTalk, key: str) -> None:
     talk = start_talk(offline)
 
@@ -213,6 +217,7 @@ def test_fifty_at_once_store_one_message(offline: Service, start_talk: StartTalk
     assert all(response.json() == stored for response in responses)
 
 
+@pytest.mark.case("43")
 def test_fifty_at_once_start_one_turn(gemini_service: Service, start_talk: StartTalk, gemini: Gemini, key: str) -> None:
     talk = start_talk(gemini_service)
 

@@ -728,6 +728,7 @@ def test_a_typed_command_compacts_a_named_conversation(scripted: httpx.Client) -
     assert good(ask(scripted, "/responses/input_tokens", counting))["input_tokens"] < before
 
 
+@pytest.mark.case("59")
 def test_compacted_input_stands_for_what_it_was_made_of(scripted: httpx.Client, provider: OpenAI) -> None:
     words = [f"We agreed that part {number} costs {number + 40} euros." for number in range(60)]
     lines = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(words)]

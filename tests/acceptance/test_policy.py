@@ -155,6 +155,7 @@ def test_an_unknown_preset_is_refused_with_the_known_ones(offline: Service, star
         ("/messages", {"role": "user", "content": " "}),
     ],
 )
+@pytest.mark.case("52")
 def test_what_is_not_in_the_contract_is_refused(
     offline: Service, start_talk: StartTalk, tail: str, body: dict[str, Any]
 ) -> None:

@@ -64,6 +64,7 @@ def books(service: Service) -> Books:
 
 @pytest.mark.long
 @pytest.mark.parametrize("writers", [FEWER, pytest.param(WRITERS, marks=pytest.mark.long)])
+@pytest.mark.case("37")
 def test_many_writers_of_one_conversation(offline: Service, start_talk: StartTalk, writers: int) -> None:
     """The context is far over every threshold: there is one order, and never two compactions at once."""
     talk, books = start_talk(offline, policy=WINDOW), Books(offline.database_url)
@@ -114,6 +115,7 @@ def test_five_hundred_messages_one_by_one_around_the_threshold(offline: Service,
 
 
 @pytest.mark.long
+@pytest.mark.case("42")
 def test_a_hundred_manual_calls_are_one_run(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -139,6 +141,7 @@ def test_a_hundred_manual_calls_are_one_run(
 
 
 @pytest.mark.long
+@pytest.mark.case("43", "43-body")
 def test_the_same_key_fifty_times(service: Service, gemini: Gemini, start_talk: StartTalk) -> None:
     gemini.script("chat", default={"name": "honest", "delay": 0.3})
     talk = start_talk(service)
@@ -175,6 +178,7 @@ def test_the_same_key_makes_one_conversation(service: Service, start_talk: Start
 
 
 @pytest.mark.long
+@pytest.mark.case("41")
 def test_a_turn_at_85_percent_waits_for_the_job_in_flight_and_uses_it(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -203,6 +207,7 @@ def test_a_turn_at_85_percent_waits_for_the_job_in_flight_and_uses_it(
 
 
 @pytest.mark.long
+@pytest.mark.case("41")
 def test_a_turn_at_85_percent_waits_no_longer_than_its_deadline(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -252,6 +257,7 @@ def test_two_that_jump_at_once_are_one_turn_and_one_compaction(
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["json", pytest.param("stream", marks=pytest.mark.long)])
+@pytest.mark.case("45-compaction")
 def test_clients_that_leave_in_the_middle_of_a_compaction(
     how: str, service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -287,6 +293,7 @@ def leave(talk: Talk, gemini: Gemini, how: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.case("45-stream")
 def test_clients_that_leave_in_the_middle_of_a_stream(
     service: Service, gemini: Gemini, start_talk: StartTalk, books: Books
 ) -> None:
@@ -339,6 +346,7 @@ def test_a_turn_that_nobody_waits_for_any_more_blocks_the_next_only_while_it_run
 
 
 @pytest.mark.long
+@pytest.mark.case("47")
 def test_a_reader_who_comes_and_goes_hears_everything_once(
     service: Service, start_talk: StartTalk, books: Books
 ) -> None:
@@ -354,6 +362,7 @@ def test_a_reader_who_comes_and_goes_hears_everything_once(
     assert talk.compactions()
 
 
+@pytest.mark.case("47")
 def test_a_reader_who_was_away_for_ten_events(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline)
     talk.batch(lines(9))

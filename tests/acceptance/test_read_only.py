@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from app.devserver import Endpoints
+from app.usecases.shared import optional_writes
 from tests.acceptance.chaos import own_database
 from tests.acceptance.conftest import own_redis
 from tests.acceptance.local import local_service
@@ -117,6 +118,7 @@ def content(response: httpx.Response) -> Any:
 
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("path", READS)
+@pytest.mark.case("35b")
 def test_every_read_is_answered_as_before(standing: Standing, path: str) -> None:
     found = read(standing.ids, standing.folded, path)
     assert found.status_code == standing.before[path].status_code, found.text
@@ -130,12 +132,14 @@ def test_readiness_says_why_nothing_is_written(standing: Standing) -> None:
 
 @pytest.mark.parametrize(("method", "path"), [("post", "/messages"), ("post", "/chat"), ("post", "/compact"),
                          ("patch", ""), ("delete", ""), ("post", "/segments")])  # fmt: skip
+@pytest.mark.case("35b")
 def test_control_a_write_is_refused_and_may_be_tried_again(standing: Standing, method: str, path: str) -> None:
     whole = f"/conversations/{{conversation_id}}{path}"
     refused_ = call(standing.folded.http, method, whole, standing.ids)
     assert refused(refused_, 503, "dependency_unavailable")["retryable"]
 
 
+@pytest.mark.case("35b")
 def test_the_clients_way_of_asking_for_a_context_is_served(standing: Standing) -> None:
     """The clients send a key of idempotency with each ``POST``, and what is recalled would be counted."""
     ask = {"query": "What did we decide about Postgres?"}
@@ -144,8 +148,18 @@ def test_the_clients_way_of_asking_for_a_context_is_served(standing: Standing) -
     refused(standing.folded.post("/context", {**ask, "compact": "if_needed"}), 503, "dependency_unavailable")
 
 
+@pytest.mark.control("35b")
+def test_control_if_what_a_read_would_write_were_no_option_it_would_fail(
+    standing: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(optional_writes, "DatabaseReadOnlyError", ZeroDivisionError)
+    ask = {"query": "What did we decide about Postgres?"}
+    refused(standing.folded.post("/context", ask, Idempotency_Key="control"), 503, "dependency_unavailable")
+
+
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("level", ["full", "detailed", "brief", "tags"])
+@pytest.mark.case("35b")
 def test_a_level_that_is_not_stored_is_made_for_this_answer(standing: Standing, level: str) -> None:
     path = f"/segments/{standing.ids['segment_id']}"
     with standing.writable():
@@ -156,6 +170,7 @@ def test_a_level_that_is_not_stored_is_made_for_this_answer(standing: Standing, 
     assert levels == [(0,)]
 
 
+@pytest.mark.case("35b")
 def test_due_anchors_are_told_of_instead_of_being_left_out(standing: Standing) -> None:
     """A list without them would say that there are none; a context says that some are missing."""
     with standing.writable():  # here, since the sweeper finds them in time
@@ -187,6 +202,7 @@ def test_a_conversation_that_is_set_aside_stays_so(standing: Standing) -> None:
     assert talk.get("/search", q="Postgres")["data"], "control: it is not"
 
 
+@pytest.mark.case("35b")
 def test_an_export_that_cannot_be_recorded_is_logged(standing: Standing) -> None:
     talk = Talk(standing.service, standing.service.client(), {"id": standing.fresh.id})
     exported = good(talk.http.get(talk.path("/export")))

@@ -75,6 +75,7 @@ def books(over_valkey: Service) -> Books:
     return Books(over_valkey.database_url)
 
 
+@pytest.mark.case("32-flushed")
 def test_redis_flushed_while_jobs_are_queued(
     service: Service, valkey: OwnServers, start_talk: StartTalk, books: Books
 ) -> None:
@@ -93,6 +94,7 @@ def test_redis_flushed_while_jobs_are_queued(
     assert [check_applied_once(talk, books)["ran_in"] for talk in talks] == ["worker"] * JOBS
 
 
+@pytest.mark.case("32-flushed")
 def test_redis_flushed_again_and_again(
     service: Service, valkey: OwnServers, start_talk: StartTalk, books: Books
 ) -> None:
@@ -176,6 +178,7 @@ def outage(request: pytest.FixtureRequest, valkey: OwnServers) -> Iterator[Outag
         away.end()
 
 
+@pytest.mark.case("32-away", "32-silent", "32-full")
 def test_the_service_goes_on_while_redis_is_away(
     outage: Outage, service: Service, start_talk: StartTalk, books: Books
 ) -> None:

@@ -160,6 +160,7 @@ def without_id(response: httpx.Response) -> Any:
 
 @pytest.mark.daily(21)
 @pytest.mark.parametrize(("method", "path"), OBJECT_ROUTES, ids=lambda value: value)
+@pytest.mark.case("51")
 def test_another_tenants_object_is_the_same_404_as_an_unknown_one(
     guarded: Guarded, alices: Talk, ids: dict[str, str], method: str, path: str
 ) -> None:
@@ -222,6 +223,7 @@ def openai_refused(response: httpx.Response, status: int, *codes: str) -> Any:
 @pytest.mark.parametrize(
     ("method", "path"), [one for one in OPENAI_ROUTES if "_id}" in one[1]], ids=lambda value: value
 )
+@pytest.mark.case("51")
 def test_another_tenants_object_is_the_same_404_there(
     guarded: Guarded, alices: Talk, openai_ids: dict[str, str], method: str, path: str
 ) -> None:
@@ -255,6 +257,7 @@ NAMING: Final[dict[str, tuple[str, Json]]] = {
 
 
 @pytest.mark.parametrize("name", NAMING)
+@pytest.mark.case("51")
 def test_no_field_leads_to_another_tenant(
     guarded: Guarded, alices: Talk, openai_ids: dict[str, str], name: str
 ) -> None:
@@ -272,6 +275,7 @@ def test_no_field_leads_to_another_tenant(
     assert (alices.get(), alices.history(), alices.compactions()) == before
 
 
+@pytest.mark.case("51")
 def test_no_frame_of_a_socket_leads_to_another_tenant(
     guarded: Guarded, alices: Talk, openai_ids: dict[str, str]
 ) -> None:

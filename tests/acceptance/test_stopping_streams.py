@@ -23,6 +23,7 @@ GOING_AWAY: Final = 1001
 PATIENCE: Final = 30.0
 
 
+@pytest.mark.case("45b")
 def test_a_stream_of_events_ends_whole_and_says_when_to_come_back(
     start_service: StartService, start_talk: StartTalk
 ) -> None:
@@ -54,6 +55,7 @@ async def read_to_its_end(socket: ClientConnection) -> list[Json]:
 
 
 @pytest.mark.long
+@pytest.mark.case("45b")
 def test_a_socket_without_a_request_is_closed_at_once(start_service: StartService) -> None:
     service = start_service(worker=False)
 
@@ -67,7 +69,13 @@ def test_a_socket_without_a_request_is_closed_at_once(start_service: StartServic
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("goes_on", [True, False], ids=["ends", "control"])
+@pytest.mark.parametrize(
+    "goes_on",
+    [
+        pytest.param(True, id="ends", marks=pytest.mark.case("45b")),
+        pytest.param(False, id="control", marks=pytest.mark.control("45b")),
+    ],
+)
 def test_an_answer_over_a_socket_may_end_and_no_other_begins(
     start_service: StartService, gemini: Gemini, gemini_server: Gemini, *, goes_on: bool
 ) -> None:

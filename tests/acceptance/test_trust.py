@@ -77,6 +77,7 @@ def derived(talk: Talk) -> dict[str, str]:
 
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("model", ["offline", "gemini"])
+@pytest.mark.case("61")
 def test_secrets_are_in_no_derivative_while_the_originals_stay(
     offline: Service, gemini_service: Service, start_talk: StartTalk, gemini: Gemini, model: str
 ) -> None:
@@ -112,6 +113,7 @@ def test_control_the_canaries_have_the_shapes_of_secrets() -> None:
         assert leaks(redact(said(name))) == [], name
 
 
+@pytest.mark.case("61")
 def test_no_error_says_a_secret_again(offline: Service, start_talk: StartTalk) -> None:
     talk = start_talk(offline, policy=MANUAL)
     bodies: list[Json] = [
@@ -154,6 +156,7 @@ def read_by_a_tool(talk: Talk, page: str, number: int) -> int:
 
 
 @pytest.mark.long
+@pytest.mark.case("57")
 def test_an_obedient_summarizer_gives_no_orders(gemini_service: Service, start_talk: StartTalk, gemini: Gemini) -> None:
     talk = start_talk(gemini_service, policy=MANUAL)
     talk.batch(lines(12))

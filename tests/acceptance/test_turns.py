@@ -309,6 +309,7 @@ class TestAnInterruptedStream:
         return talk.history()[-1]
 
     @pytest.mark.long
+    @pytest.mark.case("45-stream")
     def test_left_by_its_client_is_finished(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:
@@ -330,6 +331,7 @@ class TestAnInterruptedStream:
         assert reply["content"] != SLOWLY
 
     @pytest.mark.long
+    @pytest.mark.case("45-compaction")
     def test_left_in_the_middle_of_its_compaction_is_finished(
         self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
     ) -> None:

@@ -84,6 +84,7 @@ async def test_right_after_a_compaction_a_small_message_triggers_nothing(service
     assert len(await service.compactions(conversation_id)) == 1
 
 
+@pytest.mark.case("38")
 async def test_two_compactors_at_the_barrier_take_effect_once(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     one, other = (Service(begin, tenant, owner=name) for name in ("process:one", "process:other"))
     conversation_id = await one.conversation()
@@ -96,6 +97,7 @@ async def test_two_compactors_at_the_barrier_take_effect_once(begin: UnitOfWorkF
     assert (await one.row(conversation_id)).state_version == 1
 
 
+@pytest.mark.case("39")
 async def test_a_stale_compactor_finishing_last_writes_nothing(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
@@ -121,6 +123,7 @@ async def test_a_stale_compactor_finishing_last_writes_nothing(
     assert await quick.row(conversation_id) == before
 
 
+@pytest.mark.case("44b")
 async def test_a_restore_in_the_middle_supersedes_the_run(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()
     service = Service(begin, tenant, honest, gate)
@@ -139,6 +142,7 @@ async def test_a_restore_in_the_middle_supersedes_the_run(begin: UnitOfWorkFacto
     assert (await service.row(conversation_id)).state_version == 2
 
 
+@pytest.mark.case("40")
 async def test_a_message_that_arrives_meanwhile_stays_in_the_tail(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()
     service = Service(begin, tenant, gate)
@@ -284,6 +288,7 @@ async def test_a_floor_above_the_target_is_given_up_once(service: Service) -> No
 
 
 @pytest.mark.parametrize("callers", [12, *(pytest.param(callers, marks=pytest.mark.long) for callers in (30, 100))])
+@pytest.mark.case("42")
 async def test_many_manual_calls_at_once_are_one_run(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, callers: int
 ) -> None:

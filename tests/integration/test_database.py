@@ -13,13 +13,14 @@ import asyncpg
 import pytest
 from sqlalchemy import Enum, TextClause, bindparam, delete, event, func, select, text, type_coerce
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel import col
 from structlog.testing import capture_logs
 
 from app.core.model.errors import DatabaseReadOnlyError, DependencyUnavailableError, NotFoundError
 from app.core.model.records import Work
-from app.storage import connections, database, tenancy
+from app.storage import connections, database, database_errors, tenancy
 from app.storage.connections import TenantConnection
 from app.storage.database import database_address, make_engine, make_patient_engine, ping
 from app.storage.database_errors import translated
@@ -27,6 +28,7 @@ from app.storage.repositories import narrowing
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
+from tests.cases import guarded
 from tests.integration.rows import START, conversation, stored
 from tests.servers import execute_sql, unused_port
 
@@ -341,14 +343,20 @@ async def test_a_transaction_cut_before_its_commit(
         assert await unit.conversations.get(made.id) == made
 
 
-async def test_a_pool_that_is_exhausted(narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+@guarded("35-pool")
+async def test_a_pool_that_is_exhausted(
+    narrow: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """Control: if nobody knew this error, it would be a defect (a 500), and no client would try again."""
+    if not is_guarded:
+        monkeypatch.setattr(database_errors, "PoolTimeoutError", ZeroDivisionError)
     monkeypatch.setattr(narrow.sync_engine.pool, "_timeout", 0.2)
     begin = unit_of_work_factory(narrow)
     made = await stored(begin, tenant)
     async with begin(tenant) as holder:
         await holder.conversations.get(made.id)
         async with begin(tenant) as waiter:
-            with pytest.raises(DependencyUnavailableError):
+            with pytest.raises(DependencyUnavailableError if is_guarded else PoolTimeoutError):
                 await waiter.conversations.get(made.id)
     async with begin(tenant) as unit:
         assert await unit.conversations.get(made.id) == made

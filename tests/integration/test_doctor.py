@@ -162,6 +162,7 @@ def world(module_database_url: str, redis_of_module: str, tmp_path_factory: pyte
 
 @pytest.mark.daily(2)
 @pytest.mark.parametrize("name", _with_long(SICK, TELLING))
+@pytest.mark.case("59")
 def test_each_sickness_is_found_and_repaired_from_the_originals(world: World, name: str) -> None:
     state, word = SICK[name]
     id_ = world.folded()
@@ -220,6 +221,7 @@ def test_the_healthy_are_left_as_they_are_to_the_byte(world: World) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.control("59")
 def test_control_a_doctor_that_looks_for_nothing_finds_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     id_ = world.folded()
     world.make_sick(id_, SICK["error_text"][0])

@@ -142,6 +142,7 @@ async def with_canary(service: Service, *, compactions: int = 3) -> tuple[UUID, 
 
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("provenance", [True, False])
+@pytest.mark.case("62")
 async def test_after_three_compactions_the_canary_is_in_no_table(
     service: Service, engine: AsyncEngine, *, provenance: bool
 ) -> None:
@@ -167,6 +168,7 @@ async def test_after_three_compactions_the_canary_is_in_no_table(
 
 
 @pytest.mark.long
+@pytest.mark.control("62")
 async def test_control_without_the_clean_up_of_entries_the_dump_finds_it(
     service: Service, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -633,6 +635,7 @@ async def test_a_pair_erased_after_it_was_folded(service: Service, engine: Async
     assert CANARY not in await dump(engine)
 
 
+@pytest.mark.case("44a-erased")
 async def test_a_message_that_is_being_folded_right_now(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
@@ -662,7 +665,13 @@ async def test_a_message_that_is_being_folded_right_now(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("guards", [1, 0])
+@pytest.mark.parametrize(
+    "guards",
+    [
+        pytest.param(1, marks=pytest.mark.case("44a-erased")),
+        pytest.param(0, marks=pytest.mark.control("44a-erased")),
+    ],
+)
 async def test_control_the_late_save_is_refused_by_the_epoch_alone_and_by_nothing_else(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch, guards: int
 ) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,14 @@ import redis
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 
+from app.circuit import Circuit
 from app.core.model.records import Event
 from app.devserver import EmbeddedServers
+from app.infrastructure import wake_ups
 from app.infrastructure.event_bus import RedisEventBus
+from app.infrastructure.wake_ups import Signal
 from app.usecases.ports import WakeUp
+from tests.cases import guarded
 from tests.proxy import redis_proxy
 
 PATIENCE: Final = 20.0
@@ -140,11 +144,24 @@ async def test_nothing_published_right_after_subscribing_goes_unnoticed(
             assert await wake_up.wait(PATIENCE)
 
 
+@pytest.mark.control("49")
+async def test_control_with_a_listener_each_there_is_a_connection_each(redis_url: str) -> None:
+    async with AsyncExitStack() as stack, Redis.from_url(redis_url) as redis:
+        before = {client["id"] for client in await redis.client_list(_type="pubsub")}
+        for _ in range(5):
+            bus = await stack.enter_async_context(a_bus(redis_url))
+            wake_up = await stack.enter_async_context(bus.subscribe(uuid4()))
+            assert await wake_up.wait(PATIENCE)
+        ours = [client for client in await redis.client_list(_type="pubsub") if client["id"] not in before]
+        assert len(ours) == 5
+
+
 @pytest.mark.long
+@pytest.mark.case("49")
 async def test_many_subscribers_share_one_connection_and_leave_nothing_behind(
     bus: RedisEventBus, redis_url: str
 ) -> None:
-    conversations = [uuid4() for _ in range(500)]
+    conversations = [uuid4() for _ in range(1_000)]
     async with Redis.from_url(redis_url) as redis:
         before = {client["id"] for client in await redis.client_list(_type="pubsub")}
         async with AsyncExitStack() as stack:
@@ -178,7 +195,29 @@ async def test_the_last_subscriber_ends_the_subscription(bus: RedisEventBus, red
             assert await again.wait(PATIENCE), "subscribing anew works"
 
 
-async def test_a_slow_subscriber_holds_one_bit(bus: RedisEventBus, other: RedisEventBus) -> None:
+class Remembering(Signal):
+    """A wake-up that keeps everything until it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: asyncio.Queue[None] = asyncio.Queue()
+
+    def set(self) -> None:
+        self._kept.put_nowait(None)
+
+    async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - as in the original
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._kept.get(), timeout)
+            return True
+        return False
+
+
+@guarded("48")
+async def test_a_slow_subscriber_holds_one_bit(
+    bus: RedisEventBus, other: RedisEventBus, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    if not is_guarded:
+        monkeypatch.setattr(wake_ups, "Signal", Remembering)
     conversation_id = uuid4()
     async with bus.subscribe(conversation_id) as slow, bus.subscribe(conversation_id) as quick:
         assert await quick.wait(PATIENCE)
@@ -186,7 +225,7 @@ async def test_a_slow_subscriber_holds_one_bit(bus: RedisEventBus, other: RedisE
             await other.publish([an_event(conversation_id, number)])
         await quiet(bus, quick)
         assert await slow.wait(PATIENCE)
-        assert not await slow.wait(0.05)
+        assert await slow.wait(0.05) != is_guarded
 
 
 @pytest.mark.parametrize(
@@ -210,7 +249,9 @@ async def test_wake_ups_come_again_after_redis_was_away(other: RedisEventBus, re
         assert await wake_up.wait(PATIENCE)
 
 
-@pytest.mark.parametrize("mode", ["refuse", pytest.param("silent", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "mode", ["refuse", pytest.param("silent", marks=[pytest.mark.long, pytest.mark.case("32-silent")])]
+)
 async def test_redis_away_never_fails_and_soon_costs_nothing(
     redis_url: str, mode: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +270,20 @@ async def test_redis_away_never_fails_and_soon_costs_nothing(
                 assert not await wake_up.wait(0.3)
                 assert time.monotonic() - started > 0.25
             assert not await bus.ping()
+
+
+@pytest.mark.long
+@pytest.mark.control("32-silent")
+async def test_control_whoever_asks_again_each_time_waits_each_time(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Circuit, "allows", lambda _: True)
+    async with redis_proxy(redis_url, "silent") as proxy, a_bus(proxy.url, pause_seconds=600) as bus:
+        tries = connections_tried(monkeypatch)
+        await bus.publish([an_event(uuid4())])
+        tried = len(tries)
+        await bus.publish([an_event(uuid4())])
+        assert len(tries) > tried
 
 
 def connections_tried(monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -257,6 +312,7 @@ async def test_publishing_goes_on_once_redis_answers_a_ping_again(other: RedisEv
             assert await wake_up.wait(PATIENCE)
 
 
+@pytest.mark.case("32-full")
 async def test_a_server_that_takes_no_writes_is_away_however_it_answers(tmp_path: Path) -> None:
     with EmbeddedServers(tmp_path, postgres=False) as endpoints, redis.from_url(endpoints.redis_url) as server:
         async with a_bus(endpoints.redis_url) as bus:

@@ -22,10 +22,12 @@ from app.infrastructure.ids import new_id
 from app.infrastructure.turn_streams import RedisTurnStreams, stream_key
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.chat.mirroring import Mirrors
 from app.usecases.chat.relaying import Seal
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 from app.usecases.shared.idempotency import Idem
+from tests.cases import guarded
 from tests.fakes import ScriptedChatModel
 from tests.integration.rows import make_tenant
 from tests.integration.services import Service
@@ -143,6 +145,7 @@ async def pair(begin: UnitOfWorkFactory, tenant: UUID, redis_url: str) -> AsyncI
         yield both
 
 
+@pytest.mark.case("49b")
 async def test_another_process_hears_every_piece_when_it_is_said(pair: Pair) -> None:
     conversation_id, handle = await pair.start()
     own, elsewhere = Listener(handle), await pair.follow(conversation_id)
@@ -181,6 +184,7 @@ async def test_nothing_runs_before_and_after(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("mode", ["silent", pytest.param("refuse", marks=pytest.mark.long)])
+@pytest.mark.case("49b-away")
 async def test_valkey_that_goes_away_in_the_middle_holds_up_nobody(
     pair: Pair, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,7 +211,34 @@ async def test_valkey_that_goes_away_in_the_middle_holds_up_nobody(
     assert elsewhere.types == ["message.created", "reply.delta", "reply.delta", "reply.completed"]
 
 
+@pytest.mark.control("49b", "49b-away")
+@pytest.mark.parametrize("is_away", [False, pytest.param(True, marks=pytest.mark.long)])
+async def test_control_whoever_looks_at_the_stream_or_the_end_alone_misses_something(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, *, is_away: bool
+) -> None:
+    """With Valkey there a follower without the stream hears no piece; without Valkey nobody tells the rest."""
+    if is_away:
+        await pair.proxy.set("refuse")
+        monkeypatch.setattr(TurnHandle, "emit_rest", lambda *_: None)
+    else:
+        monkeypatch.setattr(Mirrors, "_emit_streamed_events", _hears_nothing)
+    conversation_id, handle = await pair.start()
+    own, elsewhere = Listener(handle), await pair.follow(conversation_id)
+    pair.model.say("In ", "harbour.")
+    await own.until("In harbour.")
+    await asyncio.sleep(0.1)
+    assert elsewhere.text == "", "it is not told when it is said"
+    pair.model.end()
+    await elsewhere.end()
+    assert (elsewhere.text == "") == is_away
+
+
+async def _hears_nothing(*_: object) -> None:
+    """The guard, broken."""
+
+
 @pytest.mark.parametrize("mode", ["silent", pytest.param("refuse", marks=pytest.mark.long)])
+@pytest.mark.case("49b-away")
 async def test_without_valkey_the_whole_reply_comes_at_its_end(pair: Pair, mode: str) -> None:
     await pair.proxy.set(mode)  # type: ignore[arg-type]
     conversation_id, handle = await pair.start()
@@ -335,7 +366,11 @@ async def test_of_another_tenant_there_is_nothing(pair: Pair, begin: UnitOfWorkF
             await asyncio.sleep(0.005)
 
 
-async def test_a_turn_whose_process_died_fails_for_its_followers(pair: Pair, begin: UnitOfWorkFactory) -> None:
+@guarded("49b-killed", is_control_long=True)
+async def test_a_turn_whose_process_died_fails_for_its_followers(
+    pair: Pair, begin: UnitOfWorkFactory, *, is_guarded: bool
+) -> None:
+    """Control: if nobody sweeps, its followers wait for ever."""
     conversation_id = await pair.one.conversation()
     (message,) = await pair.one.say(conversation_id, 1)
     now = datetime.now(UTC)
@@ -353,6 +388,10 @@ async def test_a_turn_whose_process_died_fails_for_its_followers(pair: Pair, beg
         assert await uow.turns.start(dead)
         await uow.commit()
     elsewhere = await pair.follow(conversation_id)
+    if not is_guarded:
+        await asyncio.sleep(0.8)
+        assert "reply.failed" not in elsewhere.types
+        return
     sweeping = asyncio.create_task(pair.other.container.sweeper.run())
     end = await elsewhere.end()
     sweeping.cancel()
@@ -384,7 +423,13 @@ async def test_a_turn_that_was_left_goes_on_while_anybody_follows_it(pair: Pair,
     assert (result.reply.status, result.reply.content) == ("interrupted", "In harbour ")
 
 
-@pytest.mark.parametrize("policy", [pytest.param("finish", marks=pytest.mark.long), "interrupt"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param("finish", marks=[pytest.mark.long, pytest.mark.case("45-stream")]),
+        pytest.param("interrupt", marks=pytest.mark.control("45-stream")),
+    ],
+)
 async def test_a_turn_that_was_left_ends_only_if_the_policy_says_so(pair: Pair, policy: str) -> None:
     _, handle = await pair.start(on_disconnect=policy)
     pair.model.say("In ")

@@ -8,8 +8,8 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +28,7 @@ from app.infrastructure.job_queue import (
     celery_broker_url,
 )
 from app.usecases.ports import JobKind
+from tests.cases import guarded
 from tests.proxy import redis_proxy
 
 
@@ -220,13 +221,22 @@ async def test_a_queue_that_nobody_reads_stops_growing(redis_url: str, monkeypat
         assert await queue.send(uuid4()), "being full is no failure of the broker"
 
 
-async def test_a_full_server_is_a_refusal(redis_url: str) -> None:
+@guarded("32-full", is_control_long=True)
+async def test_a_full_server_is_a_refusal(redis_url: str, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool) -> None:
+    """Control: without the guard around it, whoever sends would fail."""
+
+    async def unguarded(call: Callable[[], Awaitable[Any]], *_: Any, **__: Any) -> Any:
+        return await call()
+
+    if not is_guarded:
+        monkeypatch.setattr(job_queue, "attempt", unguarded)
     async with Redis.from_url(redis_url) as redis, a_queue(redis_url) as queue:
         before: Any = await redis.config_get("maxmemory*")
         await redis.config_set("maxmemory-policy", "noeviction")
         await redis.config_set("maxmemory", "1")
         try:
-            assert not await queue.send(uuid4())
+            with nullcontext() if is_guarded else pytest.raises(Exception, match="maxmemory"):
+                assert not await queue.send(uuid4())
         finally:
             for name, value in before.items():
                 await redis.config_set(name, value)

@@ -531,6 +531,7 @@ class TestFairShares:
                 go_on.set()
                 await asyncio.gather(*tasks)
 
+    @pytest.mark.case("35-pool")
     async def test_no_tenant_takes_all_connections(self, engine: AsyncEngine) -> None:
         """If one tenant holds all of its share, its next request waits, and another tenant's goes on."""
         mine, others = uuid4(), uuid4()

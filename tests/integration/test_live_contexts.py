@@ -437,6 +437,7 @@ class TestIsLetGo:
         assert CANARY not in str(openai.last.input)
         assert CANARY in str(openai.last.seen)
 
+    @pytest.mark.case("44d")
     async def test_by_an_erasure_while_the_model_thinks(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.remembering(service)
         openai.script({"text": "Thought over.", "hold": True})
@@ -497,6 +498,7 @@ class TestIsLetGo:
         await asyncio.wait_for(handle.result(), PATIENCE)
         assert await live_seq(service, conversation_id) is None
 
+    @pytest.mark.case("44b")
     async def test_by_going_back_while_the_model_thinks_though_the_state_covers_as_much(
         self, service: Service, openai: OpenAI
     ) -> None:
@@ -512,6 +514,7 @@ class TestIsLetGo:
         assert await live_seq(service, conversation_id) is None
 
     @pytest.mark.long
+    @pytest.mark.control("44b")
     async def test_control_without_going_back_it_is_gone_on_from(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await self.remembering(service)
         await compact(service, conversation_id)

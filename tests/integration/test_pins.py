@@ -39,6 +39,7 @@ from app.usecases.history import holding
 from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import make_tenant, running
 from tests.integration.services import WORDS, Gate, Service, together
+from tests.integration.test_turns import chat
 
 PATIENCE = 30.0
 SECRET = "The door code is 4711-Ж, and the safe stands behind the third shelf: «не забудь».\n\n  – indented –"
@@ -155,6 +156,32 @@ async def test_a_pin_survives_a_summarizer_that_fails_and_the_truncation_that_fo
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    "pins",
+    [
+        pytest.param(True, id="pinned", marks=pytest.mark.case("60")),
+        pytest.param(False, id="control", marks=pytest.mark.control("60")),
+    ],
+)
+async def test_a_pinned_constraint_is_there_after_half_a_megabyte_of_filler(service: Service, *, pins: bool) -> None:
+    """Control: the same message with nobody who holds it."""
+    conversation_id, message = await (pinned if pins else opened)(service, context_window=16_000, anchor_share=0)
+    filler, size = WORDS.format(seq=7) * 10, 0
+    while size < 500_000:
+        drafts = [MessageDraft(role="user" if n % 2 else "assistant", content=filler) for n in range(20)]
+        await append(service, conversation_id, *drafts)
+        size += sum(len(draft.content) for draft in drafts)
+        await work(service)
+    await chat(service, conversation_id, "May I open the door?")
+
+    row = await service.row(conversation_id)
+    assert row.compression_count > 5
+    assert row.boundary_seq > message.seq
+    sent = [one.content for one in service.chat_model.requests[-1].messages]
+    assert (SECRET in sent) == pins
+
+
+@pytest.mark.long
 async def test_pinning_and_unpinning_are_told_once_and_change_what_is_served(service: Service) -> None:
     conversation_id, message = await opened(service)
     await background(service, conversation_id)
@@ -246,6 +273,7 @@ async def test_what_cannot_be_pinned(service: Service, begin: UnitOfWorkFactory)
 
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("guarded", [True, False], ids=["laid out in the transaction", "control"])
+@pytest.mark.case("44a-changed")
 async def test_a_pin_in_the_middle_of_a_run_is_there_after_it(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
 ) -> None:
@@ -275,6 +303,7 @@ async def test_a_pin_in_the_middle_of_a_run_is_there_after_it(
     await sums_are_right(service, conversation_id)
 
 
+@pytest.mark.case("44a-changed")
 async def test_an_unpin_in_the_middle_of_a_run_is_gone_after_it(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()
     service = Service(begin, tenant, gate)

@@ -54,6 +54,7 @@ async def write(unit: UnitOfWork, row: Conversation, number: int) -> None:
 
 
 @pytest.mark.parametrize("writers", [15, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.case("37")
 async def test_many_writers_leave_no_gap(begin: UnitOfWorkFactory, tenant: UUID, writers: int) -> None:
     row = await stored(begin, tenant)
     await race(begin, tenant, writers, lambda unit, number: write(unit, row, number))
@@ -71,6 +72,7 @@ async def test_many_writers_leave_no_gap(begin: UnitOfWorkFactory, tenant: UUID,
         assert [event.data["seq"] for event in events] == list(range(1, total + 1))
 
 
+@pytest.mark.control("37")
 async def test_control_without_the_lock_writers_collide(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     """This shows what the lock is for: the same race on a plain read fails."""
     row = await stored(begin, tenant)
@@ -91,6 +93,7 @@ async def test_control_without_the_lock_writers_collide(begin: UnitOfWorkFactory
 
 
 @pytest.mark.parametrize("status", ["queued", "running"])
+@pytest.mark.case("38")
 async def test_twenty_claimers_one_claim(begin: UnitOfWorkFactory, tenant: UUID, status: str) -> None:
     row = await stored(begin, tenant)
 
@@ -173,6 +176,7 @@ async def test_the_holder_or_one_taker_keeps_an_expired_lease(
     assert "taken" in outcomes
 
 
+@pytest.mark.case("34-sweepers")
 async def test_five_sweepers_requeue_what_is_expired_once(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
@@ -205,6 +209,7 @@ async def test_twenty_starters_one_turn(begin: UnitOfWorkFactory, tenant: UUID, 
         assert await unit.turns.running(row.id) == second
 
 
+@pytest.mark.case("43")
 async def test_fifty_requests_with_one_key(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     """One of them has the effect; the others wait for its transaction and read what it did."""
 

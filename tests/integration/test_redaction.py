@@ -58,6 +58,7 @@ async def told(engine: AsyncEngine, *tables: str) -> str:
         return "\n".join(row for found in rows for (row,) in found.all())
 
 
+@pytest.mark.case("61")
 async def test_nothing_that_is_made_of_messages_has_their_secrets(
     begin: UnitOfWorkFactory, engine: AsyncEngine
 ) -> None:
@@ -71,6 +72,7 @@ async def test_nothing_that_is_made_of_messages_has_their_secrets(
 
 
 @pytest.mark.long
+@pytest.mark.control("61")
 async def test_control_what_is_not_looked_for_is_stored(
     begin: UnitOfWorkFactory, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

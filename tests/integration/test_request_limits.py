@@ -18,7 +18,9 @@ from app.main import create_app
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.chunk import fallback_of
+from app.usecases.history import conversations
 from app.usecases.shared.shell import Shell
+from tests.cases import guarded
 from tests.fakes import FakeJobQueue, LocalTurnStreams, well
 from tests.integration.services import PollingBus
 
@@ -103,6 +105,7 @@ async def default_tenant(begin: UnitOfWorkFactory) -> UUID:
 
 
 class TestModels:
+    @pytest.mark.case("65-refused")
     async def test_a_chat_with_another_model_stores_nothing(self, http: httpx.AsyncClient) -> None:
         path = await begun(http)
         before = good(await http.get(f"{path}/messages"))
@@ -232,6 +235,23 @@ class TestTheWindow:
 
 
 class TestMerges:
+    @guarded("67", is_control_long=True)
+    async def test_what_grows_by_many_small_patches_ends_at_its_limit(
+        self, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+    ) -> None:
+        """Control: whoever looks at each patch alone never refuses one."""
+        if not is_guarded:
+            monkeypatch.setattr(conversations, "MERGED_BYTES", {"metadata": 10**9})
+        path, taken = await begun(http), 0
+        for number in range(24):
+            answer = await http.patch(path, json={"metadata": {f"key {number}": "x" * 1_000}})
+            if not answer.is_success:
+                refused(answer, 422, "invalid_input", "metadata")
+                break
+            taken += 1
+        assert (taken < 17) == is_guarded
+        assert len(good(await http.get(path))["metadata"]) == taken
+
     @pytest.mark.parametrize(("field", "limit"), [("metadata", 16_384), ("scratchpad", 262_144)])
     async def test_the_limit_holds_for_the_merged_value(self, http: httpx.AsyncClient, field: str, limit: int) -> None:
         path = await begun(http)

@@ -19,7 +19,7 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction import sweeper
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.compaction.spend_guard import WINDOW, _least_wait
+from app.usecases.compaction.spend_guard import WINDOW, SpendGuard, _least_wait
 from tests.fakes import FAKE_PROFILE
 from tests.integration.rows import make_tenant
 from tests.integration.services import WORDS, Service, honest
@@ -167,6 +167,7 @@ class TestAnAutomaticOne:
 class TestAManualOne:
     @pytest.mark.daily(1)
     @pytest.mark.parametrize("asked", [MANUAL, replace(MANUAL, wait=False)], ids=["now", "later"])
+    @pytest.mark.case("64")
     async def test_is_refused_and_nothing_is_changed(self, service: Service, asked: CompactInput) -> None:
         conversation_id = await service.conversation(calls_per_hour=2)
         await spent(service, conversation_id, 2)
@@ -225,6 +226,7 @@ class TestAManualOne:
 
 
 class TestATenant:
+    @pytest.mark.case("64")
     async def test_is_limited_over_all_its_conversations_and_others_are_not(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:
@@ -240,6 +242,18 @@ class TestATenant:
         conversation_id = await other.conversation()
         await spent(other, conversation_id, 1)
         assert (await other.row(conversation_id)).state_version == 1
+
+    @pytest.mark.control("64")
+    async def test_control_without_the_check_it_goes_on_and_on(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def no_wait(*_: object, **__: object) -> None:
+            return None
+
+        monkeypatch.setattr(SpendGuard, "time_to_wait", no_wait)
+        service = Service(begin, tenant, settings=Settings(tenant_calls_per_hour=1))
+        await spent(service, await service.conversation(), 2)
+        assert len(service.summarizer.requests) == 2
 
     @pytest.mark.long
     async def test_a_model_that_costs_nothing_is_never_counted(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:

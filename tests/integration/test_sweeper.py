@@ -19,10 +19,12 @@ from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.records import MAX_CLAIMS, Compaction, IdempotencyRecord, RanIn, Turn
 from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.storage.repositories.compactions import CompactionRepository
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.compaction import local_runners
 from app.usecases.compaction.sweeper import JITTER, Sweeper
 from app.usecases.history.retaining import RetentionService
+from tests.cases import guarded
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
 from tests.integration.rows import compaction, stored, turn
 
@@ -155,16 +157,39 @@ async def world(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> 
     await made.stop()
 
 
-async def test_a_lost_lease_goes_back_to_the_queue_and_is_sent(world: World) -> None:
+@guarded("31-worker")
+async def test_a_lost_lease_goes_back_to_the_queue_and_is_sent(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """Control: nobody looks for leases that are over."""
+    if not is_guarded:
+        monkeypatch.setattr(Sweeper, "_recover_crashed", _does_nothing)
     crashed, living = await world.crashed(claims=MAX_CLAIMS - 1), await world.crashed(lease_over=False)
     await world.sweeper().sweep()
     row = await world.get(crashed.id)
-    assert (row.status, row.claims, row.owner, row.lease_token) == ("queued", MAX_CLAIMS - 1, None, None)
-    assert row.sent_at is not None
-    assert world.queue.ids == [crashed.id]
+    assert (world.queue.ids == [crashed.id]) == (row.status == "queued") == is_guarded
+    if is_guarded:
+        assert (row.claims, row.owner, row.lease_token) == (MAX_CLAIMS - 1, None, None)
+        assert row.sent_at is not None
     assert (await world.get(living.id)).status == "running"
 
 
+async def _does_nothing(_: Sweeper) -> None:
+    """The guard, broken."""
+
+
+@pytest.mark.control("33")
+async def test_control_if_nobody_counts_claims_it_is_tried_for_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.usecases.compaction.sweeper.MAX_CLAIMS", 1_000)
+    crashed = await world.crashed(claims=MAX_CLAIMS)
+    await world.sweeper().sweep()
+    assert (await world.get(crashed.id)).status == "queued"
+    assert world.queue.ids == [crashed.id]
+
+
+@pytest.mark.case("33")
 async def test_after_five_claims_it_is_given_up_with_an_event(world: World) -> None:
     crashed = await world.crashed(claims=MAX_CLAIMS)
     await world.sweeper().sweep()
@@ -185,6 +210,7 @@ async def test_a_row_that_cannot_be_given_up_holds_up_no_other(world: World) -> 
     assert [(await world.get(row.id)).status for row in rows] == ["running", "failed", "running", "failed"]
 
 
+@pytest.mark.case("32-queued", "32-flushed")
 async def test_queued_rows_are_sent_again_when_they_waited_long_enough(world: World) -> None:
     fresh, old = await world.queued(waited=3), await world.queued(waited=6)
     sweeper = world.sweeper()
@@ -286,6 +312,35 @@ async def test_old_idempotency_keys_are_forgotten_once_an_hour(world: World) -> 
     assert await keys() == 1
 
 
+@pytest.mark.control("32-flushed")
+async def test_control_what_was_sent_once_is_not_sent_again_by_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sweeper, "_send_waiting", _does_nothing)
+    await world.queued(waited=6)
+    await world.sweeper().sweep()
+    assert world.queue.ids == []
+
+
+@pytest.mark.control("34-sweepers")
+async def test_control_without_locks_two_sweepers_send_the_same_row(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsent = CompactionRepository.unsent
+
+    async def unlocked(rows: CompactionRepository, **given: Any) -> list[Compaction]:
+        found = await unsent(rows, **given)
+        await rows._session.commit()  # the locks go with the transaction
+        await asyncio.sleep(0.1)
+        return found
+
+    monkeypatch.setattr(CompactionRepository, "unsent", unlocked)
+    row = await world.queued()
+    await asyncio.gather(*(world.sweeper(seed).sweep() for seed in range(5)))
+    assert world.queue.ids.count(row.id) > 1
+
+
+@pytest.mark.case("34-sweepers")
 @pytest.mark.parametrize("each", [3, pytest.param(12, marks=pytest.mark.long)])
 async def test_five_sweepers_at_once_handle_each_row_once(world: World, each: int) -> None:
     requeued = [await world.crashed(claims=2) for _ in range(each)]
@@ -324,6 +379,18 @@ async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.control("32-away")
+async def test_control_whoever_only_sends_does_nothing_while_the_broker_is_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sweeper, "_broker_is_away", lambda _: False)
+    await world.queued()
+    await broker_away_for(world, world.sweeper(), DEFAULT_TIMINGS.stand_in_seconds + 1)
+    await asyncio.sleep(0.2)
+    assert world.service.runs == []
+
+
+@pytest.mark.case("32-away")
 async def test_with_the_broker_away_jobs_run_here_two_at_once(world: World) -> None:
     rows = [await world.queued() for _ in range(9)]
     sweeper = world.sweeper()

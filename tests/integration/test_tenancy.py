@@ -693,6 +693,7 @@ def test_every_method_is_listed() -> None:
     assert listed - methods() == set(), "there are no such methods"
 
 
+@pytest.mark.case("51")
 async def test_a_stranger_with_the_ids_of_others_finds_and_changes_nothing(
     begin: UnitOfWorkFactory, engine: AsyncEngine
 ) -> None:
@@ -805,6 +806,7 @@ class NoCriteria(tenancy.TenantCriteria):
         """Add nothing."""
 
 
+@pytest.mark.control("51")
 async def test_control_without_the_condition_the_leak_is_seen(
     begin: UnitOfWorkFactory, engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ async def test_a_message_that_can_never_fit_is_refused_before_anything_is_stored
     assert (await service.row(conversation_id)).last_seq == 0
 
 
+@pytest.mark.case("41")
 async def test_a_turn_waits_for_the_compaction_in_flight_and_uses_its_result(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
@@ -185,6 +186,7 @@ async def test_a_turn_that_is_stopped_while_it_is_compacted_ends_at_once(
 
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("is_running", [False, True], ids=["queued", "running"])
+@pytest.mark.case("41")
 async def test_what_a_turn_waits_for_is_told_when_the_waiting_begins(
     begin: UnitOfWorkFactory, tenant: UUID, *, is_running: bool
 ) -> None:
@@ -218,6 +220,7 @@ async def until_started(handle: TurnHandle) -> AsyncIterator[ChatEvent]:
 
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("on_failure", ["truncate", "keep_full"])
+@pytest.mark.case("41-vain")
 async def test_what_a_turn_has_waited_for_in_vain_no_other_waits_for_again(
     begin: UnitOfWorkFactory, tenant: UUID, on_failure: str
 ) -> None:
@@ -241,6 +244,7 @@ async def test_what_a_turn_has_waited_for_in_vain_no_other_waits_for_again(
     assert (await service.row(conversation_id)).quiet.reason != "deadline"
 
 
+@pytest.mark.case("36-model")
 async def test_a_summarizer_that_fails_never_blocks_the_turn(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service = Service(begin, tenant, ModelUnavailableError("server_error"))
     conversation_id = await filled(service)
@@ -312,6 +316,7 @@ async def test_within_the_budget_a_failed_summary_cuts_nothing(begin: UnitOfWork
     assert len([one for one in service.chat_model.requests[0].messages if one.seq]) == result.message.seq
 
 
+@pytest.mark.case("36-model")
 async def test_a_chat_model_that_fails_leaves_the_message_for_the_next_try(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:

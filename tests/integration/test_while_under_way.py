@@ -58,6 +58,7 @@ from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.openai.stored import Request
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
+from tests.cases import guarded
 from tests.fakes import Reply, ScriptedChatModel, ScriptedSummarizer
 from tests.integration.services import WORDS, Gate, Service, history, honest
 from tests.integration.test_set_aside import on_record
@@ -111,7 +112,7 @@ async def message_at(service: Service, conversation_id: UUID, seq: int) -> UUID:
 
 
 @pytest.mark.daily(1)
-@GUARDED
+@guarded("44a-changed")
 async def test_a_budget_lowered_while_a_compaction_runs_is_met_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
@@ -168,6 +169,7 @@ async def anchored_while_compacted(
     return service, (await service.compactions(conversation_id))[-1]
 
 
+@pytest.mark.case("44a-changed")
 async def test_sizes_are_by_the_rules_that_hold_when_a_state_is_stored(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     service, row = await anchored_while_compacted(begin, tenant, by_users=0)
     stored = await service.row(row.conversation_id)
@@ -177,6 +179,7 @@ async def test_sizes_are_by_the_rules_that_hold_when_a_state_is_stored(begin: Un
     assert (row.tokens_after or 0) < (row.tokens_before or 0)
 
 
+@pytest.mark.case("44a-changed")
 async def test_what_saves_nothing_by_the_rules_that_hold_now_is_not_stored(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
@@ -211,7 +214,7 @@ async def test_what_is_unpinned_while_a_compaction_runs_ends_the_quiet_after_it(
 
 
 @pytest.mark.daily(1)
-@GUARDED
+@guarded("41-vain")
 async def test_a_turn_that_waited_for_what_failed_puts_no_other_turn_off(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
@@ -308,7 +311,7 @@ async def judged_while_going_back(
 
 
 @pytest.mark.daily(1)
-@GUARDED
+@guarded("44b")
 async def test_verdicts_on_a_state_that_was_left_put_nothing_into_the_one_gone_back_to(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, *, is_guarded: bool
 ) -> None:
@@ -330,6 +333,7 @@ async def test_verdicts_on_a_state_that_was_left_put_nothing_into_the_one_gone_b
     assert (TRUE in str(await newest(service, conversation_id))) != is_guarded
 
 
+@pytest.mark.case("44b")
 async def test_a_state_gone_back_to_meanwhile_is_judged_itself(
     begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
 ) -> None:
@@ -362,7 +366,7 @@ async def erased_with(service: Service) -> UUID:
 
 
 @pytest.mark.daily(1)
-@GUARDED
+@guarded("44e")
 async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
@@ -396,7 +400,7 @@ async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
 
 
 @pytest.mark.daily(1)
-@GUARDED
+@guarded("44c")
 async def test_what_is_imported_while_a_model_thinks_is_not_read_under_the_lock(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
@@ -450,7 +454,7 @@ async def noted_while_deleting(service: Service, conversation_id: UUID) -> int:
 
 
 @pytest.mark.daily(1)
-@GUARDED
+@guarded("44d")
 async def test_what_a_provider_keeps_of_a_reply_that_came_as_its_conversation_went_is_deleted(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
@@ -468,7 +472,13 @@ async def test_what_a_provider_keeps_of_a_reply_that_came_as_its_conversation_we
 # --- a fork while the broker is away
 
 
-@pytest.mark.parametrize("is_away", [True, False], ids=["away", "control"])
+@pytest.mark.parametrize(
+    "is_away",
+    [
+        pytest.param(True, id="away", marks=pytest.mark.case("32-fork")),
+        pytest.param(False, id="control", marks=pytest.mark.control("32-fork")),
+    ],
+)
 async def test_a_long_fork_is_made_while_the_broker_is_away(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_away: bool
 ) -> None:
@@ -580,7 +590,7 @@ async def ask_afresh(service: Service, tries: int | None, own: Idem | None = Non
     await asyncio.wait_for(begun.handle.result(), PATIENCE)
 
 
-@GUARDED
+@guarded("43-died")
 async def test_a_retry_takes_up_the_turn_that_failed_for_the_first_try(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
@@ -597,7 +607,7 @@ async def test_a_retry_takes_up_the_turn_that_failed_for_the_first_try(
     assert said == ["One?", *["At last."] * is_guarded]
 
 
-@GUARDED
+@guarded("43-died")
 async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
@@ -623,7 +633,7 @@ async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
 
 
 @pytest.mark.daily(2)
-@GUARDED
+@guarded("44f")
 @pytest.mark.parametrize("is_keyed", [True, False], ids=["key", "count"])
 async def test_a_retry_goes_on_in_the_conversation_of_a_try_that_died_before_its_turn(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, is_keyed: bool, is_guarded: bool
@@ -717,7 +727,7 @@ async def test_a_response_that_fails_while_it_is_cancelled_is_told_as_failed(
 
 
 @pytest.mark.daily(1)
-@GUARDED
+@guarded("34-clocks")
 async def test_a_response_is_deleted_with_its_own_input_alone(
     begin: UnitOfWorkFactory,
     tenant: UUID,
@@ -769,7 +779,7 @@ async def test_a_message_that_a_dead_turn_left_goes_with_the_response_that_answe
     assert await left_after_deleting_response_to(service, conversation_id, "E") == ["A", "B"]
 
 
-@GUARDED
+@guarded("34-clocks")
 async def test_a_page_shows_earlier_replies_while_a_turn_runs_whatever_the_clocks_say(
     begin: UnitOfWorkFactory,
     tenant: UUID,
@@ -799,6 +809,7 @@ async def test_a_page_shows_earlier_replies_while_a_turn_runs_whatever_the_clock
 # --- a request that is sent again after its turn died
 
 
+@pytest.mark.case("43-died")
 async def test_a_request_taken_up_again_is_answered_as_it_asked(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     """Control: the first try shows the instructions and tools of the request."""
     chat_model = ScriptedChatModel(ModelUnavailableError("server_error"), "At last.")

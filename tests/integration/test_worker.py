@@ -291,6 +291,7 @@ async def test_asked_to_stop_it_gives_its_job_back_uncounted(
 
 
 @pytest.mark.long
+@pytest.mark.case("31-worker")
 async def test_a_killed_child_costs_one_claim_and_the_job_is_done_once(
     desk: Desk, tmp_path: Path, database_url: str, redis_url: str
 ) -> None:

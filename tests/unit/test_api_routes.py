@@ -269,6 +269,7 @@ async def test_paging_limits(api: World, query: str, field: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(set(POSTS) - LENIENT))
+@pytest.mark.case("52")
 async def test_unknown_fields_are_refused(api: World, path: str) -> None:
     async with api.client() as client:
         response = await client.post(path, json={**BODIES.get(path, {}), "colour": True})
@@ -350,6 +351,7 @@ async def test_a_message_for_openai_s_clients_names_the_field_as_the_parameter_d
 
 
 @pytest.mark.parametrize("body", [b"{", b"nonsense", b'{"title": NaN}', b"\xff\xfe", b"[" * 70 + b"]" * 70])
+@pytest.mark.case("56")
 async def test_unreadable_json(api: World, body: bytes) -> None:
     async with api.client() as client:
         response = await client.post("/conversations", content=body, headers={"Content-Type": "application/json"})

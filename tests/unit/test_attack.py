@@ -34,6 +34,7 @@ def served_faults(texts: Sequence[str]) -> list[str]:
     return faults([Speech(role="user", text=BLOCK), *said], expected)
 
 
+@pytest.mark.control("58")
 def test_every_injection_is_served_as_data_and_without_the_exchange_most_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -88,6 +89,23 @@ class Answer(httpx.BaseTransport):
         return httpx.Response(self.response.status_code, headers=self.response.headers, content=self.response.content)
 
 
+@pytest.mark.control("55")
+@pytest.mark.parametrize(
+    ("must", "status", "what"),
+    [
+        ("no", 500, "a 5xx"),
+        ("no", 201, "no JSON is accepted"),
+        ("yes", 400, "JSON is refused"),
+        ("yes", 201, "not kept"),
+    ],
+)
+def test_what_must_not_become_of_json_is_found(must: json_bodies.MUST, status: int, what: str) -> None:
+    outcome = Outcome("json")
+    with httpx.Client(base_url="http://t", transport=Answer(status, {"metadata": {"v": "another"}})) as http:
+        json_bodies._value(http, "/messages", must, "[1]", outcome)
+    assert any(what in finding.what for finding in outcome.findings), outcome.findings
+
+
 @pytest.mark.parametrize(
     ("status", "body", "what"),
     [
@@ -98,6 +116,7 @@ class Answer(httpx.BaseTransport):
         (422, ["x"], "no form of ours"),
     ],
 )
+@pytest.mark.control("54")
 def test_what_a_string_must_not_do_is_found(status: int, body: object, what: str) -> None:
     outcome = Outcome("strings")
     field = next(one for one in fields() if one.operation == "POST /conversations" and one.name == "title")

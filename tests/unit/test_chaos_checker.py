@@ -221,6 +221,7 @@ def test_each_property_has_a_control() -> None:
 
 
 @pytest.mark.parametrize(("name", "plant"), PLANTED, ids=[f"{n}-{name}" for n, (name, _) in enumerate(PLANTED)])
+@pytest.mark.control("35-disk")
 def test_a_planted_violation_is_found(name: str, plant: Plant) -> None:
     noted = log()
     made = plant(noted, conversation())

@@ -177,6 +177,7 @@ async def test_the_longest_question_in_ascii_fits_into_an_address() -> None:
         writer.close()
 
 
+@pytest.mark.case("48")
 async def test_who_does_not_read_is_left_and_who_reads_gets_all() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

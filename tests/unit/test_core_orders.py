@@ -410,6 +410,7 @@ def test_each_form_has_an_order_here() -> None:
     assert unused == []
 
 
+@pytest.mark.control("57")
 def test_control_without_the_forms_an_order_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orders_module, "_OPENING_PATTERNS", ())
     assert left(ORDERS["en"][3]) == [ORDERS["en"][3]]

@@ -215,6 +215,7 @@ async def test_an_unknown_or_foreign_conversation_is_not_found() -> None:
 
 
 @pytest.mark.parametrize("after", [-1, 3, 2**63, 10**30])
+@pytest.mark.case("50")
 async def test_an_event_id_that_never_was_is_refused_with_the_range(after: int) -> None:
     tables = Tables()
     await tables.append(2)
@@ -254,6 +255,7 @@ async def test_ends_quietly_when_the_conversation_is_deleted(*, woken: bool) -> 
     assert tables.bus.subscribers == 0
 
 
+@pytest.mark.case("48")
 async def test_a_slow_reader_gets_everything_when_it_comes_back() -> None:
     tables = Tables()
     async with aclosing(tables.feed().follow(TENANT, tables.id, 0)) as feed:
@@ -279,6 +281,7 @@ STEPS = st.lists(
 
 @examples(1.5)
 @given(before=st.integers(0, 8), after=st.integers(0, 8), steps=STEPS)
+@pytest.mark.case("47")
 def test_any_interleaving_gives_each_event_once_in_order(before: int, after: int, steps: list[tuple[str, int]]) -> None:
     asyncio.run(_interleave(before, min(after, before), steps))
 

@@ -48,6 +48,7 @@ texts = st.lists(pieces, max_size=8).map("".join)
 
 @given(st.lists(texts, max_size=6))
 @example(ATTACKS)
+@pytest.mark.case("58")
 def test_a_prompt_parses_back_to_exactly_its_messages(contents: list[str]) -> None:
     messages = [message(seq, content) for seq, content in enumerate(contents, start=1)]
     assert [(found.seq, found.content) for found in unframe(frame_messages(messages))] == list(

@@ -71,6 +71,7 @@ async def test_known_hosts_are_answered_without_a_key(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", FOREIGN)
+@pytest.mark.case("66-host")
 async def test_foreign_hosts_are_not(host: str) -> None:
     api = open_world()
     async with api.client(key=None) as client:
@@ -136,6 +137,7 @@ def test_the_setting_takes_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.daily(3)
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
 @pytest.mark.parametrize("path", POSTS)
+@pytest.mark.case("66-post")
 async def test_a_post_that_any_page_could_send_is_refused(path: str, kind: str | None) -> None:
     api = open_world()
     async with api.client(key=None) as client:
@@ -149,6 +151,7 @@ async def test_a_post_that_any_page_could_send_is_refused(path: str, kind: str |
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+@pytest.mark.case("66-post")
 async def test_a_file_that_any_page_could_send_is_refused(kind: str | None) -> None:
     """A file may be plain text; it is accepted only with a header that a browser first asks the service about."""
     api = open_world()

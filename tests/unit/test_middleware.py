@@ -97,6 +97,7 @@ async def test_the_log_line_has_ids_and_numbers_only(api: World) -> None:
     assert "canary" not in json.dumps(logs, default=str)
 
 
+@pytest.mark.case("56")
 async def test_a_declared_size_is_refused_unread(api: World) -> None:
     read = 0
 
@@ -123,6 +124,7 @@ async def test_a_file_that_is_too_large_names_the_limit_of_files(api: World) -> 
     assert "in parts" not in str(told["detail"])
 
 
+@pytest.mark.case("56")
 async def test_a_chunked_body_is_cut_off(api: World) -> None:
     sent = 0
 
@@ -154,6 +156,7 @@ async def test_a_body_at_the_limit_is_read(api: World) -> None:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "identity, gzip"])
+@pytest.mark.case("56")
 async def test_packed_bodies_are_refused(api: World, coding: str) -> None:
     async with api.client() as client:
         response = await client.post("/conversations", content=b"{}", headers={**JSON, "Content-Encoding": coding})

@@ -47,6 +47,7 @@ class TestTheList:
     @pytest.mark.parametrize(
         "name", ["google:gemini-2.5-pro", "openai-responses:gpt-5", "OFFLINE", "offline ", "x" * 200]
     )
+    @pytest.mark.case("65-refused")
     async def test_any_other_name_is_refused_before_anything_is_built(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -161,6 +162,7 @@ class TestALibraryThatFails:
     @pytest.mark.parametrize(
         "error", [DefaultCredentialsError("no file at /home/me/key.json"), TypeError("x"), KeyError("x"), OSError("x")]
     )
+    @pytest.mark.case("65-library")
     async def test_it_is_an_error_of_ours_without_its_words(
         self, error: Exception, library: Callable[..., SlowLibrary]
     ) -> None:
@@ -237,6 +239,7 @@ class TestALibraryThatFails:
 
 
 class TestOffTheLoop:
+    @pytest.mark.case("65-library")
     async def test_a_build_that_waits_holds_nobody_up_and_is_one_build(
         self, library: Callable[..., SlowLibrary]
     ) -> None:
@@ -252,6 +255,7 @@ class TestOffTheLoop:
         assert slow.calls == 1
         assert slow.was_answered, "the loop went on meanwhile"
 
+    @pytest.mark.control("65-library")
     async def test_control_on_the_loop_it_would(self, library: Callable[..., SlowLibrary]) -> None:
         slow = library(DefaultCredentialsError(), 0.1)
         models = ModelRegistry(keys=Keys(ambient=True))
