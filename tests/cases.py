@@ -98,6 +98,7 @@ CASES: Final[Mapping[str, str]] = {
     "44d": "a deletion or an erasure at the moment when a reply arrives",
     "44e": "two kills while a narrative is rewritten after an erasure",
     "44f": "a kill before the turn of a request that begins a conversation",
+    "44g": "a conversation is deleted while it is exported",
     "45-compaction": "the client leaves in the middle of an inline compaction",
     "45-stream": "the client leaves in the middle of a stream",
     "45b": "the process is asked to end while streams and sockets are open",
