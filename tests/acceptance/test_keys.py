@@ -38,6 +38,13 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
     assert (again.exit_code, again.stderr.strip()) == (2, "no such key, or it is revoked already")
 
 
+def test_a_name_in_brackets_is_listed_as_it_was_given(database_url: str) -> None:
+    keys(database_url, "create", "[/prod] [red]web\x1b[2J")
+    done = keys(database_url, "list")
+    assert (done.exit_code, done.exception) == (0, None)
+    assert " [/prod] [red]web[2J " in done.stdout
+
+
 def test_an_end_user_of_whom_there_is_nothing_may_be_misspelled(database_url: str) -> None:
     keys(database_url, "create")
     done = CliRunner().invoke(app, ["erase-user", "alcie", "--yes"], env={"DATABASE_URL": database_url})
