@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
+from app.core.context.media import parts_within_bytes
 from app.core.model.errors import InvalidInputError
+from app.core.text.localization.catalogue import FALLBACK
+from app.core.text.parts import Part
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
 from app.usecases.shared.shell import Shell
 
 VERSION: Final = 1
 HEADING: Final = "Summary of the conversation so far:"
+_OWN_KEYS: Final = ("type", "media_type", "data", "url", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +39,16 @@ class CompactedInput:
         """The users' messages among the newest. They are also sent next to the token, where clients look for them."""
         return tuple(draft for draft in self.messages if draft.role == "user" and not draft.content.startswith(HEADING))
 
+    def with_media_within(self, limit: int) -> CompactedInput:
+        """The same; the oldest media are replaced by words if all have more than ``limit`` characters of Base64."""
+        kept = parts_within_bytes(self.messages, limit, FALLBACK)
+        return replace(self, messages=tuple(map(_with_words, self.messages, kept)))
+
     def repeated_at_end(self, drafts: Sequence[MessageDraft]) -> int:
         """How many of the last drafts repeat the users' messages that the token already contains."""
         users = self.user_messages
-        return len(users) if users and list(drafts[-len(users) :]) == list(users) else 0
+        last = drafts[-len(users) :] if users else ()
+        return len(users) if last and list(map(_compared, last)) == list(map(_compared, users)) else 0
 
 
 class SealedInputs:
@@ -70,6 +80,20 @@ class SealedInputs:
             raise InvalidInputError.of("input", message)
         payload = json.loads(text)
         return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))
+
+
+def _compared(draft: MessageDraft) -> tuple[object, ...]:
+    # A medium that a client sends again also has the defaults with which it was shown: its detail, its name.
+    return draft.role, draft.content, [[part.get(key) for key in _OWN_KEYS] for part in draft.parts]
+
+
+def _with_words(draft: MessageDraft, parts: Sequence[Part]) -> MessageDraft:
+    # The words are in the content, where they also are when a client sends the message again.
+    words = [str(part["text"]) for part in parts if part not in draft.parts]
+    if not words:
+        return draft
+    content = "\n\n".join(text for text in (draft.content, *words) if text)
+    return replace(draft, content=content, parts=tuple(part for part in parts if part in draft.parts))
 
 
 def _draft(payload: dict[str, object]) -> MessageDraft:
