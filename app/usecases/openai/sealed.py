@@ -12,6 +12,7 @@ from app.core.context.media import parts_within_bytes
 from app.core.model.errors import InvalidInputError
 from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.parts import Part
+from app.off_loop import off_loop
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
 from app.usecases.shared.shell import Shell
@@ -60,26 +61,36 @@ class SealedInputs:
 
     async def seal(self, tenant_id: UUID, compacted: CompactedInput) -> str:
         """The compacted input as an encrypted token."""
-        payload = {
-            "v": VERSION,
-            "summary": compacted.summary,
-            "messages": [
-                {"role": draft.role, "content": draft.content, "parts": [dict(part) for part in draft.parts]}
-                for draft in compacted.messages
-            ],
-        }
-        return self._sealer.seal(
-            json.dumps(payload, ensure_ascii=False), tenant_id, await self._shell.sealing_secret(tenant_id)
-        )
+        secret = await self._shell.sealing_secret(tenant_id)
+        return await off_loop(lambda: self._sealer.seal(_text_of(compacted), tenant_id, secret))
 
     async def open(self, tenant_id: UUID, token: str) -> CompactedInput:
         """The content of a token. Raises ``InvalidInputError`` unless this service gave it to this tenant."""
-        text = self._sealer.open(token, tenant_id, await self._shell.sealing_secret(tenant_id))
-        if text is None:
+        secret = await self._shell.sealing_secret(tenant_id)
+        found = await off_loop(lambda: _compacted_in(self._sealer.open(token, tenant_id, secret)), size=len(token))
+        if found is None:
             message = "this compacted input was not made here, or it or its key changed: send the messages themselves"
             raise InvalidInputError.of("input", message)
-        payload = json.loads(text)
-        return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))
+        return found
+
+
+def _text_of(compacted: CompactedInput) -> str:
+    payload = {
+        "v": VERSION,
+        "summary": compacted.summary,
+        "messages": [
+            {"role": draft.role, "content": draft.content, "parts": [dict(part) for part in draft.parts]}
+            for draft in compacted.messages
+        ],
+    }
+    return json.dumps(payload, ensure_ascii=False)
+
+
+def _compacted_in(text: str | None) -> CompactedInput | None:
+    if text is None:
+        return None
+    payload = json.loads(text)
+    return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))
 
 
 def _compared(draft: MessageDraft) -> tuple[object, ...]:
