@@ -12,7 +12,7 @@ from app.core.model.errors import DomainError
 from app.devserver import EmbeddedServers
 from app.devserver.configured import misspelled_variables, read_settings
 from app.devserver.errors import CannotStartError
-from app.devserver.preflight import check_database, migrate
+from app.devserver.preflight import check_database, check_schema, migrate
 from app.logs import configure_logs
 from app.settings import Settings
 
@@ -46,7 +46,9 @@ def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
 
 @contextmanager
 def settings_with_database(*, wants: bool) -> Iterator[Settings]:
-    """Settings that name a database with the newest schema. Redis is not used.
+    """Settings that name a database with the schema of this version. Redis is not used.
+
+    The embedded one is migrated; one of your own is refused without that schema.
 
     With ``wants``, the database must exist already: an empty new one would mean that the command runs in the wrong
     folder.
@@ -60,6 +62,8 @@ def settings_with_database(*, wants: bool) -> Iterator[Settings]:
     with database(settings) as url:
         if is_embedded:
             migrate(url)
+        else:
+            check_schema(url)
         yield settings.model_copy(update={"database_url": url, "redis_url": settings.redis_url or "redis://localhost"})
 
 

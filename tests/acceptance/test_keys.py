@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli import app
+from app.storage.schema_fit import NO_SCHEMA
 
 
 def keys(database_url: str, *arguments: str) -> Result:
@@ -93,10 +94,20 @@ def test_a_mistake_is_named(database_url: str, arguments: list[str], named: str)
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["revoke", "01a1f9fe-eaf9-7044-8698-ca5f10e63879"]])
-def test_looking_for_keys_in_a_wrong_folder_makes_no_database(tmp_path: Path, arguments: list[str]) -> None:
+@pytest.mark.parametrize("command", ["keys create", "keys list", "move-media", "index-words", "erase-user x --yes"])
+def test_a_database_that_was_not_migrated_is_named_in_one_line(empty_database_url: str, command: str) -> None:
+    done = CliRunner().invoke(app, command.split(), env={"DATABASE_URL": empty_database_url})
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == NO_SCHEMA
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["keys", "list"], ["keys", "revoke", "01a1f9fe-eaf9-7044-8698-ca5f10e63879"], ["move-media"], ["index-words"]],
+)
+def test_looking_for_a_database_in_a_wrong_folder_makes_none(tmp_path: Path, arguments: list[str]) -> None:
     with contextlib.chdir(tmp_path):
-        done = CliRunner().invoke(app, ["keys", *arguments])
+        done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"There is no data folder {tmp_path / '.data'}: run this where `make run` was run")
     assert list(tmp_path.iterdir()) == []
