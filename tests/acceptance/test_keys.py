@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli import app
 from app.storage.schema_fit import NO_SCHEMA
+from tests.servers import execute_sql, with_user
 
 
 def keys(database_url: str, *arguments: str) -> Result:
@@ -99,6 +100,23 @@ def test_a_database_that_was_not_migrated_is_named_in_one_line(empty_database_ur
     done = CliRunner().invoke(app, command.split(), env={"DATABASE_URL": empty_database_url})
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == NO_SCHEMA
+
+
+@pytest.mark.parametrize("command", ["keys create", "keys list", "move-media", "erase-user x --yes", "backup"])
+def test_a_user_of_the_database_without_rights_is_named_in_one_line(
+    database_url: str, tmp_path: Path, command: str
+) -> None:
+    name = f"poor_{os.getpid()}"
+    execute_sql(database_url, f"CREATE ROLE {name} LOGIN")
+    try:
+        arguments = [*command.split(), str(tmp_path / "b.zip")] if command == "backup" else command.split()
+        done = CliRunner().invoke(app, arguments, env={"DATABASE_URL": with_user(database_url, name)})
+    finally:
+        execute_sql(database_url, f"DROP ROLE {name}")
+    assert (done.exit_code, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("The user of DATABASE_URL may not do this (")
+    assert "permission denied for table" in last
 
 
 @pytest.mark.parametrize(
