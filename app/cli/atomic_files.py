@@ -17,7 +17,7 @@ FOR_ALL: Final = 0o666
 def atomic_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
     """Write to a second file, then rename it, so that the file is never incomplete.
 
-    A link stays and leads to the new file.
+    A link stays and leads to the new file. Nobody may read the new file who might not read the one that it replaces.
 
     Raises:
         OSError: The file cannot be written; nothing is left behind.
@@ -27,6 +27,8 @@ def atomic_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
     try:
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "w+b") as file:
+            if named.exists():
+                os.fchmod(descriptor, mode & named.stat().st_mode)
             yield file
             file.flush()
             os.fsync(file.fileno())

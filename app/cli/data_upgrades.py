@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import typer
 
 from app.cli.complaints import ComplaintError, errors_as_one_line
-from app.cli.databases import database, settings_of_command
+from app.cli.databases import settings_with_database
 from app.core.model.errors import DomainError
 from app.storage.database import make_engine
 from app.storage.repositories.contents import MessagePlace
@@ -36,8 +36,8 @@ def index_words() -> None:
 
 def _count_changed_messages(step: Step, broken: str) -> int:
     try:
-        with database(settings_of_command()) as url:
-            return asyncio.run(_repeat_until_done(step, url))
+        with settings_with_database(wants=True) as settings:
+            return asyncio.run(_repeat_until_done(step, str(settings.database_url)))
     except DomainError as error:
         raise ComplaintError(f"{error.detail} {broken}") from None
 

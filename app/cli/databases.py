@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+from sqlalchemy.exc import DBAPIError
 
 from app.cli.complaints import complain
 from app.cli.terminal_language import text_of
 from app.core.model.errors import DomainError
 from app.devserver import EmbeddedServers
-from app.devserver.configured import misspelled_variables, read_settings
+from app.devserver.configured import first_line, misspelled_variables, read_settings
 from app.devserver.errors import CannotStartError
-from app.devserver.preflight import check_database, migrate
+from app.devserver.preflight import check_database, check_schema, migrate
 from app.logs import configure_logs
 from app.settings import Settings
 
 if TYPE_CHECKING:
     from app.bootstrap import Container
+
+INSUFFICIENT_PRIVILEGE: Final = "42501"
 
 
 def settings_of_command() -> Settings:
@@ -36,7 +41,8 @@ def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
     """
     if settings.database_url:
         check_database(settings.database_url)
-        yield settings.database_url
+        with _missing_rights_in_one_line():
+            yield settings.database_url
     else:
         with EmbeddedServers(
             settings.data_dir, valkey=False, any_version=any_version, outstays_guests=True
@@ -45,8 +51,24 @@ def database(settings: Settings, *, any_version: bool = False) -> Iterator[str]:
 
 
 @contextmanager
+def _missing_rights_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except (DBAPIError, asyncpg.PostgresError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if cause is None or getattr(cause, "sqlstate", None) != INSUFFICIENT_PRIVILEGE:
+            raise
+        raise CannotStartError(
+            f"The user of DATABASE_URL may not do this ({first_line(cause)}): name the one that ran `throughline"
+            " migrate`."
+        ) from None
+
+
+@contextmanager
 def settings_with_database(*, wants: bool) -> Iterator[Settings]:
-    """Settings that name a database with the newest schema. Redis is not used.
+    """Settings that name a database with the schema of this version. Redis is not used.
+
+    The embedded one is migrated; one of your own is refused without that schema.
 
     With ``wants``, the database must exist already: an empty new one would mean that the command runs in the wrong
     folder.
@@ -60,6 +82,8 @@ def settings_with_database(*, wants: bool) -> Iterator[Settings]:
     with database(settings) as url:
         if is_embedded:
             migrate(url)
+        else:
+            check_schema(url)
         yield settings.model_copy(update={"database_url": url, "redis_url": settings.redis_url or "redis://localhost"})
 
 

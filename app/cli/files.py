@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mimetypes
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 import typer
@@ -15,8 +15,12 @@ from app.cli.screen import Screen, one_line
 from app.cli.showing import print_found
 from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import File
+from app.core.text.file_types import media_type_of
+from app.core.text.file_types import text_of as text_of_file
 
 files = typer.Typer(help="The files of a conversation.", no_args_is_help=True)
+
+PLAIN_TEXT: Final = "text/plain"
 
 FileId = Annotated[str, typer.Argument(help="Of the file, as `list` shows it.", metavar="FILE_ID")]
 
@@ -39,7 +43,7 @@ def add(
             data = file.read_bytes()
         except OSError as error:
             raise ComplaintError(text_of("complaint.cannot_read", file=str(file), why=str(error.strerror))) from None
-        type_ = media_type or mimetypes.guess_type(file.name)[0] or "text/plain"
+        type_ = media_type or type_of(file.name, data)
         attached = client.attach_file(id_, data, name=file.name, media_type=type_, tokens=tokens)
         print_found([attached], _print_files, as_json=as_json)
 
@@ -60,6 +64,14 @@ def remove(conversation: Conversation, file_id: FileId, url: Url = None, key: Ke
     with connected_client(url, key) as client:
         client.remove_file(conversation_id(client, conversation), file_id)
         Screen(terminal_catalogue()).line(text_of("file_removed", id=file_id))
+
+
+def type_of(name: str, data: bytes) -> str:
+    """The media type of a file by its ending; ``text/plain`` for a text whose own type cannot be attached."""
+    by_ending = mimetypes.guess_type(name)[0]
+    if by_ending is None or (not media_type_of(by_ending) and text_of_file(data) is not None):
+        return PLAIN_TEXT
+    return by_ending
 
 
 def _check_file_id(file_id: str) -> None:

@@ -12,9 +12,11 @@ from uuid import UUID
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from app.cli.complaints import errors_as_one_line
 from app.cli.databases import services, settings_with_database
+from app.cli.screen import one_line
 from app.cli.terminal_language import text_of
 from app.core.model.records import ApiKey, Scope
 from app.settings import Settings
@@ -85,8 +87,9 @@ def list_keys() -> None:
     for key in found:
         own = [] if key.user_id is None else [f"user:{key.user_id}"]
         scopes = " ".join([*sorted(key.scopes), *own])
-        cells = (str(key.id), tenants.get(key.tenant_id, ""), key.name, f"{key.prefix}…", scopes)
-        table.add_row(*cells, *map(_to_the_minute, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)))
+        times = map(_to_the_minute, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at))
+        cells = (str(key.id), tenants.get(key.tenant_id, ""), key.name, f"{key.prefix}…", scopes, *times)
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
     Console(width=TABLE_WIDTH).print(table)
 
 

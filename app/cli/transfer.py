@@ -260,7 +260,10 @@ class _Importing:
             complain(text_of("complaint.not_chosen", where=self._where, count=str(len(left))))
 
     def _attach_files(self, id_: str) -> None:
-        """Attach the files. A file that the service refuses is reported, and the import goes on."""
+        """Attach the files. A file that the service refuses is reported, and the import goes on.
+
+        A refusal that may pass ends the import, so that a repeated one attaches the file.
+        """
         for number, file in enumerate(self._imported.files, start=1):
             type_, tokens = file["media_type"], file.get("tokens")
             lasts = type_.startswith(("audio/", "video/")) and isinstance(tokens, int)
@@ -274,6 +277,7 @@ class _Importing:
                     idempotency_key=f"{self._key}-file-{number}",
                 )
             except (ApiError, ValueError) as error:
+                _raise_if_passing(error)
                 why = words_of(error) if isinstance(error, ApiError) else str(error)
                 complain(text_of("complaint.not_attached", where=self._where, number=str(number), why=why))
 
@@ -284,8 +288,14 @@ class _Importing:
             try:
                 self._client.pin_message(id_, message.id)
             except ApiError as error:
+                _raise_if_passing(error)
                 number, why = str(place + 1), words_of(error)
                 complain(text_of("complaint.not_pinned", where=self._where, number=number, why=why))
+
+
+def _raise_if_passing(error: Exception) -> None:
+    if isinstance(error, ApiError) and error.retryable:
+        raise error
 
 
 def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[Sequence[Mapping[str, Any]]]:

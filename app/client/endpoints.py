@@ -323,7 +323,7 @@ def verifications(
 
 def compaction(compaction_id: Id) -> Call[res.Compaction]:
     """One compaction."""
-    return get(f"/compactions/{quote(str(compaction_id), safe='')}", resource_reader(res.Compaction))
+    return get(f"/compactions/{_step(compaction_id)}", resource_reader(res.Compaction))
 
 
 def all_compactions(
@@ -350,9 +350,7 @@ def examine(
 
 def retry_compaction(compaction_id: Id, *, idempotency_key: str | None = None) -> Call[res.Compaction]:
     """Queue a failed compaction once more; needs the scope ``admin``."""
-    return post(
-        f"/compactions/{quote(str(compaction_id), safe='')}/retry", resource_reader(res.Compaction), key=idempotency_key
-    )
+    return post(f"/compactions/{_step(compaction_id)}/retry", resource_reader(res.Compaction), key=idempotency_key)
 
 
 def restore(
@@ -520,7 +518,7 @@ def audit(*, order: Order | None = None, page_size: int | None = None) -> ListCa
 
 def erase_user(user_id: str) -> Call[res.Erasure]:
     """Begin to delete every conversation of an end user; needs the scope ``admin``."""
-    return change("DELETE", f"/users/{quote(user_id, safe='')}", resource_reader(res.Erasure))
+    return change("DELETE", f"/users/{_step(user_id)}", resource_reader(res.Erasure))
 
 
 def health() -> Call[Any]:
@@ -534,7 +532,14 @@ def readiness() -> Call[Any]:
 
 
 def _path(conversation_id: Id, *steps: object) -> str:
-    return "/".join(["/conversations", *(quote(str(step), safe="") for step in (conversation_id, *steps))])
+    return "/".join(["/conversations", *map(_step, (conversation_id, *steps))])
+
+
+def _step(id_: object) -> str:
+    step = quote(str(id_), safe="")
+    if step in {".", ".."}:  # it would be taken for a step within the path, and lead to something else
+        raise ValueError(f"{step!r} is no id")
+    return step
 
 
 def _list(path: str, page: type[res.Page[Item]], **params: Any) -> ListCall[Item]:

@@ -27,7 +27,9 @@ class ApiError(ThroughlineError):
         self.detail = str(problem.get("detail") or "")
         self.retryable = bool(problem.get("retryable", status in RETRYABLE_STATUSES))
         self.request_id = problem.get("request_id")
-        self.errors: list[Mapping[str, str]] = list(problem.get("errors") or ())
+        errors = problem.get("errors")  # of another API perhaps, in any form
+        listed = errors if isinstance(errors, list) else ()
+        self.errors: list[Mapping[str, str]] = [one for one in listed if isinstance(one, Mapping)]
         """For invalid input, ``field`` and ``message`` of each error."""
         problem_retry_after = problem.get("retry_after")
         self.retry_after = (

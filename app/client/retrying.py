@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from .calls import Call
+from .calls import Call, ignore_body
 from .errors import RETRYABLE_STATUSES, ApiError, ConnectionFailedError, error_of, problem_in
 
 T = TypeVar("T")
@@ -99,7 +99,8 @@ def exchange(call: Call[T], retrying: Retrying) -> Steps[T]:
         if retrying.gives_up(error, failures):
             raise error
         # If the answer to a deletion was lost, the deletion may have been done; then the object no longer exists.
-        may_be_done = may_be_done or (call.method == "DELETE" and isinstance(error, ConnectionFailedError))
+        is_deletion = call.method == "DELETE" and call.read is ignore_body
+        may_be_done = may_be_done or (is_deletion and isinstance(error, ConnectionFailedError))
         yield Sleep(retrying.pause(failures, getattr(error, "retry_after", None)))
 
 

@@ -15,13 +15,14 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from app.core.model.errors import InvalidInputError
+from app.core.model.errors import DependencyUnavailableError, InvalidInputError
 from app.devserver.configured import first_line
 from app.devserver.errors import CannotStartError
 from app.providers.callables import ToolSettingError, load_tools
 from app.settings import Settings
 from app.storage.database import CONNECT_SECONDS, database_address, make_patient_engine
 from app.storage.migrations import run_migrations
+from app.storage.schema_fit import schema_complaint_at
 
 _ENCODING = "UTF8"
 _REDIS_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
@@ -126,6 +127,16 @@ def _check_model(variable: str, name: str, build: Callable[[], object]) -> None:
         build()
     except InvalidInputError as error:
         raise CannotStartError(f"{variable} ({name}): {error.detail}") from error
+
+
+def check_schema(url: str) -> None:
+    """Refuse a database that was not migrated to the schema of this version."""
+    try:
+        complaint = asyncio.run(schema_complaint_at(url))
+    except DependencyUnavailableError as error:
+        raise CannotStartError(error.detail) from error
+    if complaint is not None:
+        raise CannotStartError(complaint)
 
 
 def migrate(database_url: str, revision: str = "head") -> None:

@@ -39,6 +39,7 @@ from app.http import (
     verifications,
 )
 from app.http.browser import pages, session
+from app.http.errors import SHOULD_RETRY
 from app.http.hosts import KnownHosts
 from app.http.lifespan import PlainRefusal
 from app.http.middleware import BodyLimit, Deadline, LastResort, RequestContext
@@ -90,7 +91,7 @@ ROUTERS: Final = (
     openai_socket.router,
 )
 BUSIEST_ROUTERS: Final = (messages.router, context.router, chat.router)
-EXPOSED_HEADERS: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", *RATE_HEADERS, HEADER)
+EXPOSED_HEADERS: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", *RATE_HEADERS, HEADER, SHOULD_RETRY)
 SDK_HEADERS: Final = (
     "arch",
     "helper-method",

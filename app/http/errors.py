@@ -76,6 +76,8 @@ STATUS: Final[Mapping[str, int]] = {
 """The status of each code. A class's own ``stable_code`` without an entry here has the status of the class."""
 
 MEDIA_TYPE: Final = "application/problem+json"
+SHOULD_RETRY: Final = "X-Should-Retry"
+"""The header in which OpenAI's SDKs are told whether to retry."""
 MAX_ERRORS: Final = 50
 """The most ``errors`` shown, so that a body with a million wrong keys does not get a larger answer."""
 MAX_TEXT_LENGTH: Final = 300
@@ -310,7 +312,7 @@ def _retry_refusal(error: Exception) -> dict[str, str]:
     Whether an unexpected error may be retried is unknown, so that is left to them.
     """
     is_final = isinstance(error, DomainError) and not (error.retryable or error.retry_after)
-    return {"X-Should-Retry": "false"} if is_final else {}
+    return {SHOULD_RETRY: "false"} if is_final else {}
 
 
 def _headers_of(error: Exception, status: int) -> dict[str, str]:

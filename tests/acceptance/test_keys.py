@@ -13,6 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli import app
+from app.storage.schema_fit import NO_SCHEMA
+from tests.servers import execute_sql, with_user
 
 
 def keys(database_url: str, *arguments: str) -> Result:
@@ -36,6 +38,13 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
     assert keys(database_url, "revoke", id_).stdout.strip() == "Revoked."
     again = keys(database_url, "revoke", id_)
     assert (again.exit_code, again.stderr.strip()) == (2, "no such key, or it is revoked already")
+
+
+def test_a_name_in_brackets_is_listed_as_it_was_given(database_url: str) -> None:
+    keys(database_url, "create", "[/prod] [red]web\x1b[2J")
+    done = keys(database_url, "list")
+    assert (done.exit_code, done.exception) == (0, None)
+    assert " [/prod] [red]web[2J " in done.stdout
 
 
 def test_an_end_user_of_whom_there_is_nothing_may_be_misspelled(database_url: str) -> None:
@@ -86,10 +95,37 @@ def test_a_mistake_is_named(database_url: str, arguments: list[str], named: str)
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["revoke", "01a1f9fe-eaf9-7044-8698-ca5f10e63879"]])
-def test_looking_for_keys_in_a_wrong_folder_makes_no_database(tmp_path: Path, arguments: list[str]) -> None:
+@pytest.mark.parametrize("command", ["keys create", "keys list", "move-media", "index-words", "erase-user x --yes"])
+def test_a_database_that_was_not_migrated_is_named_in_one_line(empty_database_url: str, command: str) -> None:
+    done = CliRunner().invoke(app, command.split(), env={"DATABASE_URL": empty_database_url})
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == NO_SCHEMA
+
+
+@pytest.mark.parametrize("command", ["keys create", "keys list", "move-media", "erase-user x --yes", "backup"])
+def test_a_user_of_the_database_without_rights_is_named_in_one_line(
+    database_url: str, tmp_path: Path, command: str
+) -> None:
+    name = f"poor_{os.getpid()}"
+    execute_sql(database_url, f"CREATE ROLE {name} LOGIN")
+    try:
+        arguments = [*command.split(), str(tmp_path / "b.zip")] if command == "backup" else command.split()
+        done = CliRunner().invoke(app, arguments, env={"DATABASE_URL": with_user(database_url, name)})
+    finally:
+        execute_sql(database_url, f"DROP ROLE {name}")
+    assert (done.exit_code, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("The user of DATABASE_URL may not do this (")
+    assert "permission denied for table" in last
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["keys", "list"], ["keys", "revoke", "01a1f9fe-eaf9-7044-8698-ca5f10e63879"], ["move-media"], ["index-words"]],
+)
+def test_looking_for_a_database_in_a_wrong_folder_makes_none(tmp_path: Path, arguments: list[str]) -> None:
     with contextlib.chdir(tmp_path):
-        done = CliRunner().invoke(app, ["keys", *arguments])
+        done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"There is no data folder {tmp_path / '.data'}: run this where `make run` was run")
     assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -756,6 +758,26 @@ def test_compacted_input_shows_what_users_said_and_tells_it_once(scripted: httpx
         good(ask(scripted, "/responses", {"input": [*before, item, user("Which colour?")], "store": False}))
         seen = list(provider.last.texts)
         assert seen == texts_of_all if before != told[:1] else set(seen) == set(texts_of_all)
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(1_900_000, True), (2_400_000, False)])
+def test_compacted_input_is_no_larger_than_a_request_that_brings_it_again(
+    scripted: httpx.Client, provider: OpenAI, *, size: int, is_kept: bool
+) -> None:
+    picture = base64.b64encode(b"\x89PNG" + os.urandom(size)).decode()
+    shown = [{"type": "input_text", "text": "Which boat?"},
+             {"type": "input_image", "image_url": f"data:image/png;base64,{picture}"}]  # fmt: skip
+    made = good(ask(scripted, "/responses/compact", {"input": [user("Hello."), {"role": "user", "content": shown}]}))
+    counts = []
+    for sent in (made["output"], made["output"][-1:]):
+        good(ask(scripted, "/responses", {"input": [*sent, user("And this?")], "store": False}))
+        seen = json.dumps(provider.last.body)
+        assert (picture in seen, "image/png, 2.4 MB; left out" in seen) == (is_kept, not is_kept)
+        counts.append(seen.count("Which boat?"))
+    assert counts == [1, 1], "the messages beside the item are those in it"
+    if not is_kept:
+        words = user("word " * 1_000_000)
+        refused(ask(scripted, "/responses/compact", {"input": [user("Hello."), words]}), 413, "body_too_large")
 
 
 # What a small request can ask for

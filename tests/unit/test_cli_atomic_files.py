@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,3 +96,18 @@ def test_what_is_no_key_is_said_and_not_shown(key: str, monkeypatch: pytest.Monk
     done = CliRunner().invoke(app, ["list", "--url", "http://localhost:1", "--key", key])
     assert (done.exit_code, done.stderr.startswith("The API key is not valid")) == (2, True)
     assert "secret" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "after"), [(0o600, 0o666, 0o600), (0o640, 0o666, 0o640), (0o644, 0o600, 0o600)]
+)
+def test_a_file_that_is_replaced_is_not_shown_to_more_people(
+    tmp_path: Path, before: int, asked: int, after: int
+) -> None:
+    target = tmp_path / "export.json"
+    target.touch()
+    target.chmod(before)
+    with atomic_file(target, asked) as file:
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == after, "before anything is written"
+        file.write(b"new")
+    assert stat.S_IMODE(target.stat().st_mode) == after

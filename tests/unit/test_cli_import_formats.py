@@ -6,6 +6,7 @@ import contextlib
 import json
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 
 from app.cli.complaints import ComplaintError
 from app.cli.import_formats import Imported, read_conversations
-from app.cli.transfer import _Importing
+from app.cli.transfer import UNFINISHED, _Importing
+from app.client import ApiError
+from app.client.errors import error_of
 from tests.corpus import assert_values, corpus
 
 Json = dict[str, Any]
@@ -189,6 +192,31 @@ def test_an_exports_policy_is_compared_with_the_version_of_its_preset(version: i
     fields = importing._conversation_fields({})
     assert (fields["preset_version"], fields["policy"]) == (version or 1, own)
     assert "preset_version" not in importing._conversation_fields({"preset": "semantic"})
+
+
+@pytest.mark.parametrize(("status", "is_passing"), [(503, True), (429, True), (409, False)])
+@pytest.mark.parametrize("step", ["attach_file", "pin_message"])
+def test_what_a_service_in_trouble_did_not_take_is_left_to_a_repeated_import(
+    step: str, status: int, *, is_passing: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = {"name": "tides.txt", "media_type": "text/plain", "data": "SGlnaC4="}
+    pinned = {**USER, "protected_reason": "pinned"}
+    exported = {"format": "throughline.conversation", "version": 1, "conversation": {}}
+    client = MagicMock()
+    client.create_conversation.return_value = SimpleNamespace(id="c", message_count=0, metadata={UNFINISHED: True})
+    client.append_many.return_value = [SimpleNamespace(id="m")]
+    error = error_of(status, {"code": "x", "detail": "Not now.", "retryable": is_passing})
+    getattr(client, step).side_effect = error
+    importing = _Importing(client, one({**exported, "messages": [pinned], "files": [file]}), "key", "talk.json")
+    if is_passing:
+        with pytest.raises(ApiError):
+            importing.run({}, lambda _: None)
+        client.change_conversation.assert_not_called()  # so the conversation is still marked as unfinished
+        client.delete_conversation.assert_not_called()
+    else:
+        assert importing.run({}, lambda _: None) == "c"
+        assert "Not now." in capsys.readouterr().err
+        client.change_conversation.assert_called_once_with("c", metadata={UNFINISHED: None})
 
 
 @pytest.mark.parametrize("version", [1, 2, None])

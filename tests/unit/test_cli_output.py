@@ -102,3 +102,21 @@ def test_where_options_stand_is_told_and_help_is_given_for_either_name() -> None
         short, long = CliRunner().invoke(app, asked), CliRunner().invoke(app, [*asked[:-1], "--help"])
         assert (short.exit_code, short.stdout) == (0, long.stdout)
     assert CliRunner().invoke(app, ["list", "-x"]).exit_code == 2, "control"
+
+
+@pytest.mark.parametrize(
+    ("guessed", "data", "type_"),
+    [
+        ("application/rls-services+xml", b"fn main() {}\n", "text/plain"),  # main.rs, by the list of types of Debian
+        ("image/svg+xml", b"<svg/>", "text/plain"),
+        (None, b"a: 1\n", "text/plain"),
+        ("text/csv", b"a,b\n", "text/csv"),
+        ("application/pdf", b"no PDF", "application/pdf"),
+        ("application/zip", b"PK\x03\x04\x00", "application/zip"),
+    ],
+)
+def test_a_text_whose_own_type_is_not_taken_is_attached_as_plain_text(
+    guessed: str | None, data: bytes, type_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimetypes.guess_type", lambda _: (guessed, None))
+    assert files.type_of("a name", data) == type_

@@ -287,6 +287,12 @@ def test_a_deletion_whose_answer_was_lost_is_done(run: Run) -> None:
         run(World([problem(503, "dependency_unavailable"), gone]), lambda client: client.delete_conversation(ID))
 
 
+def test_a_pin_that_was_removed_without_its_message_is_not_done(run: Run) -> None:
+    gone = problem(404, "not_found", retryable=False)
+    with pytest.raises(NotFoundError):
+        run(World([httpx.ReadError, gone]), lambda client: client.unpin_message(ID, ID))
+
+
 def test_every_post_has_a_key_of_its_own(run: Run) -> None:
     world = World([answer(201, MESSAGE)] * 3)
     for _ in range(2):
@@ -303,6 +309,14 @@ def test_a_problem_is_told_whole(run: Run) -> None:
         run(World([answer(422, body)]), lambda client: client.context(ID, 1))
     assert (caught.value.problem["minimum"], caught.value.errors[0]["field"]) == (7, "budget")
     assert str(caught.value) == "422 budget_too_small: d: budget: m"
+
+
+@pytest.mark.parametrize("errors", [{"name": ["is wrong"]}, ["is wrong"], 5, [None, {"field": "f", "message": "m"}]])
+def test_an_error_of_another_service_is_told_whatever_its_form(run: Run, errors: object) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        run(world := World([answer(422, {"detail": "d", "errors": errors})]), lambda client: client.health())
+    told = [one for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
+    assert (len(world.seen), caught.value.detail, caught.value.errors) == (1, "d", told)
 
 
 # What is asked
@@ -336,6 +350,25 @@ def test_what_is_not_given_is_not_sent_and_null_is_a_value(run: Run) -> None:
     with pytest.raises(ApiError):
         run(world := World([answer(500, {})]), lambda client: client.segment(ID, "речь/1?", "full"))
     assert world.seen[0].url.raw_path.endswith(b"/segments/%D1%80%D0%B5%D1%87%D1%8C%2F1%3F?level=full")
+
+
+@pytest.mark.parametrize("step", [".", ".."])
+def test_an_id_that_would_be_a_step_up_reaches_nothing_else(run: Run, step: str) -> None:
+    """HTTP libraries shorten such paths: `erase_message(id, "..")` would delete the conversation."""
+    acts: list[Callable[[Any], Any]] = [
+        lambda client: client.erase_message(ID, step),
+        lambda client: client.remove_file(ID, step),
+        lambda client: client.segment(ID, step),
+        lambda client: client.compaction(step),
+        lambda client: client.erase_user(step),
+    ]
+    for act in acts:
+        with pytest.raises(ValueError, match=r"is no id"):
+            run(world := World([httpx.Response(204)]), act)
+        assert world.seen == []
+    for near in ("...", ".a", "a.."):
+        run(world := World([httpx.Response(204)]), lambda client, near=near: client.erase_message(ID, near))
+        assert world.seen[0].url.path == f"/conversations/{ID}/messages/{near}"
 
 
 def test_the_interface_by_its_published_names(run: Run) -> None:

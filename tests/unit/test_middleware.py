@@ -207,7 +207,8 @@ async def test_cors_lets_the_browser_read_our_headers(api: World) -> None:
         response = await client.get(PATH, headers={"Origin": "http://localhost:3000"})
     exposed = {name.strip() for name in response.headers["access-control-expose-headers"].split(",")}
     rates = {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
-    assert exposed == {"X-Request-Id", "ETag", "Location", "Retry-After", "X-Throughline"} | rates
+    own = {"X-Request-Id", "ETag", "Location", "Retry-After", "X-Throughline", "X-Should-Retry"}
+    assert exposed == own | rates
 
 
 async def test_preflight(api: World) -> None:

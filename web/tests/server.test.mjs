@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { createServer as createService, request as send } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -147,6 +148,37 @@ test('a key that the service refuses is told as the server\'s own, and asks nobo
     const answer = await client(base)('GET', '/api/conversations');
     assert.equal(answer.status, 502);
     assert.match((await answer.json()).detail, /key of this page's server.*THROUGHLINE_API_KEY/);
+  });
+});
+
+test('a conversation is not called missing while the service does not tell whose it is', { skip }, async () => {
+  const body = JSON.stringify({ code: 'dependency_unavailable', detail: 'Postgres is away.' });
+  const service = createService((_, answer) => answer.writeHead(503, { 'Retry-After': '2' }).end(body));
+  await new Promise((resolve) => service.listen(0, '127.0.0.1', resolve));
+  const environment = {
+    WEB_USERS: USERS, WEB_SECRET: SECRET, WEB_SECURE_COOKIES: 'false', THROUGHLINE_URL: `http://127.0.0.1:${service.address().port}`,
+  };
+  await withServer(environment, async ({ base }) => {
+    const ann = client(base);
+    await ann('POST', '/session', { name: 'ann', password: 'correct horse battery' });
+    const path = '/api/conversations/0197f0aa-0000-7000-8000-000000000001/events';
+    const busy = await ann('GET', path);
+    assert.deepEqual([busy.status, busy.headers.get('retry-after'), await busy.text()], [503, '2', body]);
+    service.closeAllConnections();
+    await new Promise((resolve) => service.close(resolve));
+    assert.equal((await ann('GET', path)).status, 502, 'the page would close a conversation that is missing');
+  });
+});
+
+test('of a login no more is read than a login has', { skip }, async () => {
+  await withServer({ WEB_USERS: USERS, WEB_SECRET: SECRET }, async ({ base }) => {
+    const { hostname, port } = new URL(base);
+    const status = await new Promise((resolve, reject) => {
+      const login = send({ hostname, port, path: '/session', method: 'POST', headers: { Origin: base } });
+      login.on('response', (answer) => resolve(answer.statusCode)).on('error', reject);
+      login.write('x'.repeat(10_000)); // and it never ends
+    });
+    assert.equal(status, 401);
   });
 });
 

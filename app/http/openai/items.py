@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -25,9 +25,6 @@ from app.http.openai.content import (
 )
 from app.http.openai.ids import call_item_id, message_id, result_item_id
 from app.usecases.history.drafts import MessageDraft
-
-MAX_COMPACTED_LENGTH: Final = 4_000_000
-"""The most characters of compacted input."""
 
 
 class MessageItem(Given):
@@ -72,7 +69,7 @@ class CompactionItem(Given):
     """Compacted input, as this service gave it out."""
 
     type: Literal["compaction", "compaction_summary"]
-    encrypted_content: Annotated[str, Field(min_length=1, max_length=MAX_COMPACTED_LENGTH)]
+    encrypted_content: Annotated[str, Field(min_length=1)]
 
 
 def _with_default_type(value: Any) -> Any:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import repeat
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from fastapi import Body, Query, Request, Response
@@ -27,17 +27,22 @@ from app.http.openai.response_requests import CompactedInputRequest, NoBody, Req
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
 from app.http.openai.waiting import patience
-from app.http.refusals import RequestTimeoutError
+from app.http.refusals import BodyTooLargeError, RequestTimeoutError
 from app.off_loop import off_loop
 from app.usecases.compaction.commands import MAX_FOCUS_LENGTH
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.sealed import CompactedInput
 
 Order = Annotated[Literal["asc", "desc"], Query()]
 Limit = Annotated[int, Query(ge=1, le=100)]
 After = Annotated[str | None, Query(max_length=100, description="The id of the last item of the page before.")]
+
+MEDIA_SHARE: Final = 3
+"""What part of a request's bytes the media of compacted input may have. Clients send them twice: as messages, and in
+Base64 once more within the item.
+"""
 
 router = openai_router()
 
@@ -97,7 +102,7 @@ async def compact_response(
             compacted, usage = await _compacted(services, tenant, body, seconds_left)
     except TimeoutError:
         raise RequestTimeoutError(f"no summary within {seconds_left:g} seconds; nothing was changed") from None
-    token = await services.openai.sealed.seal(tenant, compacted)
+    compacted, token = await _sealed(services, tenant, compacted)
     item = {
         "id": compaction_item_id(services.openai.new_id()),
         "type": "compaction",
@@ -196,6 +201,20 @@ async def _compacted(
         return done.compacted, done.usage
     read = await services.openai.stateless.count(Prompt(messages=tuple(drafts)))
     return done.compacted, replace(done.usage, input_tokens=read)  # no model counted the input: estimated
+
+
+async def _sealed(services: Container, tenant: UUID, compacted: CompactedInput) -> tuple[CompactedInput, str]:
+    """Compacted input that a client can send again, and its token. Raises ``BodyTooLargeError`` if none could."""
+    most = services.settings.max_body_bytes
+    compacted = await off_loop(compacted.with_media_within, most // MEDIA_SHARE)
+    token = await services.openai.sealed.seal(tenant, compacted)
+    if len(token) + await off_loop(lambda: sum(map(bytes_of, compacted.user_messages))) > most:
+        raise BodyTooLargeError(
+            f"the last messages stay as they are, and no request of {most} bytes could bring them again: send less with"
+            " the last message",
+            extra={"limit": most},
+        )
+    return compacted, token
 
 
 async def _context_conversation(services: Container, tenant: UUID, body: Requested) -> UUID | None:

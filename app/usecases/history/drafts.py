@@ -47,6 +47,10 @@ class MessageDraft:
     weight: Weight | None = None
     """The weight, if it was already computed."""
 
+    @property
+    def seq(self) -> None:
+        """A draft has no position yet."""
+
     def creation_time(self, now: datetime) -> datetime:
         """The time of the message with its offset; ``now`` if no time was given."""
         if self.created_at is not None or self.utc_offset is None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
+from app.core.context.media import parts_within_bytes
 from app.core.model.errors import InvalidInputError
+from app.core.text.localization.catalogue import FALLBACK
+from app.core.text.parts import Part
+from app.off_loop import off_loop
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
 from app.usecases.shared.shell import Shell
 
 VERSION: Final = 1
 HEADING: Final = "Summary of the conversation so far:"
+_OWN_KEYS: Final = ("type", "media_type", "data", "url", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +40,16 @@ class CompactedInput:
         """The users' messages among the newest. They are also sent next to the token, where clients look for them."""
         return tuple(draft for draft in self.messages if draft.role == "user" and not draft.content.startswith(HEADING))
 
+    def with_media_within(self, limit: int) -> CompactedInput:
+        """The same; the oldest media are replaced by words if all have more than ``limit`` characters of Base64."""
+        kept = parts_within_bytes(self.messages, limit, FALLBACK)
+        return replace(self, messages=tuple(map(_with_words, self.messages, kept)))
+
     def repeated_at_end(self, drafts: Sequence[MessageDraft]) -> int:
         """How many of the last drafts repeat the users' messages that the token already contains."""
         users = self.user_messages
-        return len(users) if users and list(drafts[-len(users) :]) == list(users) else 0
+        last = drafts[-len(users) :] if users else ()
+        return len(users) if last and list(map(_compared, last)) == list(map(_compared, users)) else 0
 
 
 class SealedInputs:
@@ -50,26 +61,50 @@ class SealedInputs:
 
     async def seal(self, tenant_id: UUID, compacted: CompactedInput) -> str:
         """The compacted input as an encrypted token."""
-        payload = {
-            "v": VERSION,
-            "summary": compacted.summary,
-            "messages": [
-                {"role": draft.role, "content": draft.content, "parts": [dict(part) for part in draft.parts]}
-                for draft in compacted.messages
-            ],
-        }
-        return self._sealer.seal(
-            json.dumps(payload, ensure_ascii=False), tenant_id, await self._shell.sealing_secret(tenant_id)
-        )
+        secret = await self._shell.sealing_secret(tenant_id)
+        return await off_loop(lambda: self._sealer.seal(_text_of(compacted), tenant_id, secret))
 
     async def open(self, tenant_id: UUID, token: str) -> CompactedInput:
         """The content of a token. Raises ``InvalidInputError`` unless this service gave it to this tenant."""
-        text = self._sealer.open(token, tenant_id, await self._shell.sealing_secret(tenant_id))
-        if text is None:
+        secret = await self._shell.sealing_secret(tenant_id)
+        found = await off_loop(lambda: _compacted_in(self._sealer.open(token, tenant_id, secret)), size=len(token))
+        if found is None:
             message = "this compacted input was not made here, or it or its key changed: send the messages themselves"
             raise InvalidInputError.of("input", message)
-        payload = json.loads(text)
-        return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))
+        return found
+
+
+def _text_of(compacted: CompactedInput) -> str:
+    payload = {
+        "v": VERSION,
+        "summary": compacted.summary,
+        "messages": [
+            {"role": draft.role, "content": draft.content, "parts": [dict(part) for part in draft.parts]}
+            for draft in compacted.messages
+        ],
+    }
+    return json.dumps(payload, ensure_ascii=False)
+
+
+def _compacted_in(text: str | None) -> CompactedInput | None:
+    if text is None:
+        return None
+    payload = json.loads(text)
+    return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))
+
+
+def _compared(draft: MessageDraft) -> tuple[object, ...]:
+    # A medium that a client sends again also has the defaults with which it was shown: its detail, its name.
+    return draft.role, draft.content, [[part.get(key) for key in _OWN_KEYS] for part in draft.parts]
+
+
+def _with_words(draft: MessageDraft, parts: Sequence[Part]) -> MessageDraft:
+    # The words are in the content, where they also are when a client sends the message again.
+    words = [str(part["text"]) for part in parts if part not in draft.parts]
+    if not words:
+        return draft
+    content = "\n\n".join(text for text in (draft.content, *words) if text)
+    return replace(draft, content=content, parts=tuple(part for part in parts if part in draft.parts))
 
 
 def _draft(payload: dict[str, object]) -> MessageDraft:

@@ -339,7 +339,7 @@ export class Throughline {
   compaction(compactionId: string, options: Asked = {}): Promise<Schemas["Compaction"]> {
     return found(
       this.api.GET("/compactions/{compaction_id}", {
-        params: { path: { compaction_id: compactionId } },
+        params: { path: ids({ compaction_id: compactionId }) },
         ...sent(options),
       }),
     );
@@ -358,7 +358,7 @@ export class Throughline {
 
   /** Queue a failed compaction once more; needs the scope `admin`. */
   retryCompaction(compactionId: string, options: Keyed = {}): Promise<Schemas["Compaction"]> {
-    const params = { path: { compaction_id: compactionId } };
+    const params = { path: ids({ compaction_id: compactionId }) };
     return found(this.api.POST("/compactions/{compaction_id}/retry", { params, body: {}, ...sent(options) }));
   }
 
@@ -487,7 +487,7 @@ export class Throughline {
 
   /** Start deleting every conversation of an end user; needs the scope `admin`. */
   eraseUser(userId: string, options: Keyed = {}): Promise<Schemas["Erasure"]> {
-    return found(this.api.DELETE("/users/{user_id}", { params: { path: { user_id: userId } }, ...sent(options) }));
+    return found(this.api.DELETE("/users/{user_id}", { params: { path: ids({ user_id: userId }) }, ...sent(options) }));
   }
 
   /** The weight of a text, or of messages, in tokens. */
@@ -553,7 +553,13 @@ async function done(answer: Promise<unknown>): Promise<void> {
 }
 
 function at<More extends Record<string, string>>(id: string, more?: More) {
-  return { path: { conversation_id: id, ...more } as { conversation_id: string } & More };
+  return { path: ids({ conversation_id: id, ...more } as { conversation_id: string } & More) };
+}
+
+/** The same ids. Throws a `TypeError` for one that would be a step within the path, and lead to something else. */
+function ids<Ids extends Record<string, string>>(path: Ids): Ids {
+  for (const id of Object.values(path)) if (id === "." || id === "..") throw new TypeError(`"${id}" is no id`);
+  return path;
 }
 
 function sent(options: Keyed & Matching, headers: Record<string, string> = {}) {

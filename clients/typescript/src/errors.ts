@@ -41,9 +41,9 @@ export class ApiError extends ThroughlineError {
     readonly problem: ProblemMembers,
     retryAfter?: number,
   ) {
-    const code = problem.code ?? `http_${status}`;
-    const detail = problem.detail ?? "";
-    const errors = problem.errors ?? [];
+    const code = String(problem.code ?? `http_${status}`);
+    const detail = textOf(problem.detail);
+    const errors = fieldErrorsIn(problem.errors);
     const fields = errors.filter((one) => !detail.includes(one.message)).map((one) => `${one.field}: ${one.message}`);
     super([`${status} ${code}`, detail, fields.join("; ")].filter(Boolean).join(": "));
     this.code = code;
@@ -53,6 +53,16 @@ export class ApiError extends ThroughlineError {
     this.requestId = problem.request_id;
     this.retryAfter = retryAfter ?? (problem.retry_after == null ? undefined : 1000 * problem.retry_after);
   }
+}
+
+// A problem may be another API's, whose members have any form.
+
+function textOf(detail: unknown): string {
+  return typeof detail === "string" ? detail : detail == null ? "" : JSON.stringify(detail);
+}
+
+function fieldErrorsIn(errors: unknown): { field: string; message: string }[] {
+  return Array.isArray(errors) ? errors.filter((one) => typeof one === "object" && one !== null) : [];
 }
 
 /** 400: unreadable. */

@@ -123,7 +123,9 @@ export function retryingFetch(
         // A deletion whose answer was lost may have taken effect: then the second one finds nothing, as it should.
         if (mayBeDone && failure instanceof ApiError && failure.status === 404)
           return new Response(null, { status: 204 });
-        mayBeDone ||= request.method === "DELETE" && failure instanceof ConnectionFailedError;
+        // What has no pin answers as well as what had one, so a 404 then means that there is no such message.
+        const isDeletion = request.method === "DELETE" && !request.url.endsWith("/pin");
+        mayBeDone ||= isDeletion && failure instanceof ConnectionFailedError;
         await options.sleep(patience.after(failure), request.signal);
       }
     }

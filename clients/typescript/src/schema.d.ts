@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: e3d65bce078df953db9814b63c0f7ac8af32a4601a3cc3ded8b3cc2296300b11
+// sha256 of openapi.json: ce6e671e648167eff0dd31ef1a3fce1ee45154529f5ff56e69d4282df40865fe
 
 export interface paths {
     "/conversations": {

@@ -139,6 +139,37 @@ test("a problem is told whole; a proxy's page becomes its detail", async () => {
   await assert.rejects(client.health(), (error) => error.detail === '{"error": {"message": "no such route"}}');
 });
 
+test("an error of another service is told, whatever its form", async () => {
+  for (const errors of [{ name: ["is wrong"] }, ["is wrong"], 5, null]) {
+    const { client, seen } = world([answer(422, { detail: [{ msg: "no" }], errors })]);
+    await assert.rejects(client.health(), (error) => {
+      assert.ok(error instanceof InvalidInputError, `${error}`);
+      return error.detail === '[{"msg":"no"}]' && error.errors.length === 0;
+    });
+    assert.equal(seen.length, 1);
+  }
+});
+
+test("a pin that was removed without its message is not done", async () => {
+  const { client } = world([new TypeError("away"), problem(404, "not_found", { retryable: false })]);
+  await assert.rejects(client.unpinMessage(ID, ID), NotFoundError);
+});
+
+test("an id that would be a step up reaches nothing else", async () => {
+  for (const step of [".", ".."]) {
+    const { client, seen } = world([]);
+    const acts = [
+      () => client.eraseMessage(ID, step),
+      () => client.removeFile(ID, step),
+      () => client.segment(ID, step),
+      () => client.compaction(step),
+      () => client.eraseUser(step),
+    ];
+    for (const act of acts) await assert.rejects(async () => act(), { name: "TypeError", message: `"${step}" is no id` });
+    assert.equal(seen.length, 0);
+  }
+});
+
 test("lists are read page by page, and no further than one looks", async () => {
   const pages = () => [
     answer(200, { data: [{ seq: 1 }, { seq: 2 }], next_cursor: "two", has_more: true }),

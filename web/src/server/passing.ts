@@ -1,5 +1,6 @@
 /** Passes a request on to the service with the key, and the answer back as it comes. */
 import { ruleOf } from './allowed';
+import { bytesOf } from './body';
 import { identityOf } from './identity';
 import { isOwnPage } from './own-page';
 import { problem } from './problem';
@@ -12,6 +13,8 @@ const LARGEST_BODY = 8_000_000;
 const LARGEST_FILE = 25_000_000;
 const KEY_REFUSED =
   'The service does not take the key of this page\'s server: whoever runs it makes another with `throughline keys create` (THROUGHLINE_API_KEY).';
+const AWAY = 'The service does not answer.';
+const MISSING = 'No such conversation.';
 const FILES = /^\/conversations\/[0-9a-f-]{36}\/files$/;
 
 type Fetch = typeof fetch;
@@ -39,8 +42,9 @@ export async function pass(request: Request, given: Settings = settings(), ask: 
       body = ownedBy(identity.user, typeof body === 'string' ? body : '');
       if (body === null) return problem(400, 'unreadable', 'The body must be a JSON object.');
     }
-    if (rule.check === 'conversation' && !(await isTheirs(rule.conversation, identity.user, given, headers, ask))) {
-      return problem(404, 'not_found', 'No such conversation.');
+    if (rule.check === 'conversation') {
+      const refusal = await refusalOf(rule.conversation, identity.user, given, headers, ask);
+      if (refusal) return refusal;
     }
   }
   const target = `${given.service}${path}${query.size ? `?${query}` : ''}`;
@@ -53,12 +57,16 @@ export async function pass(request: Request, given: Settings = settings(), ask: 
       redirect: 'manual',
       cache: 'no-store',
     });
-    // The refused key is this server's: a 401 would tell the browser to log in, which helps nobody.
-    if (answer.status === 401) return problem(502, 'dependency_unavailable', KEY_REFUSED);
-    return new Response(answer.body, { status: answer.status, headers: headersOf(answer) });
+    return passedOn(answer);
   } catch {
-    return problem(502, 'dependency_unavailable', 'The service does not answer.');
+    return problem(502, 'dependency_unavailable', AWAY);
   }
+}
+
+function passedOn(answer: Response): Response {
+  // The refused key is this server's: a 401 would tell the browser to log in, which helps nobody.
+  if (answer.status === 401) return problem(502, 'dependency_unavailable', KEY_REFUSED);
+  return new Response(answer.body, { status: answer.status, headers: headersOf(answer) });
 }
 
 function headersFor(request: Request, given: Settings): Headers {
@@ -81,12 +89,10 @@ function headersOf(answer: Response): Headers {
 }
 
 /** The body's text, or a file's bytes; `null` if it is too large. */
-async function bodyOf(request: Request, isFile: boolean): Promise<string | ArrayBuffer | null | undefined> {
+async function bodyOf(request: Request, isFile: boolean): Promise<string | Uint8Array<ArrayBuffer> | null | undefined> {
   if (!request.body) return undefined;
-  const largest = isFile ? LARGEST_FILE : LARGEST_BODY;
-  if (Number(request.headers.get('content-length') ?? 0) > largest) return null;
-  const body = isFile ? await request.arrayBuffer() : await request.text();
-  return (typeof body === 'string' ? body.length : body.byteLength) > largest ? null : body;
+  const bytes = await bytesOf(request, isFile ? LARGEST_FILE : LARGEST_BODY);
+  return bytes === null || isFile ? bytes : new TextDecoder().decode(bytes);
 }
 
 /** The body of a new conversation with its owner, whatever owner it named; `null` if it is not an object. */
@@ -100,17 +106,22 @@ function ownedBy(user: string, body: string): string | null {
   }
 }
 
-/** Whether a conversation belongs to a user; the service is asked each time. */
-async function isTheirs(id: string, user: string, given: Settings, headers: Headers, ask: Fetch): Promise<boolean> {
+/**
+ * The answer if a conversation is not the user's, or if that cannot be told; `null` if it is theirs.
+ *
+ * The service is asked each time. While it does not answer, the conversation is not called missing: the page would close it.
+ */
+async function refusalOf(id: string, user: string, given: Settings, headers: Headers, ask: Fetch): Promise<Response | null> {
   const asking = new Headers();
   const key = headers.get('authorization');
   if (key) asking.set('authorization', key);
   try {
     const answer = await ask(`${given.service}/conversations/${id}`, { headers: asking, cache: 'no-store', redirect: 'manual' });
-    if (!answer.ok) return false;
+    if (answer.status === 404) return problem(404, 'not_found', MISSING);
+    if (!answer.ok) return passedOn(answer);
     const { user_id: owner } = (await answer.json()) as { user_id: string | null };
-    return owner === user;
+    return owner === user ? null : problem(404, 'not_found', MISSING);
   } catch {
-    return false;
+    return problem(502, 'dependency_unavailable', AWAY);
   }
 }

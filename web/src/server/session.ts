@@ -1,4 +1,5 @@
 /** Logging in and out of the page's own server. */
+import { bytesOf } from './body';
 import { COOKIE, cookieOf, isRight, LIFE_SECONDS } from './identity';
 import { isOwnPage } from './own-page';
 import { problem } from './problem';
@@ -30,9 +31,9 @@ function answer(cookie: string, given: Settings): Response {
 }
 
 async function credentials(request: Request): Promise<{ name: string; password: string }> {
-  const text = (await request.text()).slice(0, LARGEST);
+  const bytes = await bytesOf(request, LARGEST);
   try {
-    const { name, password } = JSON.parse(text) as Record<string, unknown>;
+    const { name, password } = JSON.parse(new TextDecoder().decode(bytes ?? undefined)) as Record<string, unknown>;
     return { name: typeof name === 'string' ? name : '', password: typeof password === 'string' ? password : '' };
   } catch {
     return { name: '', password: '' };
