@@ -24,6 +24,7 @@ from app.core.model.errors import (
     ToolsPendingError,
 )
 from app.core.model.model_io import CallSettings, ToolCall, ToolName, ToolSpec
+from app.core.text.parts import Part
 from app.providers.keys import Keys
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
@@ -366,6 +367,25 @@ class TestResults:
         await chat(service, conversation_id, **came((one, "sun"), (other, "snow")))
         with pytest.raises(InvalidInputError, match="has its result already"):
             await chat(service, conversation_id, **came((one, "rain")))
+
+    async def test_of_a_call_with_an_id_that_was_used_before_are_taken(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service = scripted(begin, tenant, "It rains.")
+        conversation_id = await service.conversation()
+        made: Part = {"type": "tool_call", "id": "call_0", "name": "weather", "arguments": {"city": "Rome"}}
+        given: Part = {"type": "tool_result", "tool_call_id": "call_0", "name": "weather", "content": "sun"}
+        step = [
+            MessageDraft(role="assistant", content="", parts=(made,)),
+            MessageDraft(role="tool", content="", parts=(given,)),
+        ]
+        drafts = [MessageDraft(role="user", content="Rain?"), *step, step[0]]
+        await service.container.messages.append(tenant, conversation_id, drafts)
+        with pytest.raises(ToolsPendingError):
+            await chat(service, conversation_id)
+        assert (await chat(service, conversation_id, **came(("call_0", "rain")))).reply.content == "It rains."
+        with pytest.raises(InvalidInputError, match="has its result already"):
+            await chat(service, conversation_id, **came(("call_0", "snow")))
 
     async def test_of_calls_that_a_client_imported_are_taken(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         """There is no message of a user, and no turn before."""
