@@ -405,6 +405,24 @@ async def test_an_interrupted_reply_is_kept_as_far_as_it_came(begin: UnitOfWorkF
     assert "reply.interrupted" in await service.events(conversation_id)
 
 
+async def test_an_interrupted_command_ends_at_once_and_the_worker_does_the_rest(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    gate = Gate()
+    service, worker = Service(begin, tenant, gate), Service(begin, tenant, owner="process:worker")
+    conversation_id = await filled(service, triggers=[])
+    handle = await start(service, conversation_id, "/compact")
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.container.chat.interrupt(tenant, conversation_id)
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
+    (left,) = await service.compactions(conversation_id)
+    await worker.container.compaction.execute(left.id)
+    (done,) = await service.compactions(conversation_id)
+
+    assert (result.reply.content, result.reply.status, result.finish) == ("", "interrupted", "other")
+    assert (left.status, left.claims, len(left.attempts), done.status) == ("queued", 0, 1, "applied")
+
+
 async def test_one_turn_at_a_time_and_appends_go_on(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     model, thinking = slow()
     service = Service(begin, tenant, chat=model)

@@ -132,7 +132,7 @@ class TurnRunner:
     async def _run_turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
         if started.message.is_command:
             outcome, answer = await self._commands.run(
-                started.turn, started.message, started.resolved.conversation.locale
+                started.turn, started.message, started.resolved.conversation.locale, stop=watch.stop
             )
         else:
             before = await self._inline.settle_with_events(
