@@ -380,6 +380,30 @@ async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
     assert ended.status == "applied"
 
 
+async def test_a_narrative_told_anew_is_served_by_the_policy_that_holds_then(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, honest, gate)
+    row_id = await erased_with(service)
+    conversation_id = (await service.container.manual.get(tenant, row_id)).compaction.conversation_id
+    running = asyncio.create_task(service.container.compaction.execute(row_id))
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    before = await service.row(conversation_id)
+    assert before.layout is not None
+    assert before.layout.anchors
+    changes = {"policy": {**before.policy, "anchor_share": 0.0}}
+    await service.container.conversations.patch(tenant, conversation_id, changes)
+    gate.go_on.set()
+    ended = await asyncio.wait_for(running, PATIENCE)
+    stored = await service.row(conversation_id)
+
+    assert ended is not None
+    assert (ended.status, stored.state_version) == ("applied", before.state_version + 1)
+    assert stored.layout is not None
+    assert stored.layout.anchors == ""
+
+
 async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
