@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,7 +25,8 @@ from pydantic_ai.messages import (
 )
 
 from app.core.context.files import FILE_COPY
-from app.core.context.formats.words import part_as_text, served_arguments, tool_name, with_names_in_text
+from app.core.context.formats.calls import PartPosition, answered_call, places_of_calls
+from app.core.context.formats.words import UniqueIds, part_as_text, served_arguments, tool_name, with_names_in_text
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.rendering import split_elements
 from app.core.text.contents import inline_base64
@@ -47,6 +48,8 @@ CALL_ID: Final = "call_id"
 
 STUB_RESULT: Final = "interrupted"
 """The text in place of a missing result, since providers refuse a call without one."""
+_OPEN: Final = -1
+"""The number of the message that makes the calls which the provider already has: it comes before all others."""
 
 
 def to_provider(
@@ -57,8 +60,10 @@ def to_provider(
 ) -> list[ModelMessage]:
     """A context as messages of pydantic-ai.
 
-    A call is followed by its result wherever the result was appended. Nothing here fetches anything: media given by
-    address are named in words, since the service never opens addresses that messages name.
+    A call is followed by its result wherever the result was appended. If a client used one id for several calls, a
+    result belongs to the last of them before it, and each further call gets an id of its own, since some providers
+    refuse an id that comes twice. Nothing here fetches anything: media given by address are named in words, since the
+    service never opens addresses that messages name.
 
     Args:
         messages: The context, or the part that the provider does not keep yet.
@@ -67,24 +72,49 @@ def to_provider(
         locale: The language of the conversation, in which media are described by words.
     """
     catalogue, messages = catalogue_of(locale), with_names_in_text(messages)
-    call_parts = [*open_calls, *(part for message in messages for part in _parts_of_kind(message, "tool_call"))]
-    results = dict(_results_by_call_id(messages, {str(part.get("id")): part.get("name") for part in call_parts}))
-    calls = {str(part.get("id")) for part in call_parts}
+    calls = _Calls(messages, open_calls)
     thread: list[ModelMessage] = []
-    for part in open_calls:
-        _append_request_part(thread, _result_under_provider_id(part, results))
-    for message in messages:
+    for number, part in enumerate(open_calls):
+        _append_request_part(thread, _result_under_provider_id(part, calls.call_and_result((_OPEN, number), part)[1]))
+    for index, message in enumerate(messages):
         if message.role == "system":
             _append_request_part(thread, SystemPromptPart(message.content))
         elif message.role == "user":
             for prompt in _prompts(message, takes_media, catalogue):
                 _append_request_part(thread, prompt)
         elif message.role == "assistant":
-            _append_answer(thread, message, results, catalogue)
+            _append_answer(thread, message, calls.of_message(index), catalogue)
         else:
-            for extra in _content_without_call(message, calls, takes_media, catalogue):
+            for extra in _content_without_call(message, calls.ids, takes_media, catalogue):
                 _append_request_part(thread, UserPromptPart(extra if isinstance(extra, str) else [extra]))
     return thread
+
+
+class _Calls:
+    """The calls of a context, each with its result."""
+
+    def __init__(self, messages: Sequence[ContextMessage], open_calls: Sequence[Part]) -> None:
+        self._messages = messages
+        places = places_of_calls(messages)
+        for number, part in reversed(list(enumerate(open_calls))):
+            places.setdefault(str(part.get("id")), []).insert(0, (_OPEN, number))
+        self.ids: Collection[str] = places.keys()
+        self._results = dict(_results_by_call(messages, open_calls, places))
+        self._taken = UniqueIds()
+
+    def of_message(self, index: int) -> list[tuple[ToolCallPart, ToolReturnPart]]:
+        """The calls that a message makes, each with its result. Ask for each message once, in order."""
+        parts = enumerate(self._messages[index].parts)
+        return [
+            self.call_and_result((index, number), part) for number, part in parts if part.get("type") == "tool_call"
+        ]
+
+    def call_and_result(self, place: PartPosition, part: Part) -> tuple[ToolCallPart, ToolReturnPart]:
+        """A call under an id that no call before it has, and its result; a stub if there is none."""
+        call = _call(part)
+        call = replace(call, tool_call_id=self._taken.unique_as_given(call.tool_call_id))
+        stub = ToolReturnPart(tool_name=call.tool_name, content=STUB_RESULT, tool_call_id=call.tool_call_id)
+        return call, replace(self._results.get(place, stub), tool_call_id=call.tool_call_id)
 
 
 def _append_request_part(thread: list[ModelMessage], part: ModelRequestPart) -> None:
@@ -95,27 +125,25 @@ def _append_request_part(thread: list[ModelMessage], part: ModelRequestPart) -> 
 
 
 def _append_answer(
-    thread: list[ModelMessage], message: ContextMessage, results: Mapping[str, ToolReturnPart], catalogue: Catalogue
+    thread: list[ModelMessage],
+    message: ContextMessage,
+    calls_and_results: Sequence[tuple[ToolCallPart, ToolReturnPart]],
+    catalogue: Catalogue,
 ) -> None:
     texts: list[ModelResponsePart] = [TextPart(text) for text in _words_of(message, catalogue)]
-    calls = [_call(part) for part in _parts_of_kind(message, "tool_call")]
+    calls = [call for call, _ in calls_and_results]
     if not texts and not calls:
         return
     if thread and isinstance(thread[-1], ModelResponse):
         thread[-1] = ModelResponse(parts=[*thread[-1].parts, *texts, *calls])
     else:
         thread.append(ModelResponse(parts=[*texts, *calls]))
-    for call in calls:
-        _append_request_part(thread, _result_of(call, results))
+    for _, result in calls_and_results:
+        _append_request_part(thread, result)
 
 
-def _result_of(call: ToolCallPart, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
-    stub = ToolReturnPart(tool_name=call.tool_name, content=STUB_RESULT, tool_call_id=call.tool_call_id)
-    return results.get(call.tool_call_id, stub)
-
-
-def _result_under_provider_id(part: Part, results: Mapping[str, ToolReturnPart]) -> ToolReturnPart:
-    result, details = _result_of(_call(part), results), part.get("details")
+def _result_under_provider_id(part: Part, result: ToolReturnPart) -> ToolReturnPart:
+    details = part.get("details")
     kept = details.get(CALL_ID) if isinstance(details, Mapping) else None
     return replace(result, tool_call_id=kept) if isinstance(kept, str) and kept else result
 
@@ -183,17 +211,21 @@ _KEPT_DETAILS: Final[Mapping[str, Callable[[Any], bool]]] = {
 """The details of a call that its provider needs back, and what they can be."""
 
 
-def _results_by_call_id(
-    messages: Sequence[ContextMessage], tool_names: Mapping[str, object]
-) -> Iterator[tuple[str, ToolReturnPart]]:
-    for message in messages:
+def _results_by_call(
+    messages: Sequence[ContextMessage], open_calls: Sequence[Part], places: Mapping[str, Sequence[PartPosition]]
+) -> Iterator[tuple[PartPosition, ToolReturnPart]]:
+    for index, message in enumerate(messages):
         other_text = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
-        for part in _parts_of_kind(message, "tool_result"):
+        for number, part in enumerate(message.parts):
             id_ = str(part.get("tool_call_id"))
-            name = tool_name(part.get("name") or tool_names.get(id_))
-            yield id_, ToolReturnPart(tool_name=name, content=_result_content(part, other_text), tool_call_id=id_)
-            # Other text of the message goes with the first of its results.
-            other_text = "" if id_ in tool_names else other_text
+            if part.get("type") != "tool_result" or id_ not in places:
+                continue
+            of, at = answered_call(places[id_], (index, number))
+            call = open_calls[at] if of == _OPEN else messages[of].parts[at]
+            name = tool_name(part.get("name") or call.get("name"))
+            content = _result_content(part, other_text)
+            yield (of, at), ToolReturnPart(tool_name=name, content=content, tool_call_id=id_)
+            other_text = ""  # other text of the message goes with the first of its results
 
 
 def _result_content(part: Part, other_text: str) -> Any:
@@ -205,7 +237,7 @@ def _result_content(part: Part, other_text: str) -> Any:
 
 
 def _content_without_call(
-    message: ContextMessage, calls: set[str], takes_media: TakesMedia, catalogue: Catalogue
+    message: ContextMessage, calls: Collection[str], takes_media: TakesMedia, catalogue: Catalogue
 ) -> Iterator[UserContent]:
     # Results without a call, which a provider would refuse as results, and media that a tool returned.
     answered = [part for part in _parts_of_kind(message, "tool_result") if str(part.get("tool_call_id")) in calls]

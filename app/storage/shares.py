@@ -1,7 +1,7 @@
 """Fair shares of the database's connections: no tenant can take them all, and waiting callers are served in order.
 
 One ``ConnectionShares`` belongs to one engine and its event loop. The system scope (``None``) never waits, since key
-look-ups and the sweeper hold a connection only for one or two statements.
+look-ups, heartbeats and the sweeper hold a connection only for one or two statements.
 """
 
 from __future__ import annotations

@@ -116,6 +116,11 @@ class UnitOfWork:
         self._committed = tuple(self._added)
         self._added.clear()
 
+    async def roll_back(self) -> None:
+        """Undo what was not committed; the next statement begins another transaction."""
+        self._added.clear()
+        await self.session.close()
+
     async def __aenter__(self) -> Self:
         """Begin."""
         return self

@@ -10,8 +10,9 @@ from uuid import UUID
 import pytest
 
 from app.core.anchors.selection import serve
-from app.core.model.anchors import Anchor
+from app.core.model.anchors import Anchor, AnchorClaim, Ranking
 from app.core.model.claims import Claim
+from app.core.model.model_io import Proposal, VerificationRequest
 from app.core.model.records import Page
 from app.storage.unit_of_work import UnitOfWorkFactory
 from tests.fakes import ScriptedSummarizer, VerificationEntry
@@ -133,6 +134,30 @@ async def test_what_a_user_sets_meanwhile_stays(begin: UnitOfWorkFactory, tenant
     await work(service, conversation_id)
     found = await anchors(service, conversation_id)
     assert (found[QUESTION].status, found[PROMISE].status) == ("active", "resolved")
+
+
+async def test_what_is_claimed_meanwhile_waits_for_a_verdict_of_its_own(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """A compaction that ends while the verifier judges may name another message for the same anchor."""
+    judging = verdicts(lambda claim: {"verdict": "not_stated"} if claim.kind == "anchor" else agreeing(claim))
+
+    async def claimed_meanwhile(request: VerificationRequest) -> Proposal:
+        async with begin(tenant) as uow:
+            other = AnchorClaim(anchor_id=promise.id, status="resolved", seq=6)
+            await uow.anchors.store_ranking(conversation_id, Ranking(claims=(other,)))
+            await uow.commit()
+        answer: Proposal = await judging(request)  # type: ignore[operator]  # it is a function
+        return answer
+
+    service, conversation_id = await made(begin, tenant, claimed_meanwhile)
+    promise = (await anchors(service, conversation_id))[PROMISE]
+    await work(service, conversation_id)
+    found = await anchors(service, conversation_id)
+    assert (found[PROMISE].status, found[PROMISE].claimed_status, found[PROMISE].claimed_seq) == (
+        "active",
+        "resolved",
+        6,
+    )
+    assert found[QUESTION].claimed_status is None, "control: this claim is as it was judged"
 
 
 async def test_erasing_the_message_behind_a_claim_forgets_it(begin: UnitOfWorkFactory, tenant: UUID) -> None:

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Message
 from app.core.model.errors import (
     ContextOverWindowError,
@@ -23,6 +24,7 @@ from app.core.model.errors import (
     ToolsPendingError,
 )
 from app.core.model.model_io import CallSettings, ToolCall, ToolName, ToolSpec
+from app.core.text.parts import Part
 from app.providers.keys import Keys
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
@@ -30,6 +32,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat import toolbox
 from app.usecases.chat.starting import ChatInput, ToolResultInput
+from app.usecases.chat.tool_loop import CALLS_USED_UP
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
@@ -365,6 +368,25 @@ class TestResults:
         with pytest.raises(InvalidInputError, match="has its result already"):
             await chat(service, conversation_id, **came((one, "rain")))
 
+    async def test_of_a_call_with_an_id_that_was_used_before_are_taken(
+        self, begin: UnitOfWorkFactory, tenant: UUID
+    ) -> None:
+        service = scripted(begin, tenant, "It rains.")
+        conversation_id = await service.conversation()
+        made: Part = {"type": "tool_call", "id": "call_0", "name": "weather", "arguments": {"city": "Rome"}}
+        given: Part = {"type": "tool_result", "tool_call_id": "call_0", "name": "weather", "content": "sun"}
+        step = [
+            MessageDraft(role="assistant", content="", parts=(made,)),
+            MessageDraft(role="tool", content="", parts=(given,)),
+        ]
+        drafts = [MessageDraft(role="user", content="Rain?"), *step, step[0]]
+        await service.container.messages.append(tenant, conversation_id, drafts)
+        with pytest.raises(ToolsPendingError):
+            await chat(service, conversation_id)
+        assert (await chat(service, conversation_id, **came(("call_0", "rain")))).reply.content == "It rains."
+        with pytest.raises(InvalidInputError, match="has its result already"):
+            await chat(service, conversation_id, **came(("call_0", "snow")))
+
     async def test_of_calls_that_a_client_imported_are_taken(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         """There is no message of a user, and no turn before."""
         service = scripted(begin, tenant, "It rains.")
@@ -558,6 +580,20 @@ async def test_a_step_larger_than_the_budget_stays_stored_and_says_what_to_do(
     assert (stored.role, caught.value.extra["message_id"]) == ("tool", str(stored.id))
     await service.container.conversations.patch(tenant, conversation_id, {"policy": {"context_window": 16_000}})
     assert (await chat(service, conversation_id)).reply.content == "Rain.", "control: with more room it goes on"
+
+
+async def test_calls_that_nobody_runs_are_no_open_calls_and_their_warning_comes_once(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    looks = ToolCall(id="0", name="order_status", arguments={"number": 1})
+    used_up, theirs = Reply(calls=(looks,) * MAX_CALLS), ToolCall(id="1", name="weather", arguments={"city": "Riga"})
+    service = scripted(begin, tenant, used_up, Reply(pieces=("I would look again.",), calls=(looks,)))
+    said = await chat(service, await service.conversation(), content="Well?")
+    assert (said.finish, said.open_calls, said.warnings) == ("stop", (), (CALLS_USED_UP,))
+
+    service = scripted(begin, tenant, used_up, Reply(calls=(theirs,)))
+    asked = await chat(service, await service.conversation(), content="Rain?")
+    assert (asked.finish, len(asked.open_calls), asked.warnings) == ("tool_call", 1, (CALLS_USED_UP,))
 
 
 async def test_a_choice_is_among_the_tools_of_the_client(begin: UnitOfWorkFactory, tenant: UUID) -> None:

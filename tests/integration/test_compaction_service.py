@@ -25,6 +25,7 @@ from app.core.model.records import Compaction
 from app.settings import Settings
 from app.storage.repositories.compactions import CompactionRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.compaction import saving
 from app.usecases.compaction.manual import CompactInput
 from tests.fakes import FAKE_PROFILE
 from tests.integration.services import Gate, Service, honest, together
@@ -193,6 +194,34 @@ async def test_a_database_that_is_away_leaves_the_row_to_its_lease(
 
     assert ended is None
     assert (row.status, row.claims) == ("running", 1)
+
+
+async def test_what_is_stopped_right_after_a_chunk_was_saved_goes_to_the_worker(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its calls are saved with the chunk, and stay counted once."""
+    service, saved = Service(begin, tenant), asyncio.Event()
+    service.summarizer._profile = replace(FAKE_PROFILE, chunk_tokens=1_000)
+    conversation_id = await service.conversation(triggers=[])
+    await service.say(conversation_id, 60)
+
+    async def saved_slowly(*given: Any) -> Compaction:
+        row = await saving.save_chunk(*given)
+        saved.set()
+        await asyncio.sleep(PATIENCE)  # as if the bus were slow
+        return row
+
+    monkeypatch.setattr("app.usecases.compaction.run.save_chunk", saved_slowly)
+    compacting = service.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=PATIENCE)
+    running = asyncio.create_task(compacting)
+    await asyncio.wait_for(saved.wait(), PATIENCE)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (row,) = await service.compactions(conversation_id)
+
+    assert (row.status, row.claims, len(row.attempts)) == ("queued", 0, 1)
+    assert (await service.row(conversation_id)).state_version == 1
 
 
 @pytest.mark.long

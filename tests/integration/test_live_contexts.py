@@ -14,18 +14,21 @@ from uuid import UUID
 import pytest
 
 from app.core.context.tools import MAX_CALLS
-from app.core.model.errors import ModelFailedError
+from app.core.model.errors import DependencyUnavailableError, ModelFailedError
+from app.core.model.records import ProviderCopy
 from app.core.retrieval.rendering import Passage
 from app.providers.keys import Keys
 from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.repositories.copies import ProviderCopyRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.live_contexts import REBUILT
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import removing
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.shared import retries
 from tests.fakes import ScriptedChatModel
 from tests.integration import tool_samples
 from tests.integration.services import Service, history
@@ -101,6 +104,25 @@ class TestATurn:
         assert openai.last.body["tools"] == openai.chats[0].body["tools"]
         assert await live_seq(service, conversation_id) == second.reply.seq
         assert (first.warnings, second.warnings) == ((), ())
+
+    async def test_goes_on_after_a_short_outage_of_the_database_in_which_the_copy_could_not_be_noted(
+        self, service: Service, openai: OpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        note, away = ProviderCopyRepository.note, [DependencyUnavailableError("away")]
+
+        async def noted(self: ProviderCopyRepository, copy: ProviderCopy) -> None:
+            if away:
+                raise away.pop()
+            await note(self, copy)
+
+        monkeypatch.setattr(ProviderCopyRepository, "note", noted)
+        monkeypatch.setattr(retries, "OUTAGE_PAUSE", 0.01)
+        conversation_id = await manual(service)
+        openai.script("Meow.")
+        result = await chat(service, conversation_id, "My cat is Tilda.")
+        assert (result.reply.content, away) == ("Meow.", [])
+        async with service.begin(service.tenant) as uow:
+            assert await uow.copies.count() == 1
 
     async def test_what_was_appended_between_turns_goes_along(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await manual(service)

@@ -19,7 +19,7 @@ from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history import appending, preparing
+from app.usecases.history import appending, holding, preparing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared import layouts, retries
 from app.usecases.shared.layouts import layout_from_sources
@@ -336,3 +336,27 @@ async def test_a_message_that_somebody_else_erases_meanwhile_is_erased_once(
 
     assert "_digest" in computed or "_rewritten_with_leaks" in computed
     assert (await service.events(conversation_id)).count("message.erased") == 1
+
+
+async def test_what_a_new_policy_holds_is_decided_once_and_without_the_lock(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, tries = Service(begin, tenant), list[int]()
+    conversation_id = await service.conversation(protect=[])
+    drafts = [
+        MessageDraft(role="user", content=f"Rule {number}: be brief and polite.", event_type="constraint")
+        for number in range(20)
+    ]
+    await service.container.messages.append(tenant, conversation_id, drafts)
+    decided = holding.decided
+
+    def counted(*given: Any, **named: Any) -> Any:
+        tries.append(len(given[1]))
+        return decided(*given, **named)
+
+    monkeypatch.setattr(holding, "decided", counted)
+    policy = {**(await service.row(conversation_id)).policy, "protect": ["constraint"]}
+    view = await service.container.conversations.patch(tenant, conversation_id, {"policy": policy})
+
+    assert tries == [20]
+    assert view.conversation.total.held_tokens > 0

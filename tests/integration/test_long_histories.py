@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli.commands import app
 from app.core.model.conversation import Message, Sums
-from app.core.model.errors import InvalidInputError, NotFoundError
+from app.core.model.errors import DependencyUnavailableError, InvalidInputError, NotFoundError
 from app.core.model.records import Page
 from app.core.model.retention import Retention
 from app.core.text.token_counts import Estimator
@@ -27,6 +27,7 @@ from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.repositories import messages as message_rows
 from app.storage.repositories import narrowing
+from app.storage.repositories.removal import RemovalRepository
 from app.storage.row_security import DEFAULT_ROLE, SETTING
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.history import removing
@@ -337,6 +338,26 @@ class TestDeletion:
         left = await dump(engine)
         assert CANARY not in left
         assert {line.partition(":")[0] for line in left.splitlines() if str(conversation_id) in line} == {"audit"}
+
+    async def test_one_that_cannot_be_removed_holds_up_no_other(
+        self, service: Service, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(removing, "SHORT", 5)
+        remove, stuck = RemovalRepository.remove, await service.conversation()
+
+        async def refused(self: RemovalRepository, conversation_id: UUID, *, limit: int) -> int:
+            if conversation_id == stuck:
+                raise DependencyUnavailableError("it takes too long")
+            return await remove(self, conversation_id, limit=limit)
+
+        other = await service.conversation()
+        for one in (stuck, other):
+            await service.say(one, 8)
+            await service.container.conversations.delete(tenant, one)
+        monkeypatch.setattr(RemovalRepository, "remove", refused)
+        await work_to_the_end(service)
+        async with service.begin(None) as uow:
+            assert await uow.conversations.deleted(limit=9) == [(tenant, stuck)]
 
     async def test_its_id_can_be_given_again_at_once(self, service: Service, tenant: UUID) -> None:
         conversations, id_ = service.container.conversations, uuid4()

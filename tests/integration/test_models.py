@@ -688,6 +688,33 @@ class TestContexts:
         assert returns(thread)[0].content == 42
         assert returns(thread)[0].tool_name == "look_up"
 
+    def test_a_result_belongs_to_the_last_call_before_it_with_its_id(self) -> None:
+        turns = [
+            (ContextMessage(role="assistant", content="", parts=({**CALL, "arguments": {"of": number}},)), number)
+            for number in range(3)
+        ]
+        said = [
+            one
+            for made, number in turns
+            for one in (
+                ContextMessage(role="user", content="go"),
+                made,
+                *([ContextMessage(role="tool", content="", parts=(result(number),))] if number != 1 else []),
+            )
+        ]
+        thread = mapped(*said)
+        calls = [part for message in thread for part in message.parts if isinstance(part, ToolCallPart)]
+        assert [(call.args, call.tool_call_id) for call in calls] == [
+            ({"of": 0}, "c1"),
+            ({"of": 1}, "c1_2"),
+            ({"of": 2}, "c1_3"),
+        ]
+        assert [(one.content, one.tool_call_id) for one in returns(thread)] == [
+            (0, "c1"),
+            ("interrupted", "c1_2"),
+            (2, "c1_3"),
+        ]
+
     def test_a_pending_call_gets_a_stub(self) -> None:
         thread = mapped(
             ContextMessage(role="user", content="go"),

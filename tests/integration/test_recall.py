@@ -10,6 +10,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import select
+from sqlmodel import col
 
 from app.core.context.assembly import AssembledContext
 from app.core.model.model_io import ContextMessage
@@ -19,6 +21,7 @@ from app.core.text import memo
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.messages import MessageRepository
 from app.storage.repositories.narrowing import Narrowed
+from app.storage.tables import MessageRow
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatResult
@@ -204,6 +207,23 @@ async def test_a_recall_that_fails_never_fails_a_turn(service: Service, monkeypa
     assert result.recalled == ()
     with pytest.raises(RuntimeError):
         await context(service, conversation_id)  # a client that asks for it gets the error
+
+
+async def refused(self: MessageRepository, conversation_id: UUID, **given: Any) -> list[Any]:
+    divided = select(col(MessageRow.seq) / 0).where(col(MessageRow.conversation_id) == conversation_id)
+    return await self._session.rows(divided)
+
+
+async def test_a_recall_that_the_database_refuses_never_fails_a_turn(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if anchors are read after it, since not everything fits."""
+    conversation_id = await folded(service)
+    await service.say(conversation_id, 90)
+    monkeypatch.setattr(MessageRepository, "sources", refused)
+    result = await turn(service, conversation_id)
+
+    assert set(result.warnings) == {"context_truncated", "recall_failed"}
 
 
 async def test_a_corpus_that_fails_never_fails_a_turn(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

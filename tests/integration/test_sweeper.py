@@ -189,6 +189,19 @@ async def test_control_if_nobody_counts_claims_it_is_tried_for_ever(
     assert world.queue.ids == [crashed.id]
 
 
+async def test_a_lease_that_was_renewed_since_it_was_found_over_stays(world: World) -> None:
+    alive, crashed = await world.crashed(), await world.crashed()
+    async with world.begin(None) as uow:
+        found = {row.id: row for row in await uow.compactions.expired(limit=2)}
+    async with world.begin(world.tenant) as uow:
+        assert alive.lease_token is not None
+        assert await uow.compactions.heartbeat(alive.id, alive.lease_token)
+        await uow.commit()
+    for one in (alive, crashed):
+        await world.sweeper()._recover(found[one.id])
+    assert [(await world.get(one.id)).status for one in (alive, crashed)] == ["running", "queued"]
+
+
 @pytest.mark.case("33")
 async def test_after_five_claims_it_is_given_up_with_an_event(world: World) -> None:
     crashed = await world.crashed(claims=MAX_CLAIMS)

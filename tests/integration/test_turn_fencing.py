@@ -15,11 +15,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Message
 from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
-from app.core.model.model_io import ToolCall
+from app.core.model.model_io import ChatRequest, StepEvent, ToolCall
 from app.core.model.records import Turn
+from app.settings import Settings
 from app.storage.repositories.turns import TurnRepository, as_turn
+from app.storage.shares import ConnectionShares
 from app.storage.tables import TurnRow
-from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn import TurnRunner
 from app.usecases.chat.turn_handle import ChatResult, TurnHandle
@@ -27,7 +29,7 @@ from app.usecases.chat.turn_watch import Watch
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
-from tests.integration.services import Service, opened_by
+from tests.integration.services import Gate, Service, opened_by
 
 PATIENCE = 30.0
 LOOK_UP = Reply(calls=(ToolCall(id="0", name="search_conversation", arguments={"query": "crates"}),))
@@ -304,3 +306,45 @@ async def test_a_commit_whose_answer_was_lost_is_not_repeated(begin: UnitOfWorkF
     assert [event for event in await service.events(conversation_id) if event.startswith("reply.")] == [
         "reply.completed"
     ]
+
+
+@pytest.mark.parametrize("kind", ["turn", "compaction"])
+async def test_work_goes_on_while_its_tenant_s_requests_take_all_connections(
+    engine: AsyncEngine, tenant: UUID, kind: str
+) -> None:
+    """Otherwise a tenant with many requests would lose its running replies, though their processes live."""
+    quick = Settings(lease_seconds=0.6, heartbeat_seconds=0.1, turn_heartbeat_seconds=0.1, watchdog_seconds=0)
+    begin = unit_of_work_factory(engine, quick.timings, ConnectionShares(1, seconds=0.1))
+    gate, model = Gate(), GatedChatModel()
+    service = Service(begin, tenant, gate, chat=model, settings=quick)
+    conversation_id = await service.conversation()
+    if kind == "turn":
+        handle = await service.container.chat.start(tenant, conversation_id, ChatInput(content="Hello"))
+        running, reached, go_on = asyncio.ensure_future(handle.result()), model.reached, model.go_on
+    else:
+        await service.say(conversation_id, 60)
+        running = asyncio.ensure_future(service.container.compaction.execute(service.queue.ids[0]))
+        reached, go_on = gate.reached, gate.go_on
+    await asyncio.wait_for(reached.wait(), PATIENCE)
+    async with begin(tenant) as uow:
+        await uow.keys.all()
+        for _ in range(4):
+            await asyncio.sleep(0.25)
+            await service.container.sweeper.sweep()
+    go_on.set()
+    done: Any = await asyncio.wait_for(running, PATIENCE)
+    assert (done.reply.status if kind == "turn" else done.status) in {"complete", "applied"}
+
+
+class GatedChatModel(ScriptedChatModel):
+    """A chat model that answers once the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__("All right.")
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def step(self, request: ChatRequest) -> AsyncIterator[StepEvent]:
+        self.reached.set()
+        await self.go_on.wait()
+        async for event in super().step(request):
+            yield event

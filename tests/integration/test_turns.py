@@ -24,7 +24,9 @@ from app.core.model.errors import (
     TurnInProgressError,
 )
 from app.core.model.model_io import ChatRequest, ModelProfile, StepEvent, StepFinish
+from app.core.model.records import Event
 from app.core.state.layout import messages_tokens
+from app.storage.repositories.events import EventRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
@@ -81,6 +83,26 @@ async def test_a_jump_over_the_inline_threshold_is_compacted_before_the_call(ser
     assert result.warnings == ()
     assert sent[-1].content.endswith(JUMP)
     assert [one.seq for one in sent if one.seq] == [1, *range(row.boundary_seq + 1, result.message.seq + 1)]
+
+
+async def test_a_short_outage_after_the_compaction_costs_events_and_no_reply(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id = await filled(service)
+    after, calls = EventRepository.after, list[int]()
+
+    async def away_at_the_end(self: EventRepository, *given: Any, **named: Any) -> list[Event]:
+        calls.append(len(calls))
+        if len(calls) == 2:
+            raise DependencyUnavailableError("away")
+        return await after(self, *given, **named)
+
+    monkeypatch.setattr(EventRepository, "after", away_at_the_end)
+    result = await chat(service, conversation_id, JUMP)
+
+    assert calls == [0, 1], "before the compaction and after it"
+    assert result.compaction is not None
+    assert (result.compaction.compaction.status, result.reply.content) == ("applied", "All right.")
 
 
 @pytest.mark.long
@@ -408,6 +430,24 @@ async def test_an_interrupted_reply_is_kept_as_far_as_it_came(begin: UnitOfWorkF
 
     assert (result.reply.content, result.reply.status) == ("Once upon", "interrupted")
     assert "reply.interrupted" in await service.events(conversation_id)
+
+
+async def test_an_interrupted_command_ends_at_once_and_the_worker_does_the_rest(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    gate = Gate()
+    service, worker = Service(begin, tenant, gate), Service(begin, tenant, owner="process:worker")
+    conversation_id = await filled(service, triggers=[])
+    handle = await start(service, conversation_id, "/compact")
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.container.chat.interrupt(tenant, conversation_id)
+    result = await asyncio.wait_for(handle.result(), PATIENCE)
+    (left,) = await service.compactions(conversation_id)
+    await worker.container.compaction.execute(left.id)
+    (done,) = await service.compactions(conversation_id)
+
+    assert (result.reply.content, result.reply.status, result.finish) == ("", "interrupted", "other")
+    assert (left.status, left.claims, len(left.attempts), done.status) == ("queued", 0, 1, "applied")
 
 
 async def test_one_turn_at_a_time_and_appends_go_on(begin: UnitOfWorkFactory, tenant: UUID) -> None:

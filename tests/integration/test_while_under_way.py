@@ -386,6 +386,30 @@ async def test_while_a_narrative_is_told_anew_the_process_works_on_nothing(
     assert ended.status == "applied"
 
 
+async def test_a_narrative_told_anew_is_served_by_the_policy_that_holds_then(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, honest, gate)
+    row_id = await erased_with(service)
+    conversation_id = (await service.container.manual.get(tenant, row_id)).compaction.conversation_id
+    running = asyncio.create_task(service.container.compaction.execute(row_id))
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    before = await service.row(conversation_id)
+    assert before.layout is not None
+    assert before.layout.anchors
+    changes = {"policy": {**before.policy, "anchor_share": 0.0}}
+    await service.container.conversations.patch(tenant, conversation_id, changes)
+    gate.go_on.set()
+    ended = await asyncio.wait_for(running, PATIENCE)
+    stored = await service.row(conversation_id)
+
+    assert ended is not None
+    assert (ended.status, stored.state_version) == ("applied", before.state_version + 1)
+    assert stored.layout is not None
+    assert stored.layout.anchors == ""
+
+
 async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:
@@ -515,7 +539,7 @@ async def test_nobody_writes_between_the_messages_of_a_fork_that_are_still_to_be
         await forks.fork(tenant, place, idem)
     (fork,) = service.queue.forks
     if not is_guarded:
-        monkeypatch.setattr("app.usecases.history.appending._refuse_while_copied", lambda *_: None)
+        monkeypatch.setattr("app.usecases.history.appending.refuse_while_copied", lambda *_: None)
     with pytest.raises(ForkInProgressError) if is_guarded else nullcontext():
         await service.container.messages.append(tenant, fork, [MessageDraft(role="user", content="Meanwhile.")])
     await service.container.outbox.drain()
@@ -524,6 +548,29 @@ async def test_nobody_writes_between_the_messages_of_a_fork_that_are_still_to_be
     said = [one.content for one in await history(service, fork)]
     assert (said == [WORDS.format(seq=seq) for seq in range(1, 19)]) == is_guarded
     await service.container.messages.append(tenant, fork, [MessageDraft(role="user", content="Now.")])
+
+
+@pytest.mark.parametrize("copied", [10, 9], ids=["regenerated", "answered"])
+async def test_no_model_is_asked_for_a_reply_to_a_fork_that_is_still_being_copied(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, copied: int
+) -> None:
+    """The reply could not be stored between the messages that come."""
+    monkeypatch.setattr("app.usecases.openai.forking.AT_ONCE", 5)
+    monkeypatch.setattr("app.usecases.openai.forking.STEP", copied)
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 20, words=1)
+    place, idem = ForkPoint(conversation_id=conversation_id, through_seq=18), Idem(key="fork", fingerprint="one")
+    with pytest.raises(ForkInProgressError):
+        await service.container.forks.fork(tenant, place, idem)
+    (fork,) = service.queue.forks
+    await service.container.forks._copy_step(tenant, fork)
+    given = ChatInput(regenerates=copied == 10)
+    with pytest.raises(ForkInProgressError):
+        await (await service.container.chat.start(tenant, fork, given)).result()
+    assert service.chat_model.requests == []
+    await service.container.forks.work(fork)
+    assert {one.status for one in await history(service, fork)} == {"complete"}
 
 
 @pytest.mark.parametrize("words", [30, 1], ids=["with a due compaction", "control"])

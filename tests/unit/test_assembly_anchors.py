@@ -444,13 +444,18 @@ def test_erased_messages_and_commands_say_nothing() -> None:
     assert [one.seq for one in put_together(made_of(messages)).messages] == [None, 1, 2, 5, 6]
 
 
-def test_what_was_never_loaded_is_left_out_and_an_orphaned_result_with_it() -> None:
+@pytest.mark.parametrize("again", [False, True], ids=["once", "again"])
+def test_what_was_never_loaded_is_left_out_and_an_orphaned_result_with_it(*, again: bool) -> None:
+    """Also if a later call has the id of the one that was not loaded."""
     result = [{"type": "tool_result", "tool_call_id": "lost", "content": "x"}]
+    call = [{"type": "tool_call", "id": "lost", "name": "look", "arguments": {}}]
     tail = [message(51, "", "tool", parts=result), message(52, "ok", "assistant"), message(53, "and?", "user")]
+    if again:
+        tail += [message(54, "", "assistant", parts=call), message(55, "", "tool", parts=result)]
     source = replace(material([], policy=POLICY), tail=tuple(tail), unloaded_tokens=50_000)
     found = put_together(source)
 
-    assert [one.seq for one in found.messages if one.seq] == [52, 53]
+    assert [one.seq for one in found.messages if one.seq] == [one.seq for one in tail[1:]]
     assert found.truncated == (1, 51)
 
 

@@ -312,6 +312,17 @@ def test_a_call_and_its_result_stay_on_one_side() -> None:
     assert cuts(("user", 9), call, ("assistant", 9), result, ("assistant", 9)) == [0, 3, 4]
 
 
+def test_a_result_belongs_to_the_last_call_before_it_with_its_id() -> None:
+    call, result = item(calls=frozenset({"a"})), item("tool", results=frozenset({"a"}))
+    turn = [("user", 9), call, result, ("assistant", 9)]
+
+    assert cuts(*turn, *turn, *turn) == [0, 2, 3, 4, 6, 7, 8, 10, 11]
+    assert cuts(*turn, ("user", 9), call) == [0, 2, 3], "the last call still waits"
+    assert cuts(*turn, ("user", 9), call, complete=False) == [0, 2, 3, 4]
+    pinned = item("tool", is_protected=True, results=frozenset({"a"}))
+    assert held_indexes(outline(*turn, ("user", 9), call, pinned, *turn)) == {5, 6}
+
+
 def test_nothing_is_cut_after_a_pending_call() -> None:
     call, other = item(calls=frozenset({"a"})), item(calls=frozenset({"b"}))
 
@@ -431,11 +442,11 @@ def test_a_plan_folds_a_beginning_of_the_tail_at_a_legal_cut(
     held = {shown[index].seq for index in held_indexes(shown)}
     assert found.folded_tokens == sum(one.token_count for one in folded if one.seq not in held and not one.is_command)
     assert sum(not one.is_command for one in kept) >= request_.keep_messages
-    for index, one in enumerate(folded):
-        later = {result for other in kept for result in other.results} - {
-            result for other in folded[index:] for result in other.results
-        }
-        assert not one.calls & later
+    callers: dict[str, int] = {}
+    for one in shown:
+        callers |= dict.fromkeys(one.calls, one.seq)
+        answered = [callers[call] for call in one.results if call in callers]
+        assert not any(caller <= found.to_seq < one.seq for caller in answered), "no call is cut from its result"
 
 
 @given(MESSAGES, REQUESTS)

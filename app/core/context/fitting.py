@@ -215,9 +215,13 @@ def _cuts(inputs: ContextInputs, tail: Sequence[Message], *, last_turn: bool) ->
 
 
 def _orphaned_start(outline: Sequence[Outline]) -> int:
-    calls = frozenset[str]().union(*(item.calls for item in outline))
-    # So many messages are cut that no result is left without its call.
-    return max((index + 1 for index, item in enumerate(outline) if item.results - calls), default=0)
+    # So many messages are cut that no result is left without its call, which comes before it. Clients may use an id
+    # again, so a later call with the same id is another one.
+    calls, first = set[str](), 0
+    for index, item in enumerate(outline):
+        calls |= item.calls
+        first = first if item.results <= calls else index + 1
+    return first
 
 
 def _fewest_removing(cuts: Sequence[tuple[int, int]], removed: int) -> int:

@@ -7,12 +7,12 @@ results; messages that the request keeps stay.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from app.core.model.conversation import Outline
+from app.core.model.policies.protection import call_partners
 from app.core.model.records import FoldRequest
 from app.core.text.token_counts import Estimator, tokens_of
 
@@ -64,18 +64,10 @@ def turn_starts(outline: Sequence[Outline]) -> list[int]:
 
 def held_indexes(outline: Sequence[Outline]) -> frozenset[int]:
     """The indexes of held messages and of the other halves of their tool pairs, which are served together."""
-    indexes_by_call: defaultdict[str, list[int]] = defaultdict(list)
-    for index, item in enumerate(outline):
-        for call in item.calls | item.results:
-            indexes_by_call[call].append(index)
-    held = {index for index, item in enumerate(outline) if item.is_protected}
-    waiting = list(held)
-    while waiting:
-        item = outline[waiting.pop()]
-        other = {index for call in item.calls | item.results for index in indexes_by_call.pop(call, ())} - held
-        held |= other
-        waiting.extend(other)
-    return frozenset(held)
+    held = frozenset(index for index, item in enumerate(outline) if item.is_protected)
+    if not held:
+        return held
+    return held | call_partners({index: (item.calls, item.results) for index, item in enumerate(outline)}, held)
 
 
 def weight_of(item: Outline, estimator: Estimator) -> int:
@@ -89,7 +81,7 @@ def _indexes_inside_pairs(tail: Tail) -> list[bool]:
     No call waits any more once its turn is over: then a stub is its result.
     """
     outline = tail.outline
-    answered = {call: index for index, item in enumerate(outline) for call in item.results}
+    answered = _last_results(outline)
     starts = turn_starts(outline)
     non_commands = [index for index, item in enumerate(outline) if not item.is_command]
     is_over = tail.complete and bool(non_commands) and not _last_turn_is_open(outline, non_commands)
@@ -97,7 +89,7 @@ def _indexes_inside_pairs(tail: Tail) -> list[bool]:
     depth = [0] * (len(outline) + 1)
     for index, item in enumerate(outline):
         for call in item.calls:
-            end = answered.get(call, len(outline) if index >= open_from else index)
+            end = answered.get((index, call), len(outline) if index >= open_from else index)
             depth[index] += 1
             depth[max(end, index)] -= 1
     return [level > 0 for level in accumulate(depth)][: len(outline)]
@@ -127,9 +119,9 @@ def _unanswered_question(outline: Sequence[Outline], non_commands: Sequence[int]
     starts = turn_starts(outline)
     if not starts or not _last_turn_is_open(outline, non_commands):
         return None
-    answered = {call for item in outline for call in item.results}
-    is_answered = (item.calls <= answered for item in outline[starts[-1] :] if item.calls)
-    return None if any(is_answered) else starts[-1]
+    answered, first = _last_results(outline), starts[-1]
+    steps = ((index, item.calls) for index, item in enumerate(outline[first:], first) if item.calls)
+    return None if any(all((index, call) in answered for call in calls) for index, calls in steps) else first
 
 
 def _index_before_last(indexes: Sequence[int], count: int) -> int:
@@ -148,6 +140,19 @@ def _index_before_last_tokens(outline: Sequence[Outline], estimator: Estimator, 
 def _last_turn_is_open(outline: Sequence[Outline], non_commands: Sequence[int]) -> bool:
     if not non_commands:
         return False
-    last = outline[non_commands[-1]]
-    answered = {call for item in outline for call in item.results}
-    return last.role != "assistant" or bool(last.calls - answered)
+    index = non_commands[-1]
+    last, answered = outline[index], _last_results(outline)
+    return last.role != "assistant" or any((index, call) not in answered for call in last.calls)
+
+
+def _last_results(outline: Sequence[Outline]) -> dict[tuple[int, str], int]:
+    """The index of each call's last result, by the index of the call and its id; calls without a result are left out.
+
+    Clients may use an id again, some in every turn, so a result belongs to the last call with its id before it.
+    """
+    callers: dict[str, int] = {}
+    found: dict[tuple[int, str], int] = {}
+    for index, item in enumerate(outline):
+        callers.update(dict.fromkeys(item.calls, index))
+        found.update(((callers[call], call), index) for call in item.results if call in callers)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -21,6 +22,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.chat.reply import Answer
 from app.usecases.context.media import with_media
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retries import through_short_outage
 from app.usecases.shared.shell import Service
 
 REBUILT = "live_context_rebuilt"
@@ -89,18 +91,21 @@ class LiveContexts(Service):
         """
         if answer.kept_id is None or sent is None:
             return
-        async with self._shell.uow(turn.tenant_id) as uow:
-            copy = ProviderCopy(
-                tenant_id=turn.tenant_id,
-                response_id=answer.kept_id,
-                conversation_id=turn.conversation_id,
-                model=answer.model,
-                made_at=self._shell.clock.now(),
-            )
-            is_unchanged = await _is_unchanged(uow, turn.conversation_id, sent)
+        copy = ProviderCopy(
+            tenant_id=turn.tenant_id,
+            response_id=answer.kept_id,
+            conversation_id=turn.conversation_id,
+            model=answer.model,
+            made_at=self._shell.clock.now(),
+        )
+        await through_short_outage(partial(self._note, copy, sent), self._shell.clock)
+
+    async def _note(self, copy: ProviderCopy, sent: SentConversation) -> None:
+        async with self._shell.uow(copy.tenant_id) as uow:
+            is_unchanged = await _is_unchanged(uow, copy.conversation_id, sent)
             await uow.copies.note(copy)
             if not is_unchanged:
-                await uow.copies.mark_for_deletion(turn.conversation_id)
+                await uow.copies.mark_for_deletion(copy.conversation_id)
             await uow.commit()
 
     async def forget(self, turn: Turn, live: LiveContext, reason: str) -> None:

@@ -128,8 +128,8 @@ class Answer:
     """
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Answer:
-        """This answer, with earlier warnings placed before its own."""
-        return replace(self, warnings=(*warnings, *self.warnings))
+        """This answer, with earlier warnings placed before its own, and each only once."""
+        return replace(self, warnings=tuple(dict.fromkeys((*warnings, *self.warnings))))
 
     def of_context(self, warnings: tuple[str, ...], *, estimated: int, recalled: tuple[int, ...] = ()) -> Answer:
         """This answer, with the warnings, the weight and the recalled messages of its context."""

@@ -25,7 +25,7 @@ from app.usecases.chat.turn import Started, TurnRunner, ref_of
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle, created_event, ids_of
 from app.usecases.compaction.due_triggers import claim_in_turn, due_before_call
 from app.usecases.compaction.inline import InlineCompaction
-from app.usecases.history.appending import append, check_expected_last, refuse_too_large
+from app.usecases.history.appending import append, check_expected_last, refuse_too_large, refuse_while_copied
 from app.usecases.history.preparing import Prepared, prepare_and_run
 from app.usecases.ports import Place
 from app.usecases.shared.background import begin_task
@@ -198,6 +198,7 @@ class ChatService:
         compute: Compute,
     ) -> Started:
         """Do everything of the first transaction except the commit."""
+        refuse_while_copied(self._shell, conversation)  # also where nothing is appended before the reply
         if await uow.turns.running(conversation.id) is not None:
             raise _turn_in_progress()
         dead = await uow.turns.fail_expired_in_conversation(conversation.id)

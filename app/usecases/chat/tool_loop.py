@@ -126,7 +126,7 @@ class ToolLoop:
                 so_far = replace(so_far, response_id=None)  # the provider waits for the results of all its calls
             if not called.calls:
                 refuse_no_answer("other", step)
-                return outcome, so_far
+                return outcome, replace(so_far, finish="stop")  # nobody runs the calls, so its text is the reply
             if not called.own_calls:
                 return outcome, so_far.with_open_calls(called.client_calls, None)
             reply_id = scope.turn.planned_reply_id if called.client_calls else None

@@ -38,11 +38,8 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.history.preparing import Prepared, prepare_and_run, prepared_if_possible
 from app.usecases.shared.compaction_views import CompactionView, views_of
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retries import Compute, Results
+from app.usecases.shared.retries import Compute, Results, through_short_outage
 from app.usecases.shared.shell import Shell
-
-SAVE_TRIES = 4  # a short outage of the database must not lose a reply that was paid for
-SAVE_PAUSE = 0.5  # seconds, doubled with each try
 
 log = structlog.get_logger(__name__)
 
@@ -132,7 +129,7 @@ class TurnRunner:
     async def _run_turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
         if started.message.is_command:
             outcome, answer = await self._commands.run(
-                started.turn, started.message, started.resolved.conversation.locale
+                started.turn, started.message, started.resolved.conversation.locale, stop=watch.stop
             )
         else:
             before = await self._inline.settle_with_events(
@@ -141,7 +138,7 @@ class TurnRunner:
             between, answer = await self._model_answer(started, handle, watch.stop)
             outcome = before.followed_by(between)
         watch.storing = True
-        return await self._store_with_retries(started, outcome, answer)
+        return await through_short_outage(partial(self._store, started, outcome, answer), self._shell.clock)
 
     async def _model_answer(
         self, started: Started, handle: TurnHandle, stop: asyncio.Event
@@ -163,14 +160,6 @@ class TurnRunner:
             on_events=handle.emit_all,
         )
         return await self._loop.answer(scope, started.recall_request, stop=stop, followers=followers)
-
-    async def _store_with_retries(self, started: Started, outcome: InlineOutcome, answer: Answer) -> _Ended:
-        for number in range(SAVE_TRIES - 1):
-            try:
-                return await self._store(started, outcome, answer)
-            except DependencyUnavailableError:
-                await self._shell.clock.sleep(SAVE_PAUSE * 2**number)
-        return await self._store(started, outcome, answer)
 
     async def _store(self, started: Started, outcome: InlineOutcome, answer: Answer) -> _Ended:
         shell, turn = self._shell, started.turn

@@ -47,7 +47,8 @@ async def watched(
             while True:
                 await _wait_for_wake_up(wake_up, watch, every)
                 try:
-                    async with uow(turn.tenant_id) as work:
+                    # Of no tenant: the tenant's other requests must not hold it up, else the turn would count as dead.
+                    async with uow(None) as work:
                         row = await work.turns.heartbeat(turn.id)
                         await work.commit()
                 except DependencyUnavailableError:

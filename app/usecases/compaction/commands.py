@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.chat.reply import Answer
 from app.usecases.compaction.inline import InlineOutcome
 from app.usecases.compaction.manual import CompactInput, ManualCompaction
+from app.usecases.shared.stopping import unless_stopped
 
 COMMAND: Final = "/compact"
 MAX_FOCUS_LENGTH = 1_000  # characters, as in POST …/compact
@@ -58,18 +60,24 @@ class CommandRunner:
     def __init__(self, manual: ManualCompaction) -> None:
         self._manual = manual
 
-    async def run(self, turn: Turn, message: Message, locale: str) -> tuple[InlineOutcome, Answer]:
+    async def run(
+        self, turn: Turn, message: Message, locale: str, *, stop: asyncio.Event
+    ) -> tuple[InlineOutcome, Answer]:
         """Compact, and answer with the summary, in the conversation's language. Raises what ``POST …/compact`` raises.
 
-        The spend limit is the exception: the command is already stored, so it is answered in words.
+        The spend limit is the exception: the command is already stored, so it is answered in words. Once ``stop`` is
+        set the answer stays empty, and the worker does the rest.
         """
         catalogue = catalogue_of(locale)
         asked = compact_command(message.content) or CompactInput()
         try:
-            view = await self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
+            compacting = self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
+            view = await unless_stopped(stop, compacting)
         except RateLimitedError as error:
             wait = math.ceil((error.retry_after or 0) / _MINUTE)
             return InlineOutcome(), Answer(text=catalogue.text("command.limited", count=wait), model="", usage=Usage())
+        if view is None:
+            return InlineOutcome(), Answer(text="", model="", usage=Usage(), finish="other", interrupted=True)
         row = view.compaction
         text = view.summary or catalogue.text(
             "command.unchanged", reason=catalogue.word("reason", row.reason or row.status)

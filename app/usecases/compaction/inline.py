@@ -111,7 +111,7 @@ class InlineCompaction:
         outcome = await unless_stopped(stop, self.settle(resolved, claim, send_new_events))
         if outcome is None:
             outcome = await self._left_to_worker(claim.row)
-        await self._send_events_since(claim.row, after, on_events)
+        await send_new_events()
         return outcome
 
     async def _left_to_worker(self, row: Compaction) -> InlineOutcome:

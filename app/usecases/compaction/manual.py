@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
@@ -10,6 +11,7 @@ from uuid import UUID
 from app.core.model.errors import (
     CompactionInProgressError,
     ConflictError,
+    DependencyUnavailableError,
     InvalidInputError,
     NotFoundError,
     NotRetriedError,
@@ -213,6 +215,10 @@ class ManualCompaction:
                 return await self._compaction.run(row, UNLIMITED.until(deadline))
         except TimeoutError:
             return await self._compaction.end(Lease.of(row), status="failed", reason="deadline")
+        except asyncio.CancelledError:  # nobody waits for it any more; otherwise it would count as a crash
+            with suppress(DependencyUnavailableError, NotFoundError):
+                await self._compaction.hand_over(Lease.of(row))
+            raise
 
     async def _follow(self, row: Compaction, deadline: float) -> Compaction:
         """Wait for a row that another process runs, or run a row that nobody runs; return the ended row."""

@@ -253,7 +253,7 @@ async def _write_version(
 ) -> Conversation:
     layout = await lay_out(
         uow,
-        chunk.resolved,
+        replace(shell.resolver(present), schema=chunk.resolved.schema),  # the policy may have changed meanwhile
         schema=chunk.resolved.schema,
         state=applied.state,
         boundary_seq=present.boundary_seq,

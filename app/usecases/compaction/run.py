@@ -150,7 +150,8 @@ class CompactionService:
         async with self._shell.uow(lease.tenant_id) as uow:
             if attempted is not None:
                 row = await uow.compactions.get(lease.compaction_id)
-                await uow.compactions.update(row.id, lease.token, **attempt_columns(row, attempted))
+                if columns := attempt_columns(row, attempted):
+                    await uow.compactions.update(row.id, lease.token, **columns)
             await uow.compactions.requeue(lease.compaction_id, lease.token, count=False)
             row = await uow.compactions.get(lease.compaction_id)
             await uow.commit()

@@ -194,12 +194,13 @@ class Sweeper:
     async def _recover(self, found: Compaction) -> None:
         """Recover one row under the conversation's lock.
 
-        A row that another sweeper has already handled is left alone.
+        A row that another sweeper has already handled is left alone, and so is one whose process has renewed its lease
+        since: it was only away from the database.
         """
         async with self._uow(found.tenant_id) as uow:  # with its tenant, which is the first column of every key
             await uow.conversations.lock(found.conversation_id)
             row = await uow.compactions.get(found.id)
-            if row.lease_token is None or row.lease_token != found.lease_token:
+            if row.lease_token is None or (row.lease_token, row.lease_until) != (found.lease_token, found.lease_until):
                 return
             if row.claims >= MAX_CLAIMS:
                 await self._compaction.give_up(uow, row)

@@ -317,6 +317,7 @@ async def _recall_sources_or_error(
         )
     # The caller raises the error, and only outside of a turn: a turn goes on without recall.
     except Exception as error:  # noqa: BLE001 - raised where a turn goes on without it
+        await uow.roll_back()  # after a failed statement the transaction would refuse all others
         return error
 
 

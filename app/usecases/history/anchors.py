@@ -9,6 +9,7 @@ from uuid import UUID
 import structlog
 
 from app.core.model.anchors import Anchor, AnchorStatus, AnchorType, Transition
+from app.core.model.claims import Claim
 from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.core.model.records import Page
@@ -111,7 +112,9 @@ async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: V
     Returns:
         Whether one of these anchors is served (``is_served``).
     """
-    await uow.anchors.unclaim(conversation.id, [UUID(claim.target) for claim in verified.unsupported_anchor_claims])
+    refused = {claim.target: claim for claim in verified.unsupported_anchor_claims}
+    present = await uow.anchors.still_active(conversation.id, list(refused))
+    await uow.anchors.unclaim(conversation.id, [one.id for one in present if _makes_claim(one, refused[str(one.id)])])
     moved = False
     for claim in verified.supported_anchor_claims:
         try:
@@ -131,6 +134,12 @@ async def settle_claims(uow: UnitOfWork, conversation: Conversation, verified: V
         await uow.anchors.change(conversation.id, [change])
         moved = moved or is_served(conversation, anchor)
     return moved
+
+
+def _makes_claim(anchor: Anchor, claim: Claim) -> bool:
+    """Whether the claim about an anchor is still the one that was judged."""
+    seqs = (anchor.seq,) if anchor.claimed_seq is None else (anchor.seq, anchor.claimed_seq)
+    return (anchor.claimed_status, seqs) == (claim.claimed_status, claim.seqs)
 
 
 async def _successor(uow: UnitOfWork, conversation_id: UUID, anchor: Anchor) -> UUID | None:

@@ -84,7 +84,7 @@ async def append(
     """
     now = shell.clock.now()
     if not is_copy:
-        _refuse_while_copied(shell, conversation)
+        refuse_while_copied(shell, conversation)
     await _refuse_unknown_calls(uow, conversation, drafts)
     before = before or shell.resolver(conversation)
     written = await _messages_of_drafts(before, drafts, new_id=shell.new_id, now=now)
@@ -129,8 +129,11 @@ async def append(
     return messages, replace(after, conversation=stored)
 
 
-def _refuse_while_copied(shell: Shell, conversation: Conversation) -> None:
-    """Refuse while a fork is copied: a new message would take the ``seq`` of a message that is still to be copied."""
+def refuse_while_copied(shell: Shell, conversation: Conversation) -> None:
+    """Refuse while a fork is copied: a new message would take the ``seq`` of a message that is still to be copied.
+
+    Raises ``ForkInProgressError``.
+    """
     if not conversation.is_being_copied:
         return
     shell.outbox.send_later("fork", conversation.id)  # the process that copied it may have died

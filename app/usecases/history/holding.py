@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 from app.core.model.conversation import Conversation, Message, ProtectedReason, Sums
 from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, units_of, uses_pin_budget
 from app.core.model.schemas import schema_named
 from app.off_loop import BYTES_PER_ITEM, off_loop
@@ -140,8 +140,14 @@ async def protection_reasons(
     ``compute`` runs the work, which takes long for many messages.
     """
     size = sum(BYTES_PER_ITEM + one.byte_length for one in messages)
-    decide = partial(decided, resolved.policy, messages, pin_tokens=resolved.budgets.pin_tokens, used=used)
-    return await compute(decide, size=size)
+    return await compute(_reasons, resolved.policy, messages, resolved.budgets.pin_tokens, used, size=size)
+
+
+def _reasons(
+    policy: CompactionPolicy, messages: Sequence[Message], pin_tokens: int, used: int
+) -> dict[int, ProtectedReason]:
+    # A function of its own, since ``Results`` would take a ``partial`` for another function at each try.
+    return decided(policy, messages, pin_tokens=pin_tokens, used=used)
 
 
 async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GOALS) -> Goals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -80,18 +80,21 @@ class RemovalService(Service):
         return found
 
     async def work(self) -> bool:
-        """Do one bounded step of each kind of work; return whether more is left. Many processes may do so at once."""
+        """Do one bounded step of each kind of work; return whether more is left. Many processes may do so at once.
+
+        A step that fails holds up no other; it is tried again with the next call.
+        """
         async with self._shell.uow(None) as uow:
             erasures = await uow.erasures.unfinished(limit=ABREAST)
             deleted = await uow.conversations.deleted(limit=ABREAST)
             stale = await uow.conversations.with_stale_sums(limit=ABREAST)
         left = False
         for tenant_id, conversation_id in stale:
-            left |= await self._renew_sums(tenant_id, conversation_id)
+            left |= await _despite_failure("sums", self._renew_sums(tenant_id, conversation_id))
         for tenant_id, conversation_id in deleted:
-            left |= await self._remove_rows(tenant_id, conversation_id)
+            left |= await _despite_failure("rows", self._remove_rows(tenant_id, conversation_id))
         for erasure in erasures:  # after the removals, since the last removal lets an erasure end
-            left |= await self._erase(erasure)
+            left |= await _despite_failure("erasure", self._erase(erasure))
         return left
 
     async def status(self, erasure_id: UUID) -> Erasure | None:
@@ -160,3 +163,11 @@ class RemovalService(Service):
             await self._shell.streams.forget(turns)
         for conversation_id in conversation_ids:
             await self._shell.bus.hint(conversation_id, "deleted")
+
+
+async def _despite_failure(kind: str, step: Awaitable[bool]) -> bool:
+    try:
+        return await step
+    except Exception as error:  # noqa: BLE001 - the next sweep tries again
+        _log.warning("removal.step_failed", kind=kind, error=type(error).__name__)
+        return False

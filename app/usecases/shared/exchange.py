@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -42,26 +42,39 @@ class Exchange:
 
     @property
     def answered(self) -> frozenset[str]:
-        """The ids of calls that have results."""
-        return frozenset(str(part["tool_call_id"]) for part in _parts_of(self.since, "tool_result"))
+        """The ids of results, except of calls that were made later and still wait."""
+        results = (str(part["tool_call_id"]) for message in self.since for part in _parts_of(message, "tool_result"))
+        return frozenset(results) - self.unanswered.keys()
 
     @property
     def unanswered(self) -> Mapping[str, Part]:
         """The calls without results, by id and in order."""
-        return self._without_results(self.since)
+        return {id_: part for id_, (part, _) in self._waiting.items()}
 
     def left_to_client(self, own_tools: Collection[str]) -> list[str]:
         """The ids of calls for whose results the turn waits: not those of ``own_tools``, nor of erased messages."""
-        calls = self._without_results([message for message in self.since if message.status != "erased"])
-        return [id_ for id_, part in calls.items() if part.get("name") not in own_tools]
+        return [
+            id_
+            for id_, (part, message) in self._waiting.items()
+            if part.get("name") not in own_tools and message.status != "erased"
+        ]
 
-    def _without_results(self, messages: Sequence[Message]) -> dict[str, Part]:
-        calls = {str(part["id"]): part for part in _parts_of(messages, "tool_call")}
-        return {id_: part for id_, part in calls.items() if id_ not in self.answered}
+    @property
+    def _waiting(self) -> dict[str, tuple[Part, Message]]:
+        """The calls without results, each with the message that makes it.
+
+        Clients may use an id again, so a result belongs to the last call with its id before it.
+        """
+        waiting: dict[str, tuple[Part, Message]] = {}
+        for message in self.since:
+            waiting |= {str(part["id"]): (part, message) for part in _parts_of(message, "tool_call")}
+            for part in _parts_of(message, "tool_result"):
+                waiting.pop(str(part["tool_call_id"]), None)
+        return waiting
 
 
-def _parts_of(messages: Sequence[Message], kind: str) -> Iterator[Part]:
-    return (part for message in messages for part in message.parts if part.get("type") == kind)
+def _parts_of(message: Message, kind: str) -> list[Part]:
+    return [part for part in message.parts if part.get("type") == kind]
 
 
 async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:

@@ -60,9 +60,8 @@ def keep_lease(
     async def beat(work: UnitOfWork) -> bool:
         return await work.compactions.heartbeat(lease.compaction_id, lease.token)
 
-    return keep_work(
-        beat, uow=partial(uow, lease.tenant_id), clock=clock, every=every, of=("compaction", lease.compaction_id)
-    )
+    # Of no tenant: the tenant's requests must not hold a heartbeat up, else another process would take the work over.
+    return keep_work(beat, uow=partial(uow, None), clock=clock, every=every, of=("compaction", lease.compaction_id))
 
 
 @asynccontextmanager

@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable
 from operator import eq
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
+from app.core.model.errors import DependencyUnavailableError
 from app.off_loop import MAX_BYTES_ON_LOOP, off_loop
+from app.usecases.ports import Clock
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -21,6 +23,11 @@ Arguments = TypeVarTuple("Arguments")
 MAX_TRIES: Final = 12
 """After this many tries that met changed values or another missing result, the transaction computes everything itself.
 """
+
+
+OUTAGE_TRIES: Final = 4
+OUTAGE_PAUSE: Final = 0.5
+"""Seconds until the second try; doubled with each further one."""
 
 
 class Compute(Protocol):
@@ -94,3 +101,16 @@ async def run_with_retries(transaction: Callable[[Results], Awaitable[Result]]) 
             # next garbage collection.
             work, arguments = missing.work, missing.arguments
         await results.add(work, arguments)
+
+
+async def through_short_outage(save: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
+    """Save what was paid for, again and again for some seconds while the database is away.
+
+    Raises ``DependencyUnavailableError`` if it stays away.
+    """
+    for number in range(OUTAGE_TRIES - 1):
+        try:
+            return await save()
+        except DependencyUnavailableError:
+            await clock.sleep(OUTAGE_PAUSE * 2**number)
+    return await save()

@@ -169,7 +169,7 @@ class WorkRecords:
                 return
             for record in tuple(self._active):
                 with suppress(DependencyUnavailableError):
-                    async with self.uow(record.work.tenant_id) as uow:
+                    async with self.uow(None) as uow:  # the tenant's requests must not hold it up
                         await uow.works.renew(record.work.id, seconds=self._lease_seconds)
 
     async def _forget_crashes(self, work: Work) -> None:

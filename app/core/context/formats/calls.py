@@ -41,20 +41,31 @@ def pair_up(messages: Sequence[ContextMessage], *, empty: str) -> CallPairs:
     If a client used one id for several calls, the results are assigned to them in order. ``empty`` replaces a result
     without content, since providers refuse empty content.
     """
-    calls_by_id: dict[str, list[PartPosition]] = defaultdict(list)
-    for place, part in _parts_of_kind(messages, "tool_call"):
-        if messages[place[0]].role == "assistant":
-            calls_by_id[str(part.get("id"))].append(place)
+    calls_by_id = places_of_calls(messages)
     result_of_call: dict[PartPosition, tuple[PartPosition, Part]] = {}
     paired_results: set[PartPosition] = set()
     for place, part in _parts_of_kind(messages, "tool_result"):
         places = calls_by_id.get(str(part.get("tool_call_id")))
         if places:
-            result_of_call[places[max(bisect_left(places, place) - 1, 0)]] = (place, part)
+            result_of_call[answered_call(places, place)] = (place, part)
             paired_results.add(place)
     return CallPairs(
         calls=_with_unique_ids(messages, calls_by_id, result_of_call, empty), paired_results=frozenset(paired_results)
     )
+
+
+def places_of_calls(messages: Sequence[ContextMessage]) -> dict[str, list[PartPosition]]:
+    """The places of the calls that assistants make, in order, by the id of the call."""
+    found: dict[str, list[PartPosition]] = defaultdict(list)
+    for place, part in _parts_of_kind(messages, "tool_call"):
+        if messages[place[0]].role == "assistant":
+            found[str(part.get("id"))].append(place)
+    return found
+
+
+def answered_call(places: Sequence[PartPosition], result: PartPosition) -> PartPosition:
+    """The place of the call that a result answers: of the calls with its id, the last one before it."""
+    return places[max(bisect_left(places, result) - 1, 0)]
 
 
 def _with_unique_ids(

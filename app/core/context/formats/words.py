@@ -106,6 +106,13 @@ class UniqueIds:
         self._taken.add(found)
         return found
 
+    def unique_as_given(self, requested: str) -> str:
+        """The given id, whatever its form; a repeated id gets a number."""
+        if requested in self._taken:
+            return self.unique(requested)
+        self._taken.add(requested)
+        return requested
+
 
 def _inline_media(part: Part, catalogue: Catalogue) -> Media | None:
     media_type = str(part.get("media_type") or "").lower()
