@@ -18,7 +18,7 @@ from app.usecases.shared.idempotency import Idem
 Order = Literal["asc", "desc"]
 Limit = Annotated[int, Query(ge=1, le=100)]
 After = Annotated[str | None, Query(max_length=300, description="`next_cursor` of the page before.")]
-ETAG: Final = compiled(r'"(\d{1,18})"')
+ETAG: Final = compiled(r'(?:W/)?"(\d{1,18})"')  # weak: a proxy that compresses answers makes it so
 
 
 def container_of(request: Request) -> Container:
