@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -308,28 +308,30 @@ async def test_a_commit_whose_answer_was_lost_is_not_repeated(begin: UnitOfWorkF
     ]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("kind", ["turn", "compaction"])
 async def test_work_goes_on_while_its_tenant_s_requests_take_all_connections(
     engine: AsyncEngine, tenant: UUID, kind: str
 ) -> None:
     """Otherwise a tenant with many requests would lose its running replies, though their processes live."""
-    quick = Settings(lease_seconds=0.6, heartbeat_seconds=0.1, turn_heartbeat_seconds=0.1, watchdog_seconds=0)
+    quick = Settings(lease_seconds=1.5, heartbeat_seconds=0.1, turn_heartbeat_seconds=0.1, watchdog_seconds=0)
     begin = unit_of_work_factory(engine, quick.timings, ConnectionShares(1, seconds=0.1))
     gate, model = Gate(), GatedChatModel()
     service = Service(begin, tenant, gate, chat=model, settings=quick)
     conversation_id = await service.conversation()
+    work: Coroutine[Any, Any, Any]
     if kind == "turn":
         handle = await service.container.chat.start(tenant, conversation_id, ChatInput(content="Hello"))
-        running, reached, go_on = asyncio.ensure_future(handle.result()), model.reached, model.go_on
+        work, reached, go_on = handle.result(), model.reached, model.go_on
     else:
         await service.say(conversation_id, 60)
-        running = asyncio.ensure_future(service.container.compaction.execute(service.queue.ids[0]))
-        reached, go_on = gate.reached, gate.go_on
+        work, reached, go_on = service.container.compaction.execute(service.queue.ids[0]), gate.reached, gate.go_on
+    running = asyncio.ensure_future(work)
     await asyncio.wait_for(reached.wait(), PATIENCE)
     async with begin(tenant) as uow:
         await uow.keys.all()
         for _ in range(4):
-            await asyncio.sleep(0.25)
+            await asyncio.sleep(0.6)
             await service.container.sweeper.sweep()
     go_on.set()
     done: Any = await asyncio.wait_for(running, PATIENCE)

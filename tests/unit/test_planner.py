@@ -314,7 +314,7 @@ def test_a_call_and_its_result_stay_on_one_side() -> None:
 
 def test_a_result_belongs_to_the_last_call_before_it_with_its_id() -> None:
     call, result = item(calls=frozenset({"a"})), item("tool", results=frozenset({"a"}))
-    turn = [("user", 9), call, result, ("assistant", 9)]
+    turn: list[Any] = [("user", 9), call, result, ("assistant", 9)]
 
     assert cuts(*turn, *turn, *turn) == [0, 2, 3, 4, 6, 7, 8, 10, 11]
     assert cuts(*turn, ("user", 9), call) == [0, 2, 3], "the last call still waits"
