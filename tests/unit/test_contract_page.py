@@ -17,7 +17,6 @@ from app.core.text.localization.catalogue import CATALOGUES
 from app.core.validation.gate import judge
 from app.http.errors import STATUS, status_of
 from app.http.openapi import CHECKED_IN
-from tests.cases import CASES, MARKER_HALF
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
@@ -118,13 +117,6 @@ def test_control_a_page_that_forgets_or_invents_is_seen() -> None:
     assert told(section(without, "Endpoints")) ^ built() == {("GET", "/presets"), ("GET", "/presents")}
     fewer = PAGE.replace("`not_folded`, ", "").replace("| 500 | `internal_error` |", "| 501 | `internal_error` |")
     assert set(codes_in_code().items()) - set(codes_on(fewer).items()) == {("not_folded", 422), ("internal_error", 500)}
-
-
-def test_every_failure_case_is_on_the_page_of_failures() -> None:
-    page = (ROOT / "docs" / "failures.md").read_text(encoding="utf-8")
-    numbers = re.findall(r"^(?:    \* )?(\d+[bc]?)\. ", page, re.MULTILINE)
-    assert set(CASES) - {MARKER_HALF} <= set(numbers)
-    assert [int(number) for number in numbers if number.isdigit()] == list(range(1, 68))
 
 
 def test_every_reason_for_a_refused_summary_is_on_the_page_of_thresholds_and_in_words() -> None:
