@@ -221,7 +221,9 @@ class ContextService:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
         context, left = await self._files.served(tenant_id, context, model=model, in_turn=recall_request.in_turn)
         if resolved.caching is not None and all(file.form != "words" for file in context.files):
-            context = replace(context, caching=resolved.caching.with_files(context.files, context.locale))
+            tokens = conversation.counted(conversation.file_tokens)
+            caching = resolved.caching.with_files(context.files, context.locale, tokens=tokens)
+            context = replace(context, caching=caching)
         context = await with_media(self._shell, tenant_id, context, characters_left=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return TimedContext(context=context, recall_ms=took, begins_answer=begins)
