@@ -758,6 +758,19 @@ def test_compacted_input_shows_what_users_said_and_tells_it_once(scripted: httpx
         assert seen == texts_of_all if before != told[:1] else set(seen) == set(texts_of_all)
 
 
+def test_compacted_input_keeps_who_of_several_users_said_what(scripted: httpx.Client, provider: OpenAI) -> None:
+    kept = {"X-Conversation-Id": "two boats"}
+    first = chat(scripted, by("Anna", "My boat is called Vela."), headers=kept)
+    history = [by("Anna", "My boat is called Vela."), reply(first), by("Boris", "Mine is called Orca.")]
+    begun = conversation(chat(scripted, *history, headers=kept))
+    made = good(ask(scripted, "/responses/compact", {"conversation": begun}))
+    for before in ([], made["output"][:-1]):
+        items = [*before, made["output"][-1], user("Whose is Orca?")]
+        good(ask(scripted, "/responses", {"input": items, "store": False}))
+        users = [text for text in provider.last.texts if text.startswith(("Anna", "Boris", "My", "Mine", "Whose"))]
+        assert users == ["Anna: My boat is called Vela.", "Boris: Mine is called Orca.", "Whose is Orca?"]
+
+
 # What a small request can ask for
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.model.errors import InvalidInputError
+from app.core.text.speakers import name_in
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
 from app.usecases.shared.shell import Shell
@@ -37,8 +38,8 @@ class CompactedInput:
 
     def repeated_at_end(self, drafts: Sequence[MessageDraft]) -> int:
         """How many of the last drafts repeat the users' messages that the token already contains."""
-        users = self.user_messages
-        return len(users) if users and list(drafts[-len(users) :]) == list(users) else 0
+        users = list(map(_content, self.user_messages))
+        return len(users) if users and list(map(_content, drafts[-len(users) :])) == users else 0
 
 
 class SealedInputs:
@@ -54,7 +55,12 @@ class SealedInputs:
             "v": VERSION,
             "summary": compacted.summary,
             "messages": [
-                {"role": draft.role, "content": draft.content, "parts": [dict(part) for part in draft.parts]}
+                {
+                    "role": draft.role,
+                    "content": draft.content,
+                    "parts": [dict(part) for part in draft.parts],
+                    "name": name_in(draft.metadata),
+                }
                 for draft in compacted.messages
             ],
         }
@@ -72,10 +78,16 @@ class SealedInputs:
         return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))
 
 
+def _content(draft: MessageDraft) -> tuple[object, ...]:
+    # Items have no field for a speaker's name.
+    return draft.role, draft.content, draft.parts
+
+
 def _draft(payload: dict[str, object]) -> MessageDraft:
-    parts = payload["parts"]
+    parts, name = payload["parts"], payload.get("name")
     return MessageDraft(
         role=str(payload["role"]),  # type: ignore[arg-type]  # as it was sealed
         content=str(payload["content"]),
         parts=tuple(parts) if isinstance(parts, Sequence) else (),
+        metadata={"name": name} if name else {},
     )
