@@ -497,9 +497,9 @@ def _assembled(material: ContextInputs, budget: int | None) -> AssembledContext:
         key = (
             newest[0].id,
             newest[-1].id,
-            len(newest),
+            "".join(f"{message.is_protected:d}" for message in newest),
             conversation.content_epoch,
-        )  # the same until some of them are erased
+        )  # the same until some of them are erased, pinned or unpinned
         return _digest_without_secrets(Messages(key, newest), most, conversation.locale)
 
     return assemble(material, digest=digest, budget=budget)
