@@ -780,6 +780,19 @@ def test_compacted_input_is_no_larger_than_a_request_that_brings_it_again(
         refused(ask(scripted, "/responses/compact", {"input": [user("Hello."), words]}), 413, "body_too_large")
 
 
+def test_compacted_input_keeps_who_of_several_users_said_what(scripted: httpx.Client, provider: OpenAI) -> None:
+    kept = {"X-Conversation-Id": "two boats"}
+    first = chat(scripted, by("Anna", "My boat is called Vela."), headers=kept)
+    history = [by("Anna", "My boat is called Vela."), reply(first), by("Boris", "Mine is called Orca.")]
+    begun = conversation(chat(scripted, *history, headers=kept))
+    made = good(ask(scripted, "/responses/compact", {"conversation": begun}))
+    for before in ([], made["output"][:-1]):
+        items = [*before, made["output"][-1], user("Whose is Orca?")]
+        good(ask(scripted, "/responses", {"input": items, "store": False}))
+        users = [text for text in provider.last.texts if text.startswith(("Anna", "Boris", "My", "Mine", "Whose"))]
+        assert users == ["Anna: My boat is called Vela.", "Boris: Mine is called Orca.", "Whose is Orca?"]
+
+
 # What a small request can ask for
 
 

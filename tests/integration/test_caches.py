@@ -230,6 +230,25 @@ async def test_one_that_holds_an_erased_file_goes(
         assert len(gemini.caches()) == left
 
 
+async def test_files_in_it_count_in_the_provider_s_tokens_like_the_prompt(
+    build: Build, begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    container = build()
+    conversation_id = await talk(container, tenant)
+    plan = NewFile(name="plan.md", media_type="text/markdown", data=b"The depot opens on Monday. " * 500)
+    await container.files.add(tenant, conversation_id, plan)
+    async with begin(tenant) as uow:
+        row = await uow.conversations.update(conversation_id, token_factor=1.4)
+        await uow.commit()
+    context = await container.context.assemble(tenant, conversation_id)
+    assert context.caching is not None
+    before_messages = context.gauge.breakdown.system + context.gauge.breakdown.files
+    assert row.file_tokens > 1_000
+    assert abs(context.caching.tokens - before_messages) <= 1, "both are rounded up"
+    shown = (await container.stats.conversation(tenant, conversation_id)).caches
+    assert shown.tokens == before_messages
+
+
 async def _remove_file(container: Container, tenant: UUID, conversation_id: UUID) -> None:
     (file,), _ = await container.files.page(tenant, conversation_id, Page())
     await container.files.remove(tenant, conversation_id, file.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +14,14 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.segments.message_analysis import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
+from app.core.text.memo import forget
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.messages import MessageRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import context as module
 from app.usecases.history.drafts import MessageDraft
+from tests.builders import material, message, policy_of
 from tests.integration.services import Service
 
 TOLD = 73
@@ -134,6 +137,26 @@ async def test_a_digest_is_made_anew_after_an_erasure(service: Service) -> None:
 
     assert "PostgreSQL 18" not in block(after)
     assert after.truncated is not None
+
+
+def test_a_digest_is_made_anew_after_a_pin() -> None:
+    """What is served word for word leaves its place in the digest to others."""
+    policy = policy_of(context_window=4_500)
+    told = [
+        message(seq, f"We decided that crate {37 * seq} goes to Riga for {113 * seq} euros. " + "And so on. " * 20)
+        for seq in range(1, 61)
+    ]
+    told[8] = message(9, "We decided: the code is AB-1234.")
+    pinned = [replace(one, protected_reason="pinned") if one.seq == told[8].seq else one for one in told]
+
+    def left_out(messages: list[Message]) -> str:
+        whole = "\n".join(one.content for one in module._assembled(material(messages, policy=policy), None).messages)
+        return whole[whole.index("<left_out") : whole.index("</left_out>")]
+
+    before, after = left_out(told), left_out(pinned)
+    forget()
+    assert after == left_out(pinned)
+    assert ["AB-1234" in before, "AB-1234" in after] == [True, False]
 
 
 @pytest.mark.long

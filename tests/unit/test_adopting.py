@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -15,11 +16,13 @@ from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.state.schema_change import (
     entries_from_anchors,
+    entries_from_released,
     entries_in_schema,
     next_entry_number,
     without_anchor_entries,
 )
 from app.core.summarizer.offline.narrative_states import statement_pieces
+from tests.unit.talk import talk
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
 
@@ -214,6 +217,7 @@ def told(one: Anchor, language: str | None = "en") -> str:
 def test_an_anchor_in_the_state_says_whose_words_it_is() -> None:
     assert told(anchor("I'll flash\nthe logger.")) == 'The user wrote: "I\'ll flash the logger."'
     assert told(anchor("I'll flash it.", said_by="Tom")) == "Tom: I'll flash it."
+    assert told(anchor("I'll flash it.", said_by="Assistant")) == 'The user wrote: "I\'ll flash it."', "a role's name"
     assert told(anchor("I'll flash it.", speaker="assistant")) == 'The assistant wrote: "I\'ll flash it."'
     assert told(anchor("Send 5,000 euros.", pasted=True)) == 'A document that the user pasted says: "Send 5,000 euros."'
     assert told(anchor("Рояль есть."), "ru") == 'Пользователь написал: "Рояль есть."'
@@ -222,6 +226,22 @@ def test_an_anchor_in_the_state_says_whose_words_it_is() -> None:
 def test_an_anchor_in_the_state_tells_the_day_that_its_words_need() -> None:
     assert told(anchor("I'll flash it on Friday.")).endswith('on Friday (said Mon 2 February 2026)."')
     assert told(anchor("I'll flash it.")).endswith('flash it."'), "the control: words that need no day"
+
+
+def released(content: str, **given: Any) -> list[str]:
+    message = replace(talk(content)[0], created_at=MONDAY, **given)
+    made = entries_from_released(
+        [message], schema=SESSION, served=(), version=3, next_entry=9, language="en", max_tokens=200
+    )
+    return [entry.text for entry in made]
+
+
+def test_a_message_that_is_no_longer_held_says_whose_words_it_is_and_on_which_day() -> None:
+    assert released("I'll flash it.") == ['The user wrote: "I\'ll flash it."']
+    assert released("I'll flash it.", metadata={"name": "Tom"}) == ["Tom: I'll flash it."]
+    assert released("I'll flash it on Friday.")[0].endswith('on Friday (said Mon 2 February 2026)."')
+    assert released("", parts=({"type": "text", "text": "I'll flash it."},)) == ['The user wrote: "I\'ll flash it."']
+    assert released("") == []
 
 
 def test_an_anchor_shown_again_is_not_told_by_the_state_too() -> None:

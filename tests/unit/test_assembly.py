@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.context import drafts
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble
 from app.core.context.drafts import draft_tokens, first_draft
 from app.core.context.fitting import TokenLimits, fit
@@ -224,6 +225,40 @@ def test_held_messages_go_last_and_each_is_named() -> None:
 
     assert "held_message_left_out:1" in found.warnings
     assert [one.seq for one in found.messages] == [None, 3]
+
+
+def test_as_many_held_messages_are_left_out_as_must_be_each_with_its_other_half() -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "look", "arguments": {}}
+    result = {"type": "tool_result", "tool_call_id": "c1", "content": "nothing"}
+    pinned = [
+        message(1, "I will look.", "assistant", parts=[call], protected_reason="pinned"),
+        message(2, "Be short.", "system", protected_reason="system"),
+        message(3, "", "tool", parts=[result], protected_reason="pinned"),
+        message(4, "Be kind.", "system", protected_reason="system"),
+    ]
+    source = material([*pinned, *said(5)[4:]], policy=POLICY, boundary=4)
+    last = source.tail[-1].token_count
+    left = [
+        [warning.removeprefix("held_message_left_out:") for warning in put_together(source, last + room).warnings]
+        for room in (pinned[1].token_count + pinned[3].token_count, pinned[3].token_count, 0)
+    ]
+    assert left == [["1", "3"], ["1", "3", "2"], ["1", "3", "2", "4"]]
+
+
+def test_leaving_many_held_messages_out_takes_time_linear_in_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed: list[int] = []
+    weigh_all = drafts.total_weight
+
+    def counted(source: ContextInputs, messages: Sequence[Message]) -> int:
+        weighed.append(len(messages))
+        return weigh_all(source, messages)
+
+    monkeypatch.setattr(drafts, "total_weight", counted)
+    held = [message(seq, "Be short and polite.", "system", policy=POLICY) for seq in range(1, 1_001)]
+    source = material([*held, message(1_001, "Hello?")], policy=POLICY, boundary=1_000)
+    found = put_together(source, sum(one.token_count for one in held) // 2)
+    assert 400 < len(found.messages) < 600
+    assert sum(weighed) < 50 * len(held)
 
 
 def test_a_last_message_that_alone_is_too_large_names_the_minimum() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -138,6 +138,17 @@ def test_an_anchor_with_a_relative_time_is_served_with_its_day_and_others_are_no
     assert anchor_line("commitment", 1, found.content) == f"- commitment #1 (user): {found.content}", (
         "an unknown moment"
     )
+
+
+def test_an_anchor_of_the_same_moment_on_another_clock_has_its_own_day() -> None:
+    moment = datetime(2025, 5, 13, 23, 30, tzinfo=UTC)
+    lines = [
+        anchor_line(
+            "commitment", 1, "I will call tomorrow.", said_at=moment.astimezone(timezone(timedelta(hours=hours)))
+        )
+        for hours in (0, 2)
+    ]
+    assert ["13 May" in lines[0], "14 May" in lines[1]] == [True, True]
 
 
 PIECES = st.sampled_from([

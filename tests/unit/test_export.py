@@ -30,6 +30,8 @@ def test_a_message_stands_under_who_said_it() -> None:
     told = markdown_message(message(1, "Привет, *мир*", role="user"))
     assert told.startswith("\n## User, ")
     assert told.endswith("\n\nПривет, *мир*\n")
+    named = markdown_message(message(1, "Hello", role="user", metadata={"name": "Anna\n# B"}))
+    assert named.startswith("\n## User (Anna # B), ")
 
 
 def test_a_text_part_that_the_content_says_already_is_not_told_twice() -> None:

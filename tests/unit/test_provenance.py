@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from app.core.model.provenance import origin_of, own_words
@@ -134,3 +139,32 @@ def test_own_words_leave_out_what_was_pasted() -> None:
 )
 def test_linear_time_on_hostile_text(unit: str) -> None:
     assert_linear(lambda text: origin_of(message(1, text), "the words of an entry"), unit * (120_000 // len(unit)))
+
+
+SOURCES = """
+from itertools import product
+
+from app.core.model.word_overlap import Overlap
+from tests.unit.talk import message
+
+pairs = ("granite", "marble"), ("violin", "trumpet"), ("orchid", "tulip")
+told = [" ".join(three) for three in product(*pairs)]
+told += [word for times, pair in enumerate(pairs) for word in pair for _ in range(3 * times)]
+span = [message(seq, text) for seq, text in enumerate(told, start=1)]
+print(Overlap(span).sources(" ".join(word for pair in pairs for word in pair)))
+"""
+
+
+def test_every_process_finds_the_same_sources() -> None:
+    """Eight messages share as much of the text, and sums of fractions depend on the order of the words."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", SOURCES],
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        for seed in ("1", "2")
+    ]
+    first, second = (process.communicate(timeout=60)[0] for process in processes)
+    assert first == second != b""

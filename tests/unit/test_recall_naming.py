@@ -53,6 +53,7 @@ def test_a_nickname_is_that_of_the_speaker_whose_messages_begin_with_a_name() ->
     corpus = corpus_of(*said, ("u", "Caroline: thanks Mel"), ("a", "Melanie: sure"))
 
     assert nicknames_in("What does Mel like?", corpus) == {"mel": "melanie"}
+    assert nicknames_in("İYİ. What does Mel like?", corpus) == {"mel": "melanie"}, "a letter that grows in lower case"
     assert completed_question("What does Mel like?", corpus).named == {"melanie"}
     assert completed_question("What do Mel and Caroline like?", corpus).named == frozenset(), (
         "both is nobody in particular"

@@ -150,6 +150,22 @@ class TestSnippet:
         text = f"{LONG}There: {word}. {LONG}"
         assert word in snippet(text, query_of(word))
 
+    @pytest.mark.parametrize(
+        ("around", "word", "asked"),
+        [
+            ("İSTANBUL İÇİN İLK İŞ. ", "kettles", "kettles"),
+            ("İSTANBUL İÇİN İLK İŞ ", "kettles", '"kettles"'),
+            ("Nothing here. ", "İSTANBUL", "istanbul"),
+            ("Nothing here. ", "cafe\u0301", "café"),
+            ("Ничего нет. ", "ёлка", "елка"),
+        ],
+        ids=["capitals", "phrase", "dotted", "decomposed", "respelled"],
+    )
+    def test_far_in_a_long_message_whatever_its_letters_become_in_lower_case(
+        self, around: str, word: str, asked: str
+    ) -> None:
+        assert word in snippet(f"{around * 2_000}There: {word}. {around * 2_000}", query_of(asked))
+
     def test_control_the_beginning_alone_would_not_show_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(search, "_first_hit", lambda *_: 0)
         assert "kettles" not in snippet(f"{LONG}There: kettles. {LONG}", query_of("kettles"))

@@ -72,6 +72,18 @@ def long(language: str, times: int = 8) -> list[Message]:
     return weighed(talk(*words))
 
 
+def test_the_same_words_of_other_people_are_told_as_theirs() -> None:
+    """Two conversations may have the same words at the same places: a reading kept for one must not name the other."""
+
+    def told(name: str) -> str:
+        span = [replace(one, metadata={"name": name}) for one in talk(*ENGLISH)]
+        return level_text("L1", span, describe(span), locale="en")
+
+    first, second = told("Anna"), told("Boris")
+    assert ["Anna: " in first, "Boris: " in first] == [True, False]
+    assert ["Anna: " in second, "Boris: " in second] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("language", "words"),
     [("en", {"reset email"}), ("ru", {"Postgres", "базы данных"}), ("zh", {"航班", "预订"})],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final
 
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
@@ -40,7 +40,6 @@ def escape_served(text: str) -> str:
     return _ARROW.sub(as_json_writes, escape_block(text))
 
 
-@memoized()
 def anchor_line(
     type_: AnchorType,
     seq: int,
@@ -57,10 +56,16 @@ def anchor_line(
 
     If the content has a time that depends on the day on which it was said ("tomorrow"), that day is put before it.
     """
+    # The same moment is another day on another clock: so the moment itself is no key.
     source = f"pasted by {speaker}" if pasted else speaker
+    return _line(type_, seq, content, source, said_at.date() if said_at else None, said_by)
+
+
+@memoized()
+def _line(type_: AnchorType, seq: int, content: str, source: str, day: date | None, said_by: str) -> str:
     if name := short_name(said_by):
         source += f" {escape_served(name)}"
-    day_note = date_note(said_at.date(), content) if said_at else ""
+    day_note = date_note(day, content) if day else ""
     return f"- {type_} #{seq} ({source}){day_note}: {escape_served(' '.join(content.split()))}"
 
 

@@ -17,10 +17,11 @@ are left out together, those first that tell least.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, Final, Literal
 
 from app.core.anchors.selection import MIN_TOKEN_LIMIT
@@ -30,7 +31,6 @@ from app.core.context.drafts import (
     block_of,
     block_sizes,
     draft_tokens,
-    outline_of,
     weight_of,
     with_anchors,
     with_held_messages,
@@ -422,13 +422,35 @@ def _without_held_days(_inputs: ContextInputs, draft: Draft, _limits: TokenLimit
 
 
 def _without_oldest_held(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
-    while draft.held and draft_tokens(inputs, draft) > limits.tokens:
-        first, *others = draft.held
-        pair = held_indexes([replace(outline_of(one), is_protected=one is first) for one in draft.held])
-        gone = [one for index, one in enumerate(draft.held) if index in pair]
-        draft = with_held_messages(inputs, draft, tuple(one for one in others if one not in gone))
-        draft = draft.warned(*(f"held_message_left_out:{one.seq}" for one in gone))
-    return draft
+    order = list(_oldest_first_with_pairs(inputs.outlines(draft.held)))
+
+    def without(count: int) -> Draft:
+        gone = frozenset(chain.from_iterable(order[:count]))
+        return with_held_messages(
+            inputs, draft, tuple(one for index, one in enumerate(draft.held) if index not in gone)
+        )
+
+    def fits(count: int) -> bool:
+        return draft_tokens(inputs, without(count)) <= limits.tokens
+
+    count = bisect_left(range(len(order)), True, key=fits)  # noqa: FBT003
+    seqs = (draft.held[index].seq for index in chain.from_iterable(order[:count]))
+    return without(count).warned(*(f"held_message_left_out:{seq}" for seq in seqs))
+
+
+def _oldest_first_with_pairs(outline: Sequence[Outline]) -> Iterator[list[int]]:
+    """The indexes of messages in the order in which they are left out, each with the other half of its tool pair."""
+    gone: set[int] = set()
+    unprotected = [replace(item, is_protected=False) for item in outline]
+    for index, item in enumerate(unprotected):
+        if index in gone:
+            continue
+        pair = [index]
+        if item.calls or item.results:
+            alone = [*unprotected[:index], replace(item, is_protected=True), *unprotected[index + 1 :]]
+            pair = sorted(held_indexes(alone) - gone)
+        gone.update(pair)
+        yield pair
 
 
 def _without_block(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:  # noqa: ARG001 - one shape for all steps

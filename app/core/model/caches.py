@@ -100,17 +100,20 @@ class Caching:
 
     prefix: CachedPrefix
     tokens: int
-    """The estimated size of the prefix."""
+    """The size of the prefix in the provider's tokens, by our estimate."""
     mode: CacheMode
     ttl: timedelta
 
-    def with_files(self, files: Sequence[ConversationFile | RequestFile], locale: str) -> Caching:
-        """This caching with files added to the prefix: they stand at the beginning of the contents."""
+    def with_files(self, files: Sequence[ConversationFile | RequestFile], locale: str, *, tokens: int) -> Caching:
+        """This caching with files added to the prefix: they stand at the beginning of the contents.
+
+        ``tokens`` are those of the files, converted to the provider's like ``self.tokens``.
+        """
         if not files:
             return self
         held = tuple(CachedFile(sha256=one.sha256, media_type=one.media_type, name=one.name) for one in files)
         prefix = replace(self.prefix, files=held, locale=locale)
-        return replace(self, prefix=prefix, tokens=self.tokens + sum(one.tokens for one in files))
+        return replace(self, prefix=prefix, tokens=self.tokens + tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

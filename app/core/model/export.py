@@ -12,6 +12,7 @@ from app.core.text.contents import named_address
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.patterns import compiled
+from app.core.text.speakers import name_in
 
 _FENCE: Final = compiled(r"`{3,}")
 
@@ -31,7 +32,9 @@ def markdown_message(message: Message, locale: str = "en") -> str:
     if message.is_command:
         return ""
     catalogue = catalogue_of(locale)
-    heading = f"\n## {catalogue.text(f'export.{message.role}')}, {_time(message.created_at, catalogue)}\n\n"
+    name = name_in(message.metadata)
+    speaker = catalogue.text(f"export.{message.role}") + (f" ({name})" if name else "")
+    heading = f"\n## {speaker}, {_time(message.created_at, catalogue)}\n\n"
     return heading + "\n\n".join(_paragraphs(message, catalogue)) + "\n"
 
 

@@ -32,7 +32,8 @@ class Overlap:
 
     def sources(self, text: str) -> tuple[int, ...]:
         """The messages that share most of the text's weight, in order; none when no message shares enough."""
-        weights = {word: self._rarity(word) for word in set(stems(text))}
+        # The words are sorted, since sums of fractions depend on the order.
+        weights = {word: self._rarity(word) for word in sorted(set(stems(text)))}
         total = sum(weights.values())
         shared = self._shared_weights(weights)
         best = max(shared.values(), default=0.0)

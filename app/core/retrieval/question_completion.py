@@ -124,14 +124,14 @@ def nicknames_in(text: str, corpus: Corpus) -> dict[str, str]:
     if len(speakers) != _SPEAKERS:
         return {}
     one, other = speakers
-    names = (name for name in dict.fromkeys(_names(text.lower(), text)) if name not in corpus.speakers)
+    names = (name for name in dict.fromkeys(_names(text)) if name not in corpus.speakers)
     found = {name: _speaker_called(name, corpus, {one: other, other: one}) for name in islice(names, _NAMES)}
     return {name: speaker for name, speaker in found.items() if speaker}
 
 
-def _names(lowered: str, text: str) -> Iterator[str]:
+def _names(text: str) -> Iterator[str]:
     for match in _NAME.finditer(text):
-        name = lowered[match.start() : match.end()]
+        name = match[0].lower()
         if name < _SIGN:
             yield name
         else:  # Chinese has no spaces around a name

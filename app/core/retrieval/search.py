@@ -200,11 +200,25 @@ def _part_of_sentence(sentence: str, query: Query, wanted: frozenset[str]) -> st
 
 
 def _first_hit(text: str, query: Query, wanted: frozenset[str]) -> int:
-    lowered = text.lower()
+    lowered = _lower_in_place(text)
     for phrase in query.literal:
-        if (place := lowered.find(phrase.lower())) >= 0:
+        if (place := lowered.find(_lower_in_place(phrase))) >= 0:
             return place
     for word in dict.fromkeys(words(text)):
         if stem_in(word, query.language) in wanted and (place := lowered.find(word)) >= 0:
             return place
+    # A word may be written otherwise than it is compared: with another apostrophe, accent or form of a letter.
+    place = 0
+    for piece in text.split():
+        place = text.index(piece, place)
+        if not wanted.isdisjoint(stems_in(piece, query.language)):
+            return place
+        place += len(piece)
     return 0
+
+
+def _lower_in_place(text: str) -> str:
+    """A text in lower case in which every letter has the place that it has in the text."""
+    lowered = text.lower()
+    # The Turkish capital I with a dot becomes two characters.
+    return lowered if len(lowered) == len(text) else "".join(letter.lower()[:1] for letter in text)

@@ -12,6 +12,7 @@ from app.core.reading.scoring import Worth, score_all
 from app.core.segments.hashing import content_hash
 from app.core.segments.topics import Terms
 from app.core.text.memo import memoized
+from app.core.text.speakers import name_in
 
 
 class MessageAnalysis:
@@ -40,7 +41,8 @@ class MessageAnalysis:
 def analysis_of(messages: Sequence[Message], language: str) -> MessageAnalysis:
     """The stretch that consists of these messages. As long as the messages are the same, so is the returned object."""
     flags = "".join(f"{message.is_command:d}{message.is_protected:d}" for message in messages)
-    return _analysis(Messages(content_hash(messages, "L3", flags, ""), messages), language)
+    names = tuple(name_in(message.metadata) for message in messages)  # the same words may be another person's
+    return _analysis(Messages((content_hash(messages, "L3", flags, ""), names), messages), language)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import count
 from typing import Final
 
@@ -13,13 +14,15 @@ from app.core.model.policies.policy import Budgets
 from app.core.model.provenance import origin_of
 from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateField, StateSchema, StateVersion
+from app.core.model.word_overlap import text_with_parts
+from app.core.reading.labels import names_a_role
 from app.core.reading.quoting import as_quotation
 from app.core.summarizer.offline.narrative_states import is_narrative_only, statement_pieces
 from app.core.text.budget import Budget
 from app.core.text.relative import date_note
 from app.core.text.repeating import normalized_text
 from app.core.text.sentences import closed
-from app.core.text.speakers import short_name, with_speaker_name
+from app.core.text.speakers import name_in, short_name, with_speaker_name
 from app.core.text.token_counts import estimate_text
 from app.core.validation.dates import inserted_before_end
 
@@ -103,9 +106,10 @@ def entries_from_released(
     room, field = Budget(max_tokens), schema.field_for("fact")
     found: list[StateEntry] = []
     for message in messages:
-        content = " ".join(message.content.split())
+        texts = [part for part in message.parts if part.get("type") == "text"]
+        content = " ".join(text_with_parts(message.content, texts).split())
         normalized, origin = normalized_text(content), origin_of(message, content)
-        text = as_quotation(content, origin, language)
+        text = _attributed(content, origin, name_in(message.metadata), message.created_at, language)
         if not content or any(normalized in one for one in told) or not room.takes(estimate_text(text)):
             continue
         found.append(
@@ -136,13 +140,15 @@ def without_anchor_entries(
 
 def _text_with_speaker(anchor: FoundAnchor, language: str | None) -> str:
     text, name = " ".join(anchor.content.split()), short_name(anchor.said_by)
-    if anchor.said_at:
-        text = inserted_before_end(text, date_note(anchor.said_at.date(), text))
-    return (
-        with_speaker_name(name, text)
-        if name and not anchor.pasted
-        else as_quotation(text, _origin_of(anchor), language)
-    )
+    return _attributed(text, _origin_of(anchor), name, anchor.said_at, language)
+
+
+def _attributed(text: str, origin: Origin, name: str, said_at: datetime | None, language: str | None) -> str:
+    """A text with the name of its speaker, or as a quotation, and with the day that its "tomorrow" depends on."""
+    if said_at:
+        text = inserted_before_end(text, date_note(said_at.date(), text))
+    is_named = name and origin != "document" and not names_a_role(name)
+    return with_speaker_name(name, text) if is_named else as_quotation(text, origin, language)
 
 
 def _origin_of(anchor: FoundAnchor) -> Origin:

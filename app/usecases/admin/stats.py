@@ -44,7 +44,7 @@ class CacheView:
     prefix: ProviderCache | None = None
     """The cacheable beginning of the conversation's requests; ``None`` if it is too small or was never sent."""
     tokens: int | None = None
-    """The estimated size in tokens of that beginning now."""
+    """The estimated size in tokens of that beginning now, with the files."""
     terms: CacheTerms | None = None
     """The cache terms of the chat model as it is configured now."""
 
@@ -127,7 +127,7 @@ class StatsService(Service):
         return replace(
             self._caching_view(resolved.policy.cache, living=living),
             prefix=replace(known[0], rate=known[0].demand.rate_at(now), rate_at=now) if known else None,
-            tokens=resolved.caching.tokens if resolved.caching else None,
+            tokens=resolved.conversation.counted(resolved.fixed_tokens) if resolved.caching else None,
         )
 
     def _caching_view(self, mode: CacheMode | None, living: Sequence[ProviderCache]) -> CacheView:

@@ -200,7 +200,8 @@ class _Work:
         files: Sequence[ConversationFile] = ()
         if caching is not None and conversation.file_tokens:
             files = await uow.files.of_conversation(conversation_id)
-            caching = caching.with_files(files, conversation.locale)
+            tokens = conversation.counted(conversation.file_tokens)
+            caching = caching.with_files(files, conversation.locale, tokens=tokens)
         if (
             caching is None
             or caching.mode == "off"

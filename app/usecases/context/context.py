@@ -221,7 +221,9 @@ class ContextService:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
         context, left = await self._files.served(tenant_id, context, model=model, in_turn=recall_request.in_turn)
         if resolved.caching is not None and all(file.form != "words" for file in context.files):
-            context = replace(context, caching=resolved.caching.with_files(context.files, context.locale))
+            tokens = conversation.counted(conversation.file_tokens)
+            caching = resolved.caching.with_files(context.files, context.locale, tokens=tokens)
+            context = replace(context, caching=caching)
         context = await with_media(self._shell, tenant_id, context, characters_left=left)
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return TimedContext(context=context, recall_ms=took, begins_answer=begins)
@@ -496,9 +498,9 @@ def _assembled(material: ContextInputs, budget: int | None) -> AssembledContext:
         key = (
             newest[0].id,
             newest[-1].id,
-            len(newest),
+            "".join(f"{message.is_protected:d}" for message in newest),
             conversation.content_epoch,
-        )  # the same until some of them are erased
+        )  # the same until some of them are erased, pinned or unpinned
         return _digest_without_secrets(Messages(key, newest), most, conversation.locale)
 
     return assemble(material, digest=digest, budget=budget)

@@ -25,7 +25,7 @@ from app.core.planning.compaction import NothingToFold
 from app.core.planning.cuts import Tail
 from app.core.state.apply import AppliedCandidate, apply_candidate, version_of
 from app.core.state.rendering import render_text
-from app.core.text.token_counts import weigh
+from app.core.text.speakers import name_in
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.admin.limiting import LimitService
@@ -131,7 +131,7 @@ class ArrayCompaction:
         )
         messages: list[Message] = []
         for seq, draft in enumerate(drafts, 1):
-            weight = weigh(draft.role, draft.content, draft.parts)
+            weight = draft.computed_weight()
             message = Message(
                 id=shell.new_id(),
                 conversation_id=conversation.id,
@@ -141,6 +141,7 @@ class ArrayCompaction:
                 parts=draft.parts,
                 token_count=weight.tokens,
                 byte_length=weight.bytes,
+                metadata=draft.metadata,
                 created_at=now,
             )
             messages.append(message)
@@ -259,4 +260,6 @@ def _sums(messages: Sequence[Message]) -> Sums:
 
 
 def _as_draft(message: Message) -> MessageDraft:
-    return MessageDraft(role=message.role, content=message.content, parts=message.parts)
+    name = name_in(message.metadata)
+    metadata = {"name": name} if name else {}
+    return MessageDraft(role=message.role, content=message.content, parts=message.parts, metadata=metadata)

@@ -12,6 +12,7 @@ from app.core.context.media import parts_within_bytes
 from app.core.model.errors import InvalidInputError
 from app.core.text.localization.catalogue import FALLBACK
 from app.core.text.parts import Part
+from app.core.text.speakers import name_in
 from app.off_loop import off_loop
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
@@ -79,7 +80,12 @@ def _text_of(compacted: CompactedInput) -> str:
         "v": VERSION,
         "summary": compacted.summary,
         "messages": [
-            {"role": draft.role, "content": draft.content, "parts": [dict(part) for part in draft.parts]}
+            {
+                "role": draft.role,
+                "content": draft.content,
+                "parts": [dict(part) for part in draft.parts],
+                "name": name_in(draft.metadata),
+            }
             for draft in compacted.messages
         ],
     }
@@ -108,9 +114,10 @@ def _with_words(draft: MessageDraft, parts: Sequence[Part]) -> MessageDraft:
 
 
 def _draft(payload: dict[str, object]) -> MessageDraft:
-    parts = payload["parts"]
+    parts, name = payload["parts"], payload.get("name")
     return MessageDraft(
         role=str(payload["role"]),  # type: ignore[arg-type]  # as it was sealed
         content=str(payload["content"]),
         parts=tuple(parts) if isinstance(parts, Sequence) else (),
+        metadata={"name": name} if name else {},
     )
