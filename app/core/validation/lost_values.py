@@ -157,7 +157,8 @@ def _without_stale(sentence: str, stale_values: Collection[str] | None) -> str:
 def _is_critical(value: Value) -> bool:
     if value.kind == "number":
         digits = sum(sign.isdigit() for sign in value.text)
-        return digits >= _LONG_NUMBER or value.text[-1:].isalpha() or value.text.endswith("%")
+        end = value.text[-1:]
+        return digits >= _LONG_NUMBER or end.isalpha() or (bool(value.base) and not end.isdecimal())
     return value.kind != "time"
 
 
