@@ -331,6 +331,27 @@ def test_control_what_the_model_told_itself_is_not_added() -> None:
     assert len(made.state["logos"]) == len(DEBTS)
 
 
+def test_in_a_state_of_lists_each_is_on_record_with_its_entry() -> None:
+    made = applied(SHORT, [*CRATES, *DEBTS])
+    entries = {entry.text: entry.id for entry in made.entries}
+    texts = [f'The user wrote: "{one.content}"' for one in DEBTS]
+    added = [(one.field, one.reason, one.before, one.after, one.entry_id) for one in made.repairs]
+    assert added == [("logos", "value_restored", "", text, entries[text]) for text in texts]
+
+
+def test_a_repair_names_its_entry_even_if_a_day_was_added_afterwards() -> None:
+    sold = weighed(31, "Yesterday the lamps were sold to the harbour office.")
+    told = "Yesterday the lamps were sold to the harbour office"
+    items = [fact(f"{told} (98,761 euros)", 31), fact("The crane cost 98,762 euros", 31)]
+    made = applied(answer("Crates of lamps stand on the pier.", items), [*CRATES, sold])
+    (entry_id,) = [entry.id for entry in made.entries if entry.text.startswith("Yesterday")]
+    assert [(one.reason, one.before, one.entry_id) for one in repairs_on_record(made)] == [
+        ("novel_value", f"{told} (98,761 euros)", entry_id),
+        ("novel_value", "The crane cost 98,762 euros", None),
+        ("date_added", told, entry_id),
+    ]
+
+
 @pytest.mark.parametrize("count", [10, 40, 120])
 def test_no_more_than_a_quarter_of_the_cap(count: int) -> None:
     many = [
