@@ -168,3 +168,16 @@ def test_an_amount_whose_unit_ends_with_no_letter_is_not_lost(said: str) -> None
     assert quotes(talk("Hello!", "Hi.", said, "Noted."), entry("F1", "They build a house")) == [
         (3, f'The user wrote: "{said}"')
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("The bug is https://tracker.example/issues/1 for now.", "The bug is https://tracker.example/issues/12"),
+        ("The file is /srv/plans/roof for now.", "The file is /srv/plans/roofing"),
+    ],
+)
+def test_an_address_is_lost_if_only_a_longer_one_is_served(said: str, told: str) -> None:
+    assert quotes(talk("Hello!", "Hi.", said, "Noted."), entry("F1", told)) == [(3, f'The user wrote: "{said}"')]
+    same = said.replace("for now", "since May")
+    assert quotes(talk("Hello!", "Hi.", said, "Noted."), entry("F1", same)) == [], "control"
