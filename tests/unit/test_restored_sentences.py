@@ -581,3 +581,16 @@ def test_each_is_looked_for_when_it_is_asked_for() -> None:
     assert next(found).text == INVOICE
     room.remaining = 0
     assert next(found, None) is None
+
+
+@pytest.mark.parametrize("told", ["", "-", "I'm sorry, I cannot help with that."])
+def test_an_earlier_narrative_is_not_served_as_if_it_were_new(told: str) -> None:
+    old = StateEntry(
+        id="N1", field="conversation_summary", role="narrative", text="They wait for the lamps.", since_version=1
+    )
+    made = applied(answer(told, [fact("The lamps have come to the northern pier", 1)]), CRATES, old, version=2)
+    line = "The lamps have come to the northern pier."
+    assert made.state["conversation_summary"] == line
+    assert [(one.reason, one.before, one.after) for one in made.repairs] == [("narrative_line", "", line)]
+    (entry,) = [one for one in made.entries if one.role == "narrative"]
+    assert entry.superseded == ("They wait for the lamps.",)

@@ -334,17 +334,20 @@ def without_failures(
     Args:
         examined: The candidate, with what fails in it.
         schema: The schema of the candidate.
-        previous: Earlier entries. A shortened item surely replaces only those of them that its rest still covers.
+        previous: Earlier entries. A shortened item surely replaces only those of them that its rest still covers, and
+            no narrative of them stays beside newer entries.
     """
     candidate, failures = examined.candidate, examined.failures
     if _is_mostly_unsupported(candidate, failures, schema):
         return RepairedCandidate(candidate=candidate, is_refused=True)
     shortened = {failure.key: (failure, _remaining_statement(failure)) for failure in failures}
+    previous = tuple(previous)
     previous_texts = {entry.id: entry.text for entry in previous}
     edited = _edited_candidate(
         candidate, lambda key: shortened[key][1] if key in shortened else None, previous=previous_texts
     )
-    narrative, lines = _remaining_narratives(candidate, edited, schema.field_for("fact").name)
+    earlier_narratives = [one.field for one in previous if one.role == "narrative" and not one.in_doubt]
+    narrative, lines = _remaining_narratives(candidate, edited, schema.field_for("fact").name, earlier_narratives)
     replaced_fields = {line.field for line in lines}
     removed = {key for key, (_, text) in shortened.items() if not text}
     places = {field: _kept_sentences_before(field, text, removed) for field, text in candidate.narrative.items()}
@@ -453,21 +456,27 @@ def _edited_text(text: str, edit: Callable[[str], str | None]) -> str:
     return "".join(pieces).strip()
 
 
-def _remaining_narratives(candidate: Candidate, edited: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
+def _remaining_narratives(
+    candidate: Candidate, edited: Candidate, facts: str, earlier_narratives: Iterable[str]
+) -> tuple[dict[str, str], list[Repair]]:
     """The narratives of which at least half is left, and for the others lines made from the newest entries.
+
+    A line also takes the place of an earlier narrative that the candidate does not write anew: beside newer entries it
+    would be stale.
 
     Entries of the field of facts are used if there are any, since entries about the mood do not say what happened.
     """
     newest = [item for item in edited.items if item.field == facts] or edited.items
     narratives: dict[str, str] = {}
     repairs: list[Repair] = []
-    for field, before in candidate.narrative.items():
-        text = edited.narrative.get(field, "")
+    for field in dict.fromkeys((*candidate.narrative, *earlier_narratives)):
+        before, text = candidate.narrative.get(field, ""), edited.narrative.get(field, "")
         if text and len(text) >= _MIN_REMAINING_SHARE * len(before):
             narratives[field] = text
             continue
         line = " ".join(closed(item.text) for item in newest[-_LINE_ITEMS:]) or text
-        repairs.append(Repair(field=field, reason="narrative_line", before=before, after=line or None))
+        if before or line:
+            repairs.append(Repair(field=field, reason="narrative_line", before=before, after=line or None))
         if line:
             narratives[field] = line
     return narratives, repairs
