@@ -232,6 +232,30 @@ async def test_the_narrative_is_a_digest_until_it_is_told_again(service: Service
     ]
 
 
+async def embroidering(request: SummaryRequest) -> Proposal:
+    """A summarizer whose items and narrative have a value that nobody stated."""
+    fact = {"text": "The crane cost 98,761 euros", "from": [request.messages[0].seq], "replaces": []}
+    story = "Shipments are on their way. The crane cost 98,762 euros. They are counted every day."
+    data = json.loads((await honest(request)).text) | {"conversation_summary": story}
+    data["logos"] = [*data["logos"], fact]
+    return Proposal(text=json.dumps(data), finish="stop", model="fake")
+
+
+async def test_a_narrative_told_again_has_only_its_own_changes_on_record(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    """Items of that answer are not used, so nothing that was cut of them may be recorded, or come back."""
+    service = Service(begin, tenant, honest, embroidering)
+    conversation_id, canary = await with_canary(service, compactions=1)
+    await erase(service, conversation_id, canary)
+    ended = await service.container.compaction.execute(service.queue.ids[-1])
+    assert ended is not None
+    assert (ended.trigger, ended.status) == ("erasure", "applied")
+    newest = max(await versions(service, conversation_id), key=lambda one: one.version)
+    assert [(one.field, one.reason) for one in newest.repairs] == [("conversation_summary", "novel_value")]
+    assert ended.entries.ungrounded == 1
+
+
 async def forgetful(request: SummaryRequest) -> Proposal:
     """A summarizer for a state of one text, which tells only of crates."""
     crates = [one.content.partition("!")[0] for one in request.messages if "crate" in one.content.lower()]

@@ -203,6 +203,13 @@ def test_fields_without_any_text_are_an_empty_summary() -> None:
     assert refused(answer(dropped=[{"entry": "F1", "reason": "resolved", "by_seq": 1}])) == "empty_summary"
 
 
+@pytest.mark.parametrize("mark", ["-", "—", "…", "...", "–, –", "•"])
+def test_a_text_of_punctuation_alone_is_none(mark: str) -> None:
+    assert refused(answer(mark, [mark], [{"text": mark}])) == "empty_summary"
+    read = parse_candidate(answer(mark, [mark, "Anna owes 40 euros.", "👍"]), SESSION)
+    assert ([item.text for item in read.items], dict(read.narrative)) == (["Anna owes 40 euros.", "👍"], {})
+
+
 @pytest.mark.daily(4)
 @pytest.mark.case("11")
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -322,3 +323,38 @@ def test_sentences_stand_again_where_they_stood(order: list[int], back: set[int]
     assert list(sentences(texts(found, "conversation_summary")[0])) == [
         one for one in written if one in TRUE or one in wanted
     ]
+
+
+# --- relative times in what comes back
+
+YESTERDAY = "Yesterday Rosa counted the tiles, 1008 in all."
+TOLD = replace(message(3, f"That was yesterday. {SAID}"), created_at=datetime(2025, 5, 13, 9, tzinfo=UTC))
+DATED = replace(INTO, messages=(TOLD,))
+
+
+def put_back(entries: Sequence[StateEntry], repair: Repair) -> VerifiedState:
+    claims = claims_of(entries, entries, repairs=[repair])
+    verdicts = [Verdict(n=claims[-1].n, verdict="supported", seq=3, quote=SAID)]
+    return apply_verdicts(entries, claims[-1:], verdicts, shown_texts=SHOWN, restoration=DATED)
+
+
+def test_an_item_that_comes_back_gets_the_day_of_its_relative_time() -> None:
+    found = put_back([entry("F1", "Rosa lives in Porto.", seqs=[1])], cut(YESTERDAY))
+    dated = "Yesterday (12 May 2025) Rosa counted the tiles, 1008 in all."
+    assert texts(found)[-1] == dated
+    assert [(one.reason, one.before, one.after) for one in found.repairs] == [
+        ("supported", "", YESTERDAY),
+        ("date_added", YESTERDAY, dated),
+    ]
+
+
+@pytest.mark.parametrize(
+    "kept", ["Yesterday Rosa counted the tiles.", "Yesterday (12 May 2025) Rosa counted the tiles."]
+)
+def test_a_sentence_comes_back_to_its_rest_even_if_a_day_was_added_to_that(kept: str) -> None:
+    field = "conversation_summary"
+    narrative = entry("N2", f"The roof leaks. {kept} All is well.", field=field)
+    repair = cut(YESTERDAY, "Yesterday Rosa counted the tiles.", field=field, entry_id="N2", cut=Cut(place=1))
+    found = put_back([narrative], repair)
+    dated = YESTERDAY.replace("Yesterday", "Yesterday (12 May 2025)")
+    assert texts(found, field) == [f"The roof leaks. {dated} All is well."]

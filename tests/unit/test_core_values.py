@@ -691,6 +691,20 @@ def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:
     assert [value.text for value in values(text)] == found
 
 
+@pytest.mark.parametrize(
+    ("told", "said", "is_held"),
+    [
+        ("1,200.50 in all", "المجموع ١٬٢٠٠٫٥٠", True),
+        ("المجموع ١٬٢٠٠", "1,200 dollars", True),
+        ("200 dollars", "١٬٢٠٠ دولار", False),
+        ("25 %", "۲۵٪", True),
+        ("۲۵٪", "it costs 25 euros", False),
+    ],
+)
+def test_arabic_separators_and_percent_signs_are_read_like_others(told: str, said: str, *, is_held: bool) -> None:
+    assert holds(told, said) == is_held
+
+
 def in_japanese(number: int) -> str:
     """A number below ten thousand in numerals; the one before a thousand, a hundred or a ten is left out."""
     digits, places = "一二三四五六七八九", ("千", "百", "十", "")

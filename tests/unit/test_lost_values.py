@@ -161,3 +161,23 @@ def test_quotes_keep_to_their_room_and_are_brought_back_once(values: list[str], 
     entries = with_quotes(SESSION, (), found, span, version=1, next_entry=1)
     again = quotes(span, *entries, room=room)
     assert not {text for _, text in found} & {text for _, text in again}
+
+
+@pytest.mark.parametrize("said", ["The flat has 120 m² in all.", "We need 30 m³ of soil.", "The roof slopes by 38°."])
+def test_an_amount_whose_unit_ends_with_no_letter_is_not_lost(said: str) -> None:
+    assert quotes(talk("Hello!", "Hi.", said, "Noted."), entry("F1", "They build a house")) == [
+        (3, f'The user wrote: "{said}"')
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("The bug is https://tracker.example/issues/1 for now.", "The bug is https://tracker.example/issues/12"),
+        ("The file is /srv/plans/roof for now.", "The file is /srv/plans/roofing"),
+    ],
+)
+def test_an_address_is_lost_if_only_a_longer_one_is_served(said: str, told: str) -> None:
+    assert quotes(talk("Hello!", "Hi.", said, "Noted."), entry("F1", told)) == [(3, f'The user wrote: "{said}"')]
+    same = said.replace("for now", "since May")
+    assert quotes(talk("Hello!", "Hi.", said, "Noted."), entry("F1", same)) == [], "control"

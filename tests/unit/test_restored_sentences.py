@@ -331,6 +331,27 @@ def test_control_what_the_model_told_itself_is_not_added() -> None:
     assert len(made.state["logos"]) == len(DEBTS)
 
 
+def test_in_a_state_of_lists_each_is_on_record_with_its_entry() -> None:
+    made = applied(SHORT, [*CRATES, *DEBTS])
+    entries = {entry.text: entry.id for entry in made.entries}
+    texts = [f'The user wrote: "{one.content}"' for one in DEBTS]
+    added = [(one.field, one.reason, one.before, one.after, one.entry_id) for one in made.repairs]
+    assert added == [("logos", "value_restored", "", text, entries[text]) for text in texts]
+
+
+def test_a_repair_names_its_entry_even_if_a_day_was_added_afterwards() -> None:
+    sold = weighed(31, "Yesterday the lamps were sold to the harbour office.")
+    told = "Yesterday the lamps were sold to the harbour office"
+    items = [fact(f"{told} (98,761 euros)", 31), fact("The crane cost 98,762 euros", 31)]
+    made = applied(answer("Crates of lamps stand on the pier.", items), [*CRATES, sold])
+    (entry_id,) = [entry.id for entry in made.entries if entry.text.startswith("Yesterday")]
+    assert [(one.reason, one.before, one.entry_id) for one in repairs_on_record(made)] == [
+        ("novel_value", f"{told} (98,761 euros)", entry_id),
+        ("novel_value", "The crane cost 98,762 euros", None),
+        ("date_added", told, entry_id),
+    ]
+
+
 @pytest.mark.parametrize("count", [10, 40, 120])
 def test_no_more_than_a_quarter_of_the_cap(count: int) -> None:
     many = [
@@ -560,3 +581,16 @@ def test_each_is_looked_for_when_it_is_asked_for() -> None:
     assert next(found).text == INVOICE
     room.remaining = 0
     assert next(found, None) is None
+
+
+@pytest.mark.parametrize("told", ["", "-", "I'm sorry, I cannot help with that."])
+def test_an_earlier_narrative_is_not_served_as_if_it_were_new(told: str) -> None:
+    old = StateEntry(
+        id="N1", field="conversation_summary", role="narrative", text="They wait for the lamps.", since_version=1
+    )
+    made = applied(answer(told, [fact("The lamps have come to the northern pier", 1)]), CRATES, old, version=2)
+    line = "The lamps have come to the northern pier."
+    assert made.state["conversation_summary"] == line
+    assert [(one.reason, one.before, one.after) for one in made.repairs] == [("narrative_line", "", line)]
+    (entry,) = [one for one in made.entries if one.role == "narrative"]
+    assert entry.superseded == ("They wait for the lamps.",)

@@ -28,13 +28,13 @@ RepairReason = Literal[
 
 ``novel_value``: it states a value that was not shown. ``borrowed_value``: its value stands elsewhere than in its
 sources; the text is left as it is. ``order``: it gives the reader an order that no person asked for.
-``narrative_line``: less than half of a narrative held, and the newest entries stand in its place. ``set_aside``: an
-entry that the model gave up without a proof is kept, in doubt; or such an anchor (``field`` is ``anchors``) is served
-after the others. ``kept``: an entry that the model gave up stays as it is, since a user set it or an active anchor says
-the same. ``date_added``: a day was put after a word such as "yesterday". ``passage_named``: the id of a kept passage,
-which no reader sees, was replaced by the number of its message. ``value_restored``: a sentence was added whose value
-would otherwise no longer be served. ``shortened``: sentences were taken from a narrative, since the state would have
-exceeded its cap.
+``narrative_line``: less than half of a narrative held, or none was written though there was one before, and the newest
+entries stand in its place. ``set_aside``: an entry that the model gave up without a proof is kept, in doubt; or such an
+anchor (``field`` is ``anchors``) is served after the others. ``kept``: an entry that the model gave up stays as it is,
+since a user set it or an active anchor says the same. ``date_added``: a day was put after a word such as "yesterday".
+``passage_named``: the id of a kept passage, which no reader sees, was replaced by the number of its message.
+``value_restored``: a sentence was added whose value would otherwise no longer be served. ``shortened``: sentences were
+taken from a narrative, since the state would have exceeded its cap.
 
 In a state that earlier checks made: ``misplaced_quote``: they had put a sentence of a message in the place of an item;
 it is set aside, or removed if it is not a statement. There ``narrative_line`` means that the newest entries stand in

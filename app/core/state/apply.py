@@ -418,11 +418,10 @@ def _applied_with_quotes(
 def repairs_of_restored_sentences(
     texts: Sequence[str], applied: AppliedCandidate, schema: StateSchema
 ) -> Iterator[Repair]:
-    """Repairs for the sentences that code brought back into a text that is the whole state."""
-    # In a state of lists, code adds entries of their own.
-    narratives = served(applied.entries) if is_narrative_only(schema) else ()
-    for text in map(as_sentence, texts):
-        for entry in [one for one in narratives if text in one.text][-1:]:
+    """Repairs for the sentences that code brought back: entries of their own, or parts of a text that is the state."""
+    is_one_text, entries = is_narrative_only(schema), served(applied.entries)
+    for text in map(as_sentence, texts) if is_one_text else texts:
+        for entry in [one for one in entries if (text in one.text if is_one_text else text == one.text)][-1:]:
             yield Repair(field=entry.field, reason="value_restored", before="", after=text, entry_id=entry.id)
 
 
@@ -517,6 +516,9 @@ def version_of(
 def repairs_on_record(applied: AppliedCandidate) -> tuple[Repair, ...]:
     """The repairs without secrets, each with the entry that it led to."""
     ids = {(entry.field, entry.text): entry.id for entry in applied.entries}
+    for repair in reversed(applied.repairs):  # a later repair may have changed the text again, as by adding a day
+        if repair.before and repair.after and (id_ := ids.get((repair.field, repair.after))):
+            ids.setdefault((repair.field, repair.before), id_)
     narratives = {
         entry.field: entry.id for entry in served(applied.entries) if entry.role == "narrative" and not entry.in_doubt
     }

@@ -31,6 +31,7 @@ _SIGNS: Final = {
     **{ord(sign): "'" for sign in "’‘ʼ′"},
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if chr(code) not in "，－"},
     **{ord(sign): str(digit) for digit, sign in enumerate("₀₁₂₃₄₅₆₇₈₉")},
+    ord("\u066b"): ".", ord("\u066c"): ",", ord("\u066a"): "%",
     ord("ё"): "е", ord("點"): "点", ord("時"): "时", ord("號"): "号", ord("週"): "周", ord("億"): "亿", ord("萬"): "万",
     ord("兩"): "两", ord("個"): "个", ord("塊"): "块", ord("年"): "年", ord("～"): "~", ord("∶"): ":",
 }  # fmt: skip

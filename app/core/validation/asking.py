@@ -39,7 +39,7 @@ def doubts_of(failures: Iterable[Failure]) -> tuple[Doubt, ...]:
         Doubt(
             field=failure.field,
             statement=failure.statement,
-            values=tuple(dict.fromkeys(value.text for value in failure.values))[:_MAX_VALUES],
+            values=() if failure.orders else tuple(dict.fromkeys(value.text for value in failure.values))[:_MAX_VALUES],
             says=failure.hints,
         )
         for failure in islice(failures, MAX_DOUBTS)

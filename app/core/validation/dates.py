@@ -51,7 +51,7 @@ def candidate_with_dates(
     span = list(messages)
     items = items_with_dates(candidate.items, span)
     narrative = {
-        field: _narrative_with_dates(text, span, is_narrative_only=is_narrative_only)
+        field: narrative_with_dates(text, span, is_narrative_only=is_narrative_only)
         for field, text in candidate.narrative.items()
     }
     pairs = [(old.field, old.text, new.text) for old, new in zip(candidate.items, items, strict=True)]
@@ -107,7 +107,14 @@ def _is_day(value: Value, text: str) -> bool:
     return value.kind == "date" or (is_apart and any(form[:2] == "d:" for form in value.forms))
 
 
-def _narrative_with_dates(text: str, span: Sequence[Message], *, is_narrative_only: bool) -> str:
+def narrative_with_dates(text: str, span: Sequence[Message], *, is_narrative_only: bool) -> str:
+    """A narrative with the dates of its relative times added, as far as messages of the span say them.
+
+    Args:
+        text: The narrative, or sentences of it.
+        span: The folded messages.
+        is_narrative_only: Whether one text is the whole state: then its sentences are treated like entries.
+    """
     pieces: list[str] = []
     end, search_budget = 0, Budget(_MAX_SENTENCES)
     for start, stop in sentence_spans(text):

@@ -60,6 +60,7 @@ class Failure:
     index: int | None = None
     """The place of an item in its candidate, or the number of a segment; ``None`` for a sentence of a narrative."""
     values: tuple[Value, ...] = ()
+    """The values that were not shown. A statement that fails because of an order may have some too."""
     orders: tuple[str, ...] = ()
     """The sentences that give the reader orders."""
     hints: str = ""
@@ -203,9 +204,7 @@ class _Examination:
         return len(self.examined(Candidate(narrative={SEGMENTS_FIELD: text})).failures) > known
 
     def _examined_item(self, index: int, item: CandidateItem) -> CandidateItem:
-        text_values = values(item.text)
-        if self._fails_by_order(item.field, index, item.text):
-            return item
+        text_values, orders = values(item.text), self._unrequested_orders(item.text)
         replaced = self._source_texts.entry_numbers(item.replaces)
         novel = unsupported_values(
             item.text,
@@ -215,8 +214,9 @@ class _Examination:
             replaced,
             calculation_budget=self._calculation_budget,
         )
-        if novel:
-            self._record_failure(item.field, index, item.text, novel, self._source_texts.neighbourhood(item.from_seqs))
+        if orders or novel:
+            nearby = self._source_texts.neighbourhood(item.from_seqs)
+            self._record_failure(item.field, index, item.text, novel, nearby, orders)
             return item
         for value in text_values:
             if not self._source_texts.sources_of(value):
@@ -245,7 +245,8 @@ class _Examination:
         return BACKGROUND not in sources and sources.isdisjoint(nearby_sources)
 
     def _check_statement(self, field: str, index: int | None, sentence: str, newest_day: date | None = None) -> None:
-        if self._fails_by_order(field, index, sentence):
+        if orders := self._unrequested_orders(sentence):
+            self._record_failure(field, index, sentence, (), (), orders)
             return
         novel = unsupported_values(
             sentence,
@@ -258,29 +259,29 @@ class _Examination:
         if novel:
             self._record_failure(field, index, sentence, novel, ())
 
-    def _fails_by_order(self, field: str, index: int | None, text: str) -> bool:
-        found = orders_in(text)
-        orders = [
-            order for order in found if not (self._order_budget.takes(1) and self._source_texts.wishes.include(order))
-        ]
-        if orders:
-            failure = Failure(field=field, index=index, statement=text, reason="order", orders=tuple(orders))
-            self._failures.append(failure)
-        return bool(orders)
+    def _unrequested_orders(self, text: str) -> list[str]:
+        wishes = self._source_texts.wishes
+        return [order for order in orders_in(text) if not (self._order_budget.takes(1) and wishes.include(order))]
 
     def _record_failure(
-        self, field: str, index: int | None, text: str, novel: Sequence[Value], nearby_sources: Iterable[int]
+        self,
+        field: str,
+        index: int | None,
+        text: str,
+        novel: Sequence[Value],
+        nearby_sources: Iterable[int],
+        orders: Sequence[str] = (),
     ) -> None:
+        has_hints = not orders and len(self._failures) < MAX_DOUBTS
         self._failures.append(
             Failure(
                 field=field,
                 index=index,
                 statement=text,
-                reason="novel_value",
+                reason="order" if orders else "novel_value",
                 values=tuple(novel),
-                hints=self._source_texts.hints(text, novel, sorted(nearby_sources))
-                if len(self._failures) < MAX_DOUBTS
-                else "",
+                orders=tuple(orders),
+                hints=self._source_texts.hints(text, novel, sorted(nearby_sources)) if has_hints else "",
             )
         )
 
@@ -333,17 +334,20 @@ def without_failures(
     Args:
         examined: The candidate, with what fails in it.
         schema: The schema of the candidate.
-        previous: Earlier entries. A shortened item surely replaces only those of them that its rest still covers.
+        previous: Earlier entries. A shortened item surely replaces only those of them that its rest still covers, and
+            no narrative of them stays beside newer entries.
     """
     candidate, failures = examined.candidate, examined.failures
     if _is_mostly_unsupported(candidate, failures, schema):
         return RepairedCandidate(candidate=candidate, is_refused=True)
     shortened = {failure.key: (failure, _remaining_statement(failure)) for failure in failures}
+    previous = tuple(previous)
     previous_texts = {entry.id: entry.text for entry in previous}
     edited = _edited_candidate(
         candidate, lambda key: shortened[key][1] if key in shortened else None, previous=previous_texts
     )
-    narrative, lines = _remaining_narratives(candidate, edited, schema.field_for("fact").name)
+    earlier_narratives = [one.field for one in previous if one.role == "narrative" and not one.in_doubt]
+    narrative, lines = _remaining_narratives(candidate, edited, schema.field_for("fact").name, earlier_narratives)
     replaced_fields = {line.field for line in lines}
     removed = {key for key, (_, text) in shortened.items() if not text}
     places = {field: _kept_sentences_before(field, text, removed) for field, text in candidate.narrative.items()}
@@ -452,27 +456,34 @@ def _edited_text(text: str, edit: Callable[[str], str | None]) -> str:
     return "".join(pieces).strip()
 
 
-def _remaining_narratives(candidate: Candidate, edited: Candidate, facts: str) -> tuple[dict[str, str], list[Repair]]:
+def _remaining_narratives(
+    candidate: Candidate, edited: Candidate, facts: str, earlier_narratives: Iterable[str]
+) -> tuple[dict[str, str], list[Repair]]:
     """The narratives of which at least half is left, and for the others lines made from the newest entries.
+
+    A line also takes the place of an earlier narrative that the candidate does not write anew: beside newer entries it
+    would be stale.
 
     Entries of the field of facts are used if there are any, since entries about the mood do not say what happened.
     """
     newest = [item for item in edited.items if item.field == facts] or edited.items
     narratives: dict[str, str] = {}
     repairs: list[Repair] = []
-    for field, before in candidate.narrative.items():
-        text = edited.narrative.get(field, "")
+    for field in dict.fromkeys((*candidate.narrative, *earlier_narratives)):
+        before, text = candidate.narrative.get(field, ""), edited.narrative.get(field, "")
         if text and len(text) >= _MIN_REMAINING_SHARE * len(before):
             narratives[field] = text
             continue
         line = " ".join(closed(item.text) for item in newest[-_LINE_ITEMS:]) or text
-        repairs.append(Repair(field=field, reason="narrative_line", before=before, after=line or None))
+        if before or line:
+            repairs.append(Repair(field=field, reason="narrative_line", before=before, after=line or None))
         if line:
             narratives[field] = line
     return narratives, repairs
 
 
 def _remaining_statement(failure: Failure) -> str:
-    if failure.reason == "order":
-        return text_before_orders(failure.statement, failure.orders)
-    return without_values(failure.statement, failure.values)
+    if failure.reason != "order":
+        return without_values(failure.statement, failure.values)
+    rest, failing = text_before_orders(failure.statement, failure.orders), {one.meaning for one in failure.values}
+    return without_values(rest, [one for one in values(rest) if one.meaning in failing]) if failing else rest

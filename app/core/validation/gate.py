@@ -37,6 +37,7 @@ from app.core.text.language import agrees, detect, differs
 from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
 from app.core.text.scripts import CHINESE_JAPANESE
+from app.core.text.sentences import closed
 from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
 from app.core.text.words import stem, stems, words
@@ -145,12 +146,15 @@ def judge_again(report: GateReport, proposal: Proposal, request: SummaryRequest)
         if not examine_candidate(Candidate(items=(item,), narrative={}), source_texts).failures
     ]
     added = [item for item in sound_items if request.schema.field(item.field).is_list]
-    narrative_items = [item for item in sound_items if not request.schema.field(item.field).is_list]
+    narrative_items = [
+        replace(item, text=closed(item.text)) for item in sound_items if not request.schema.field(item.field).is_list
+    ]
     narrative = dict(candidate.narrative)
     for item in narrative_items:
-        narrative[item.field] = " ".join(filter(None, [narrative.get(item.field), item.text]))
+        narrative[item.field] = " ".join(filter(None, [closed(narrative.get(item.field, "")), item.text]))
     restored = tuple(
-        Repair(field=item.field, reason="value_restored", before="", after=item.text) for item in sound_items
+        Repair(field=item.field, reason="value_restored", before="", after=item.text)
+        for item in (*added, *narrative_items)
     )
     candidate = replace(candidate, items=(*candidate.items, *added), narrative=narrative)
     return _exactly_checked(

@@ -20,6 +20,7 @@ from app.core.text.patterns import any_literal
 from app.core.text.sentences import is_code, sentences
 from app.core.text.token_counts import least_tokens
 from app.core.text.values import Value, ValueIndex, values
+from app.core.validation.kept_values import is_whole_in
 
 _MAX_SENTENCE_LENGTH: Final = 300
 """The most characters of a sentence that is kept whole. Of a longer one the clauses with its values are kept, of longer
@@ -137,7 +138,7 @@ class ServedValues:
     def holds(self, value: Value) -> bool:
         """Whether a value is served."""
         if value.kind in _WHOLE_KINDS:
-            return any(value.text.casefold() in text for text in self._texts)
+            return any(is_whole_in(value.text.casefold(), text) for text in self._texts)
         return self._values.holds(value)
 
 
@@ -157,7 +158,8 @@ def _without_stale(sentence: str, stale_values: Collection[str] | None) -> str:
 def _is_critical(value: Value) -> bool:
     if value.kind == "number":
         digits = sum(sign.isdigit() for sign in value.text)
-        return digits >= _LONG_NUMBER or value.text[-1:].isalpha() or value.text.endswith("%")
+        end = value.text[-1:]
+        return digits >= _LONG_NUMBER or end.isalpha() or (bool(value.base) and not end.isdecimal())
     return value.kind != "time"
 
 

@@ -15,9 +15,11 @@ from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
 from app.core.model.repairs import Repair, RepairReason
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
+from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.relative import without_added_days
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
+from app.core.validation.dates import narrative_with_dates, text_with_dates
 from app.core.validation.evidence import content_stems
 
 ReplacedEntry = tuple[str, str, str]
@@ -96,23 +98,27 @@ class _RestoredEntries:
     def put_back(
         self, claim: Claim, restoration: Restoration, replacement_verdicts: Mapping[ReplacedEntry, str]
     ) -> None:
-        """Put a text back into the entry that has the rest of it, else add it as a new entry."""
+        """Put a text back into the entry that has the rest of it, else add it as a new entry; add its days to it."""
+        text = _text_with_dates(claim, restoration)
         index_of_rest = next(
             (index for index in self._served_indexes(claim.field) if _is_rest_of_cut(self.entries[index], claim)), None
         )
         if index_of_rest is not None:
             before = self.entries[index_of_rest]
-            entry = replace(before, text=_with_statement_back(before.text, claim, self._sentences[claim.field]))
+            whole = _with_statement_back(before.text, claim, text, self._sentences[claim.field])
+            entry = replace(before, text=whole)
             self.entries[index_of_rest] = entry
             self._sentences[claim.field] += not claim.text_left
         elif claim.text_left or claim.target or not claim.seqs or max(claim.seqs) > restoration.boundary_seq:
             return  # an erasure could not find an entry that names no source
         else:
-            entry = _new_entry(claim, restoration, restoration.next_entry + self._new)
+            entry = _new_entry(claim, text, restoration, restoration.next_entry + self._new)
             self._new += 1
             entry = replace(entry, superseded=tuple(self._decide_replaced(claim, entry.id, replacement_verdicts)))
             self.entries.insert(self._index_for(entry), entry)
         self._record("supported", entry, claim.text_left, claim.text)
+        if text != claim.text:
+            self._record("date_added", entry, claim.text, text)
 
     def _decide_replaced(
         self, claim: Claim, successor: str, replacement_verdicts: Mapping[ReplacedEntry, str]
@@ -145,26 +151,43 @@ class _RestoredEntries:
 
 def _is_rest_of_cut(entry: StateEntry, claim: Claim) -> bool:
     if entry.role == "narrative":
-        return entry.id == claim.target and claim.text_left in entry.text
+        return entry.id == claim.target and _span_of_rest(entry.text, claim) is not None
     return bool(claim.text_left) and without_added_days(entry.text) == without_added_days(claim.text_left)
 
 
-def _with_statement_back(text: str, claim: Claim, restored_before: int) -> str:
+def _span_of_rest(text: str, claim: Claim) -> tuple[int, int] | None:
+    """The place of what was left of a cut text; days may have been added to it since."""
+    if (start := text.find(claim.text_left)) >= 0:
+        return start, start + len(claim.text_left)
+    wanted = without_added_days(claim.text_left)
+    spans = sentence_spans(text)
+    return next((span for span in spans if without_added_days(text[span[0] : span[1]]) == wanted), None)
+
+
+def _with_statement_back(text: str, claim: Claim, statement: str, restored_before: int) -> str:
     if claim.text_left:
-        return text.replace(claim.text_left, claim.text, 1) if claim.text_left in text else claim.text
+        start, end = _span_of_rest(text, claim) or (0, len(text))
+        return text[:start] + statement + text[end:]
     starts = [start for start, _ in sentence_spans(text)][claim.place + restored_before :]
     start = starts[0] if starts else len(text)
-    return " ".join(filter(None, [text[:start].rstrip(), claim.text, text[start:].lstrip()]))
+    return " ".join(filter(None, [text[:start].rstrip(), statement, text[start:].lstrip()]))
 
 
-def _new_entry(claim: Claim, restoration: Restoration, number: int) -> StateEntry:
+def _text_with_dates(claim: Claim, restoration: Restoration) -> str:
+    if claim.names_no_sources:
+        is_whole = is_narrative_only(restoration.schema)
+        return narrative_with_dates(claim.text, restoration.messages, is_narrative_only=is_whole)
+    return text_with_dates(claim.text, [one for one in restoration.messages if one.seq in claim.seqs])
+
+
+def _new_entry(claim: Claim, text: str, restoration: Restoration, number: int) -> StateEntry:
     role = restoration.schema.field(claim.field).role
     sources = [message for message in restoration.messages if message.seq in claim.seqs]
     return StateEntry(
         id=f"{ID_LETTERS[role]}{number}",
         field=claim.field,
         role=role,
-        text=claim.text,
+        text=text,
         from_seqs=claim.seqs,
         since_version=restoration.version,
         origins=tuple(sorted({origin_of(message, claim.text) for message in sources})),

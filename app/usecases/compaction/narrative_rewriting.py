@@ -12,7 +12,7 @@ from app.core.model.conversation import Conversation, Layout, Message
 from app.core.model.records import Compaction, CompactionStatus, EntryCounts, Event
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
-from app.core.model.state import ID_LETTERS, StateEntry, StateVersion
+from app.core.model.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
 from app.core.planning.compaction import CompactionPlan
 from app.core.state.apply import (
     QUOTES_DIVISOR,
@@ -160,6 +160,7 @@ def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[Ga
         )
         if not narrative:
             return report.reason or EMPTY_NARRATIVE
+        report = _without_repairs_of_items(report, resolved.schema)
         narrative, quotes = _with_lost_values(sources, narrative, by_model=report.by_model)
         most = state_token_limit(resolved.schema, resolved.budgets)
         kept, pushed_out = prune(
@@ -184,6 +185,12 @@ def _applying(sources: _NarrativeSources, version: StateVersion) -> Callable[[Ga
         return replace(applied, repairs=(*report.repairs, *restored))
 
     return apply
+
+
+def _without_repairs_of_items(report: GateReport, schema: StateSchema) -> GateReport:
+    """The report without repairs of items, which are not used: nothing that was cut of them may come back."""
+    narratives = {field.name for field in schema.fields if not field.is_list}
+    return replace(report, repairs=tuple(one for one in report.repairs if one.field in narratives))
 
 
 def _with_lost_values(
