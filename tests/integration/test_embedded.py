@@ -404,6 +404,15 @@ def test_a_damaged_database_is_one_clear_line_and_leaves_nothing_running(tmp_pat
 
 
 @pytest.mark.long
+def test_a_database_that_cannot_be_created_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a disk that the files of the server itself have filled."""
+    monkeypatch.setattr("app.devserver.postgres._DATABASE", "no name")
+    with pytest.raises(EmbeddedError, match=r"^PostgreSQL could not create its database: ERROR: +syntax[^\n]*$"):
+        EmbeddedServers(tmp_path, valkey=False, durable=False).start()
+    assert not server_pids(tmp_path)
+
+
+@pytest.mark.long
 def test_the_distribution_serves_where_the_wheels_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     try:
