@@ -264,6 +264,18 @@ def test_a_command_asks_no_other_service_than_the_one_that_is_named(
         connecting.find_service(None)
 
 
+@pytest.mark.parametrize("owner", ["process 4711", "another process"])
+def test_an_owner_of_the_data_folder_that_serves_nothing_is_no_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, owner: str
+) -> None:
+    """As while ``throughline run`` still starts, or another command uses the database."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(connecting, "running_at", lambda _: owner)
+    monkeypatch.setattr(connecting, "address", lambda _: "http://127.0.0.1:1")
+    with pytest.raises(ComplaintError, match=r"^No Throughline answers at http://127\.0\.0\.1:1"):
+        connecting.find_service(None)
+
+
 def test_a_child_goes_on_when_its_lines_cannot_be_printed(tmp_path: Path) -> None:
     """The reader of the output may have left, as with ``throughline run | head``."""
     read_end, write_end = os.pipe()
