@@ -83,15 +83,21 @@ def refuse_without_broker(**_: Any) -> None:
         sys.exit("REDIS_URL is not set: name a Redis for the worker, or start everything with `throughline run`.")
 
 
-def refuse_without_schema(**_: Any) -> None:
+def refuse_without_database(**_: Any) -> None:
     """End with one clear line if every job would fail. If the database is away now, each job waits for it."""
     from app.storage.schema_fit import schema_complaint_at  # noqa: PLC0415 - for workers only, as in the parent's loop
 
     url = _settings.database_url
+    if not url:
+        sys.exit("DATABASE_URL is not set: name the database of the API, or start everything with `throughline run`.")
     with contextlib.suppress(DependencyUnavailableError):
-        if url and (complaint := asyncio.run(schema_complaint_at(url))):
+        try:
+            complaint = asyncio.run(schema_complaint_at(url))
+        except ValueError as error:  # of the address; Celery would log an error, and go on
+            sys.exit(str(error))
+        if complaint:
             sys.exit(complaint)
 
 
 worker_init.connect(refuse_without_broker)
-worker_init.connect(refuse_without_schema)
+worker_init.connect(refuse_without_database)

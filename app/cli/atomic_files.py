@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,9 @@ from typing import BinaryIO, Final
 
 FOR_ALL: Final = 0o666
 """The mode of a new file, before the process's mask is applied."""
+_ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+_EXIT_OF_SIGNALS: Final = 128
+"""What a shell adds to the number of the signal that ended a process."""
 
 
 @contextmanager
@@ -19,9 +24,17 @@ def atomic_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
 
     A link stays and leads to the new file. Nobody may read the new file who might not read the one that it replaces.
 
+    Nothing is left behind if a signal asks the process to end (SIGTERM or SIGHUP, as at a shutdown) either.
+
     Raises:
         OSError: The file cannot be written; nothing is left behind.
     """
+    with _signals_as_exits(), _draft_renamed_at_end(target, mode) as file:
+        yield file
+
+
+@contextmanager
+def _draft_renamed_at_end(target: Path, mode: int) -> Iterator[BinaryIO]:
     named = Path(os.path.realpath(target))
     draft = named.with_name(f".{named.name}.{os.getpid()}.part")
     try:
@@ -36,6 +49,25 @@ def atomic_file(target: Path, mode: int = FOR_ALL) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    """Let signals that would end the process at once raise ``SystemExit``; handled and ignored ones stay so."""
+    ending: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():
+        ending = [one for one in _ENDING_SIGNALS if signal.getsignal(one) is signal.SIG_DFL]
+    for number in ending:
+        signal.signal(number, _exit)
+    try:
+        yield
+    finally:
+        for number in ending:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _exit(number: int, _frame: object) -> None:
+    raise SystemExit(_EXIT_OF_SIGNALS + number)
 
 
 def is_special_file(target: Path) -> bool:

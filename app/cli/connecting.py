@@ -88,7 +88,8 @@ def find_service(url: str | None) -> str:
     tried = address(settings)
     is_named = not settings.model_fields_set.isdisjoint({"host", "port"})
     for candidate in (tried,) if is_named else (running_at(settings.data_dir), tried):
-        if candidate and answers(candidate):
+        # An owner that serves nothing, or not yet, is no address.
+        if candidate and candidate.startswith(_SCHEMES) and answers(candidate):
             return candidate
     raise ComplaintError(text_of("complaint.not_running", url=tried))
 

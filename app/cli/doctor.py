@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -23,7 +24,7 @@ from app.cli.inspect import newest_state
 from app.cli.screen import Screen, one_line
 from app.cli.showing import field_words
 from app.cli.terminal_language import terminal_catalogue, text_of
-from app.client import ApiError, ConflictError, Examination, StateVersion, Throughline, ThroughlineError
+from app.client import ApiError, ConflictError, Examination, NotFoundError, StateVersion, Throughline, ThroughlineError
 from app.core.model.schemas import schema_named
 from app.core.validation.health import Finding, findings
 from app.usecases.compaction.commands import TypedCommands
@@ -92,10 +93,11 @@ def doctor(
             screen.line((text_of("doctor.no_row_security"), "yellow"))
         report = _Report(screen, as_json=as_json)
         for id_ in ids or [str(one.id) for one in client.conversations(page_size=100) if one.state_version]:
-            sick = with_damage(client, id_, examine(client, id_)) if verify or mend else examine(client, id_)
-            if sick is not None:
-                report.add(sick, _requested_repair(client, sick, repair=repair, mend=mend, by_code=by_code))
-            report.looked += 1
+            with suppress(NotFoundError) if all_ else nullcontext():  # it may have been deleted meanwhile
+                sick = with_damage(client, id_, examine(client, id_)) if verify or mend else examine(client, id_)
+                if sick is not None:
+                    report.add(sick, _requested_repair(client, sick, repair=repair, mend=mend, by_code=by_code))
+                report.looked += 1
         report.end(asked_to_repair=repair or mend)
     if report.has_sick:
         raise typer.Exit(EXIT_FOUND)

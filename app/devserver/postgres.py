@@ -19,6 +19,7 @@ from app.devserver.privileges import Identity, choose_identity, take_ownership
 from app.devserver.processes import EmbeddedServer, ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
 
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ")
+_SEVERITY = re.compile(r"FATAL|PANIC|ERROR:|error:")
 _DATABASE = "throughline"
 _USER = "app"
 _PORT = "5432"
@@ -26,6 +27,7 @@ _PORT = "5432"
 _MAX_CONNECTIONS = 100
 # A start after a crash replays the log of at most a few checkpoints; a healthy one takes 0.05 s.
 _START_SECONDS = 60.0
+_PSQL_SECONDS = 30.0
 # Backends of a killed server need a moment to notice; a new server is refused until then.
 _REMNANT = "pre-existing shared memory block"
 # Built-in locale: the same order of strings on every machine, since the first version of PostgreSQL that has it.
@@ -145,17 +147,29 @@ class Postgres(EmbeddedServer):
         return settings + ([] if self._durable else list(_NOT_DURABLE))
 
     def _create_database(self) -> None:
-        if self._answer_of_psql(f"SELECT 1 FROM pg_database WHERE datname = '{_DATABASE}'") != "1":  # noqa: S608
-            self._answer_of_psql(f"CREATE DATABASE {_DATABASE}")
+        if self._answer_of_psql(f"SELECT 1 FROM pg_database WHERE datname = '{_DATABASE}'") == "1":  # noqa: S608
+            return
+        made = self._psql(f"CREATE DATABASE {_DATABASE}")
+        if made.returncode != 0:
+            reason = _reason_in_output(made.stderr)
+            self.stop()
+            raise EmbeddedError(f"PostgreSQL could not create its database: {reason} (log: {self._log})")
 
     def _answer_of_psql(self, statement: str) -> str | None:
+        done = self._psql(statement)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    def _psql(self, statement: str) -> subprocess.CompletedProcess[str]:
         # Neither an event loop nor a driver is needed here.
         argv = [str(postgres_programs() / "psql"), "-h", str(self._runtime), "-p", _PORT, "-U", _USER]
         argv += ["-d", "postgres", "-XtAqc", statement]
-        done = subprocess.run(  # noqa: S603 - own argv
-            argv, check=False, capture_output=True, text=True, env=_environment(), timeout=30
-        )
-        return done.stdout.strip() if done.returncode == 0 else None
+        try:
+            return subprocess.run(  # noqa: S603 - own argv
+                argv, check=False, capture_output=True, text=True, env=_environment(), timeout=_PSQL_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            late = f"error: no answer within {_PSQL_SECONDS:g} seconds"
+            return subprocess.CompletedProcess(argv, returncode=1, stdout="", stderr=late)
 
 
 def _environment() -> dict[str, str]:
@@ -173,7 +187,7 @@ def _locale_options(programs: Path) -> list[str]:
 def _reason_in_output(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     # The line with the reason is seldom the last one.
-    error_lines = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
+    error_lines = [line for line in lines if _SEVERITY.search(line)]
     reason = _STAMP.sub("", (error_lines or lines or ["it said nothing"])[-1])
     full = ". Free some space, or set THROUGHLINE_DATA_DIR to a folder on another disk"
     return f"{reason}{full if os.strerror(errno.ENOSPC) in reason else ''}"

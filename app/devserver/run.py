@@ -25,6 +25,9 @@ _ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
 _READY_SECONDS = 90.0
 # The server's own limit ends open streams within this time; running turns get their time after it.
 _API_GRACE_SECONDS = 5
+# After that time it ends the turns that still run, on record, and closes everything. If it were killed before, they
+# would run until their leases end.
+_API_CLOSING_SECONDS = 5.0
 # The worker puts its job back into the queue when it is asked to stop.
 _WORKER_PATIENCE = 10.0
 
@@ -129,7 +132,7 @@ class Service:
 
     def _children(self) -> list[Child]:
         commands, env, emit = self._commands, self._env, self._emit
-        api_patience = _API_GRACE_SECONDS + self._settings.timings.shutdown_seconds
+        api_patience = _API_GRACE_SECONDS + self._settings.timings.shutdown_seconds + _API_CLOSING_SECONDS
         return [
             Child("API", commands.api, env=env, emit=emit, patience=api_patience),
             Child("worker", commands.worker, env=env, emit=emit, patience=_WORKER_PATIENCE),

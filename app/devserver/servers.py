@@ -8,6 +8,8 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -103,6 +105,10 @@ class EmbeddedServers:
             EmbeddedError: they cannot run, with one line that says what to do.
         """
         prepare_data_dir(self._data_dir)
+        with _unusable_files_in_one_line(self._data_dir):
+            return self._started(attach=attach)
+
+    def _started(self, *, attach: bool) -> Endpoints:
         deadline = time.monotonic() + (_ATTACH_SECONDS if attach else _LOCK_SECONDS)
         while time.monotonic() < deadline:
             if self._lock.acquire():
@@ -144,10 +150,10 @@ class EmbeddedServers:
         self._lock.release()
 
     def _start_own(self) -> Endpoints:
-        self._remove_remnant_of_killed()
-        self._runtime = _make_socket_folder()
-        servers = self._build(self._runtime)
         try:
+            self._remove_remnant_of_killed()
+            self._runtime = _make_socket_folder()
+            servers = self._build(self._runtime)
             for server in self._wanted_servers(servers):
                 self._servers.append(server)
                 server.start()
@@ -182,6 +188,19 @@ class EmbeddedServers:
         remnant = Path(note.runtime)
         if remnant.is_dir() and not remnant.is_symlink() and remnant.stat().st_uid == os.geteuid():
             shutil.rmtree(remnant, ignore_errors=True)
+
+
+@contextmanager
+def _unusable_files_in_one_line(data_dir: Path) -> Iterator[None]:
+    """Tell which file cannot be used, such as one that a command of another user has made."""
+    try:
+        yield
+    except OSError as error:
+        file = Path(error.filename or data_dir)
+        elsewhere = ", or set THROUGHLINE_DATA_DIR to another folder" if file.is_relative_to(data_dir) else ""
+        raise EmbeddedError(
+            f"Cannot use {file} ({error.strerror}): let the user of this command use it{elsewhere}."
+        ) from error
 
 
 def _make_socket_folder() -> Path:

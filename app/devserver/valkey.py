@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
+import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +15,8 @@ from app.devserver.errors import EmbeddedError
 from app.devserver.processes import EmbeddedServer, ServerProcess, StopSteps, die_with_parent, stop_orphan, wait_until
 
 _SOCKET_NAME = "v.sock"
+# The folder of its append-only file, in its own.
+_FILES_NAME = "appendonlydir"
 # Loading a large append-only file takes a while; an empty one takes 0.05 s.
 _START_SECONDS = 30.0
 
@@ -35,17 +39,49 @@ class Valkey(EmbeddedServer):
         return f"unix://{self._socket}?db=0"
 
     def start(self) -> None:
-        """Start and return when a PING is answered."""
+        """Start and return when a PING is answered.
+
+        Files that it cannot read, as after a loss of power, are set aside: they held only hints.
+
+        Raises:
+            EmbeddedError: It does not start without them either.
+        """
+        stop_orphan(self._data / "valkey.pid", marker=self._data, steps=self._stop_steps)
+        reason = self._reason_not_started()
+        if reason is not None and (self._data / _FILES_NAME).exists():
+            reason = self._reason_not_started_anew(reason)
+        if reason is not None:
+            raise self._error(reason)
+
+    def _reason_not_started_anew(self, reason: str) -> str | None:
+        """Start without its files. If that fails too, they were not the reason, and stay."""
+        aside = self._data.with_name("valkey.unreadable")
+        shutil.rmtree(aside, ignore_errors=True)
+        self._data.rename(aside)
+        if self._reason_not_started() is not None:
+            shutil.rmtree(self._data, ignore_errors=True)
+            aside.rename(self._data)
+            return reason
+        sys.stderr.write(f"Valkey could not read its files and begins anew; they are in {aside} now: {reason}\n")
+        return None
+
+    def _reason_not_started(self) -> str | None:
+        """Start once; return why the process ended instead. Raises ``EmbeddedError`` if it neither ends nor answers."""
         self._data.mkdir(mode=0o700, exist_ok=True)
-        pid_file = self._data / "valkey.pid"
-        stop_orphan(pid_file, marker=self._data, steps=self._stop_steps)
-        command = die_with_parent(self._argv(pid_file), "TERM")
+        command = die_with_parent(self._argv(self._data / "valkey.pid"), "TERM")
         process = self._process = ServerProcess(command, log=self._log, env=os.environ)
         wait_until(lambda: self.ready() or not process.alive(), _START_SECONDS)
-        if not (process.alive() and self.ready()):
-            lines = process.output().strip().splitlines()
-            self.stop(force=True)
-            raise EmbeddedError(f"Valkey did not start: {lines[-1] if lines else 'no reason'} (log: {self._log})")
+        if process.alive() and self.ready():
+            return None
+        lines, has_ended = process.output().strip().splitlines(), not process.alive()
+        self.stop(force=True)
+        reason = lines[-1] if lines else "no reason"
+        if has_ended:
+            return reason
+        raise self._error(reason)
+
+    def _error(self, reason: str) -> EmbeddedError:
+        return EmbeddedError(f"Valkey did not start: {reason} (log: {self._log})")
 
     def ready(self) -> bool:
         """Whether the server answers a PING without an error; while it loads its file it answers with one."""

@@ -12,13 +12,21 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.storage.database import make_engine
 from app.storage.database_errors import translated
 from app.storage.migrations import alembic_config
+from app.storage.row_security import DEFAULT_ROLE
 
 NO_SCHEMA: Final = "The database has no schema yet: run `throughline migrate` first."
 EARLIER_SCHEMA: Final = (
     "The database still has the schema of an earlier version: run `throughline migrate` first. Processes of the version"
     " before go on over the new schema."
 )
-_MAY_READ: Final = text("SELECT has_table_privilege(to_regclass('alembic_version'), 'SELECT')")
+NO_RIGHTS: Final = (
+    "The user of DATABASE_URL may not use the tables: name the one that ran `throughline migrate`, or give it the role"
+    f" (GRANT {DEFAULT_ROLE} TO …; docs/running.md says more)."
+)
+_RIGHTS: Final = text(
+    "SELECT has_table_privilege(to_regclass('alembic_version'), 'SELECT') AS may_read,"
+    " has_table_privilege(to_regclass('conversations'), 'INSERT') AS may_write"
+)
 _REVISION: Final = text("SELECT version_num FROM alembic_version")
 
 
@@ -29,10 +37,12 @@ async def schema_complaint(engine: AsyncEngine) -> str | None:
     """
     with translated():
         async with engine.connect() as connection:
-            may_read: bool | None = (await connection.execute(_MAY_READ)).scalar_one()
-            if may_read is False:  # if this cannot be known, the service still starts
+            rights = (await connection.execute(_RIGHTS)).one()
+            if rights.may_write is False:
+                return NO_RIGHTS
+            if rights.may_read is False:  # if this cannot be known, the service still starts
                 return None
-            revision = (await connection.execute(_REVISION)).scalar_one_or_none() if may_read else None
+            revision = (await connection.execute(_REVISION)).scalar_one_or_none() if rights.may_read else None
     newest, known = known_revisions()
     if revision is None:
         return NO_SCHEMA

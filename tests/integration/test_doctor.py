@@ -220,6 +220,26 @@ def test_the_healthy_are_left_as_they_are_to_the_byte(world: World) -> None:
     assert "nothing found" in world.run("--all").stdout
 
 
+def test_what_is_deleted_while_all_are_looked_at_does_not_end_the_look(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, sick = world.folded(), world.folded()
+    world.make_sick(sick, SICK["error_text"][0])
+    examine = doctor.examine
+
+    def examine_after_deleting(client: Throughline, id_: str) -> doctor.SickConversation | None:
+        if id_ == gone:
+            client.delete_conversation(id_)
+        return examine(client, id_)
+
+    monkeypatch.setattr(doctor, "examine", examine_after_deleting)
+    done = world.run("--all")
+    world.client.delete_conversation(sick)
+    assert done.exit_code == doctor.EXIT_FOUND, done.output
+    assert sick in done.stdout
+    assert gone not in done.stdout
+
+
 @pytest.mark.long
 @pytest.mark.control("59")
 def test_control_a_doctor_that_looks_for_nothing_finds_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

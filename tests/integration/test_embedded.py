@@ -254,6 +254,29 @@ def test_a_half_made_database_is_made_anew(tmp_path: Path) -> None:
         execute_sql(endpoints.database_url, "SELECT 1")
 
 
+def test_a_queue_that_cannot_be_read_is_set_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After a loss of power the end of a file may be zeros; Valkey mends only one that was cut off."""
+    with EmbeddedServers(tmp_path, postgres=False) as endpoints, redis.from_url(endpoints.redis_url) as connection:
+        connection.set("kept", "1")
+    (file,) = (tmp_path / "valkey" / "appendonlydir").glob("*.incr.aof")
+    file.write_bytes(file.read_bytes()[:-20] + bytes(20))
+    with EmbeddedServers(tmp_path, postgres=False) as endpoints, redis.from_url(endpoints.redis_url) as connection:
+        assert connection.set("new", "1")
+        assert not connection.exists("kept")
+    assert "Bad file format" in capsys.readouterr().err
+    assert (tmp_path / "valkey.unreadable" / "appendonlydir" / file.name).read_bytes().endswith(bytes(20))
+
+
+def test_a_queue_stays_where_it_was_not_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "valkey" / "appendonlydir" / "kept"
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    monkeypatch.setattr("app.devserver.valkey.valkey_program", lambda: Path("/bin/false"))
+    with pytest.raises(EmbeddedError, match=r"^Valkey did not start: [^\n]*log: [^\n]*$"):
+        EmbeddedServers(tmp_path, postgres=False).start()
+    assert kept.exists()
+
+
 @pytest.mark.long
 def test_two_data_folders_do_not_disturb_each_other(tmp_path: Path) -> None:
     with (
@@ -307,6 +330,15 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path, block
     data = tmp_path / "file" / "data" if blocked == "file" else Path("/proc/throughline")
     with pytest.raises(EmbeddedError, match=r"^Cannot write to the data folder .* THROUGHLINE_DATA_DIR [^\n]*$"):
         EmbeddedServers(data).start()
+
+
+@pytest.mark.parametrize("name", ["lock", "valkey.log"])
+def test_a_file_that_cannot_be_used_is_one_clear_line_and_keeps_no_lock(tmp_path: Path, name: str) -> None:
+    """As of a file that a command of root has left."""
+    (tmp_path / name).mkdir()
+    with pytest.raises(EmbeddedError, match=rf"^Cannot use {tmp_path / name} \([^\n]*THROUGHLINE_DATA_DIR[^\n]*$"):
+        EmbeddedServers(tmp_path, postgres=False).start()
+    assert running_at(tmp_path) is None
 
 
 @pytest.mark.parametrize("version", ["9.6", "99"])
@@ -369,6 +401,15 @@ def test_a_damaged_database_is_one_clear_line_and_leaves_nothing_running(tmp_pat
         EmbeddedServers(tmp_path, valkey=False, durable=False).start()
     assert not server_pids(tmp_path)
     assert running_at(tmp_path) is None
+
+
+@pytest.mark.long
+def test_a_database_that_cannot_be_created_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a disk that the files of the server itself have filled."""
+    monkeypatch.setattr("app.devserver.postgres._DATABASE", "no name")
+    with pytest.raises(EmbeddedError, match=r"^PostgreSQL could not create its database: ERROR: +syntax[^\n]*$"):
+        EmbeddedServers(tmp_path, valkey=False, durable=False).start()
+    assert not server_pids(tmp_path)
 
 
 @pytest.mark.long

@@ -21,9 +21,10 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from app.core.model.errors import DependencyUnavailableError
 from app.storage.copying import driver_connection, drop_tables
 from app.storage.migrations import SCRIPTS, LaterSchemaError, alembic_config, run_migrations
-from app.storage.schema_fit import EARLIER_SCHEMA, NO_SCHEMA, schema_complaint_at
+from app.storage.row_security import DEFAULT_ROLE
+from app.storage.schema_fit import EARLIER_SCHEMA, NO_RIGHTS, NO_SCHEMA, schema_complaint_at
 from app.storage.tables import TenantScoped
-from tests.servers import ROOT, execute_sql, unused_port
+from tests.servers import ROOT, execute_sql, unused_port, with_user
 
 TABLES = {
     "tenants",
@@ -214,6 +215,17 @@ async def test_a_process_hears_what_is_to_be_done_about_the_schema(database_url:
     execute_sql(empty_database_url, "UPDATE alembic_version SET version_num = '209901010000'")
     assert await schema_complaint_at(empty_database_url) is None, "a later schema serves this version too"
     assert await schema_complaint_at(database_url) is None
+
+
+async def test_a_process_whose_user_has_no_rights_hears_what_to_do(database_url: str) -> None:
+    name = f"without_rights_{os.getpid()}"
+    execute_sql(database_url, f"CREATE ROLE {name} LOGIN")
+    try:
+        assert await schema_complaint_at(with_user(database_url, name)) == NO_RIGHTS
+        execute_sql(database_url, f"GRANT {DEFAULT_ROLE} TO {name}")
+        assert await schema_complaint_at(with_user(database_url, name)) is None
+    finally:
+        execute_sql(database_url, f"DROP ROLE {name}")
 
 
 def test_the_schema_of_a_later_version_is_left_alone_in_clear_words(empty_database_url: str) -> None:

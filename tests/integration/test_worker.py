@@ -341,3 +341,21 @@ def test_over_a_database_that_is_not_migrated_it_says_so_in_one_line(
     assert done.returncode != 0
     assert NO_SCHEMA in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("", "DATABASE_URL is not set"), ("mysql://x@localhost/y", "DATABASE_URL must begin with postgresql://")],
+)
+def test_without_an_address_of_a_database_it_says_so_in_one_line(
+    redis_url: str, tmp_path: Path, address: str, words: str
+) -> None:
+    argv = [sys.executable, "-m", "celery", "-q", "-A", "worker.celery_app", "worker"]
+    env = {"DATABASE_URL": address, "REDIS_URL": redis_url, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=os.environ | env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

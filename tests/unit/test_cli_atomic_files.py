@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +19,7 @@ from typer.testing import CliRunner, Result
 from app.cli.atomic_files import atomic_file, is_special_file
 from app.cli.commands import app
 from app.client import Throughline
+from tests.servers import ROOT
 
 ID = UUID("0193e000-0000-7000-8000-000000000002")
 
@@ -111,3 +115,29 @@ def test_a_file_that_is_replaced_is_not_shown_to_more_people(
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == after, "before anything is written"
         file.write(b"new")
     assert stat.S_IMODE(target.stat().st_mode) == after
+
+
+WRITER = """
+import asyncio, pathlib, sys
+from app.cli.atomic_files import atomic_file
+
+async def write(file):
+    file.write(b"every text")
+    print("writing", flush=True)
+    await asyncio.sleep(60)
+
+with atomic_file(pathlib.Path(sys.argv[1])) as file:
+    asyncio.run(write(file))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_process_that_is_asked_to_end_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    """As a nightly backup at a shutdown, or under a time limit: no file with every text may pile up."""
+    argv = [sys.executable, "-c", WRITER, str(tmp_path / "backup.zip")]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "writing\n"
+        writer.send_signal(number)
+        assert writer.wait(20) == 128 + number
+    assert list(tmp_path.iterdir()) == []

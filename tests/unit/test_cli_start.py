@@ -27,8 +27,10 @@ from app.cli.running import _announce, _Printer, _startup_facts
 from app.cli.screen import replace_unprintable
 from app.devserver import supervisor
 from app.devserver.postgres import _reason_in_output
+from app.devserver.run import Commands, Service
 from app.devserver.supervisor import Child, Signals, StopRequestedError
 from app.settings import Settings
+from app.usecases.chat.starting import CANCEL_SECONDS
 from app.version import VERSION
 
 INTERRUPTED = """
@@ -262,6 +264,25 @@ def test_a_command_asks_no_other_service_than_the_one_that_is_named(
     named = f"http://{variables.get('HOST', '127.0.0.1')}:{variables.get('PORT', '8000')}"
     with pytest.raises(ComplaintError, match=re.escape(named)):
         connecting.find_service(None)
+
+
+@pytest.mark.parametrize("owner", ["process 4711", "another process"])
+def test_an_owner_of_the_data_folder_that_serves_nothing_is_no_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, owner: str
+) -> None:
+    """As while ``throughline run`` still starts, or another command uses the database."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(connecting, "running_at", lambda _: owner)
+    monkeypatch.setattr(connecting, "address", lambda _: "http://127.0.0.1:1")
+    with pytest.raises(ComplaintError, match=r"^No Throughline answers at http://127\.0\.0\.1:1"):
+        connecting.find_service(None)
+
+
+def test_the_api_is_not_killed_before_it_has_ended_its_turns() -> None:
+    settings = Settings(shutdown_seconds=4)
+    api = Service(settings, emit=lambda *_: None)._children()[0]
+    grace = int(Commands.of(settings).api[-1])
+    assert api._patience > grace + settings.shutdown_seconds + CANCEL_SECONDS
 
 
 def test_a_child_goes_on_when_its_lines_cannot_be_printed(tmp_path: Path) -> None:

@@ -92,6 +92,15 @@ def test_limits_of_the_settings_and_of_a_key(monkeypatch: pytest.MonkeyPatch) ->
             parse_limits([word])
 
 
+def test_clients_of_ipv4_are_counted_one_by_one_however_a_proxy_writes_them() -> None:
+    failed = FailedKeys(1, lambda: 0.0)
+    failed.failed("::ffff:192.0.2.1")
+    failed.check("::ffff:192.0.2.2", b"new")
+    for same in ("::ffff:192.0.2.1", "192.0.2.1"):
+        with pytest.raises(RateLimitedError):
+            failed.check(same, b"new")
+
+
 def test_failures_are_bounded_in_memory_and_by_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(invalid_keys, "MAX_ADDRESSES", 3)
     failed = FailedKeys(2, lambda: 100.0)

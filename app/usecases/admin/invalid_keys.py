@@ -71,7 +71,9 @@ def _address_to_count(address: str) -> str:
         found = ipaddress.ip_address(address)
     except ValueError:
         return address[:64]
-    if found.version == 4:  # noqa: PLR2004 - IPv4
+    if isinstance(found, ipaddress.IPv4Address):
         return address
+    if found.ipv4_mapped is not None:  # as some proxies name IPv4 clients; they are all in one IPv6 network
+        return str(found.ipv4_mapped)
     # The holder of an IPv6 network chooses the single addresses in it freely.
     return str(ipaddress.ip_network((found, IPV6_NETWORK), strict=False))
