@@ -85,6 +85,31 @@ test('what is not taken is told, and nothing of it is attached', async () => {
   });
 });
 
+test('what became of a file is told whoever looks at something else meanwhile', async () => {
+  const { id } = await api('POST', '/conversations', {});
+  await withPage({ allows: REFUSALS }, async (page) => {
+    await open(page, `?c=${id}`);
+    let go = () => {};
+    const held = new Promise((resolve) => (go = resolve));
+    const refusal = { status: 413, json: { code: 'body_too_large', limit: 1000 } };
+    await page.route('**/files?*berths*', (route) => held.then(() => route.fulfill(refusal)));
+    await page.getByRole('button', { name: 'Attach files' }).click();
+    await choose(page, file('berths.csv', 'text/csv', 'berth,length'), file('quays.csv', 'text/csv', 'quay,length'));
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'State', exact: true }).click();
+    await page.getByText(/There is no state yet/).waitFor();
+    go();
+    await page.waitForTimeout(1_000);
+    await page.getByRole('button', { name: 'Chat', exact: true }).click();
+    const refused = dialog(page).getByRole('alert').filter({ hasText: 'berths.csv' });
+    await refused.waitFor();
+    await dialog(page).getByTestId('files').getByText('quays.csv').waitFor();
+    await refused.getByRole('button', { name: 'Dismiss' }).click();
+    await refused.waitFor({ state: 'detached' });
+    assert.equal((await filesOf(id)).length, 1);
+  });
+});
+
 test('a hundred files are taken, and no more: in Russian, on a phone, in the dark', async () => {
   const { id } = await api('POST', '/conversations', { locale: 'ru', policy: { context_window: 100_000 } });
   await withPage({ language: 'ru', phone: true, dark: true, allows: REFUSALS }, async (page) => {

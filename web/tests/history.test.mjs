@@ -1,7 +1,7 @@
 /** A long history scrolls: a bounded part of it is in the page, from its end to its beginning. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, faults, open, send, settled, withPage } from './browser.mjs';
+import { api, conversationOf, faults, open, send, settled, withPage } from './browser.mjs';
 
 const BATCHES = Number(process.env.PAGE_BATCHES ?? 1);
 const PER_BATCH = 1000;
@@ -58,6 +58,48 @@ test('a long history scrolls back to its first message, and forward again', asyn
     assert.equal(await page.getByTestId('thread').getByText('And one more.', { exact: true }).count(), 1, 'once');
     const below = await page.getByTestId('thread').evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
     assert.ok(below < 48, `${below} pixels are below what is shown`);
+  });
+});
+
+test('who reads further up while a reply ends stays there, and what was asked is not given back', async () => {
+  const { id } = await api('POST', '/conversations', { title: 'Further up', policy: { max_tokens: -1 } });
+  const messages = Array.from({ length: 400 }, (_, number) => ({ role: number % 2 ? 'assistant' : 'user', content: `Message ${number + 1}.` }));
+  await api('POST', `/conversations/${id}/messages/batch`, { messages });
+  await withPage({ allows: ['503'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    const thread = page.getByTestId('thread');
+    const first = () => page.evaluate(() => Number(document.querySelector('[data-seq]')?.dataset.seq));
+    const goUp = async () => {
+      for (let seq = await first(); seq > 160; seq = await first()) {
+        await thread.evaluate((box) => box.scrollTo(0, 100));
+        await page.waitForFunction((before) => Number(document.querySelector('[data-seq]').dataset.seq) < before, seq);
+      }
+      await page.waitForTimeout(500);
+      return first();
+    };
+    for (const isRefused of [false, true]) {
+      let go = () => {};
+      const held = new Promise((resolve) => (go = resolve));
+      await page.route('**/ui', async (route) => {
+        if (route.request().method() !== 'POST') return route.continue();
+        await held;
+        // The message is stored, and what answers in the service's place does not say so.
+        return isRefused ? route.fetch().then(() => route.fulfill({ status: 503, json: { detail: 'Away.' } })) : route.continue();
+      });
+      await page.getByRole('textbox', { name: 'Message', exact: true }).waitFor();
+      await page.locator('[data-seq]').last().waitFor();
+      await send(page, 'From the end.');
+      const top = await goUp();
+      assert.ok(top <= 160, `${top}`);
+      go();
+      await settled(page);
+      await page.waitForTimeout(800);
+      assert.ok((await first()) <= top, `${await first()} is the first one, no longer ${top}`);
+      assert.equal(await page.locator('textarea').inputValue(), '');
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+      await page.getByRole('button', { name: 'Latest' }).click();
+      await page.locator('[data-seq="402"]').waitFor();
+    }
   });
 });
 
@@ -191,6 +233,72 @@ test('a search of titles says how many it looked through, and looks further when
     assert.equal(await page.getByText('Talk 25').count(), 0);
     await page.getByRole('button', { name: 'Search older ones' }).click();
     await page.getByText('Talk 25').first().waitFor();
+  });
+});
+
+test('the list of conversations stays in its order and as long as it is while messages come', async () => {
+  let id = '';
+  for (let number = 0; number < 95; number += 1) ({ id } = await api('POST', '/conversations', { title: `Row ${number}` }));
+  const say = (content) => api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content }] });
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    const rows = page.locator('aside nav li');
+    const longer = (than) => page.waitForFunction((least) => document.querySelectorAll('aside nav li').length > least, than);
+    const toEnd = () => rows.last().scrollIntoViewIfNeeded();
+    const isFurtherUrl = (url) => url.pathname === '/conversations' && url.searchParams.has('after');
+    const isFirst = (response) => /\/conversations\?(?!.*after=)/.test(response.url());
+    await longer(29);
+    await toEnd();
+    await longer(59);
+
+    // While a message comes, a page is on its way: it is the answer to a list that is no more.
+    let go = () => {};
+    const held = new Promise((resolve) => (go = resolve));
+    let asks = 0;
+    await page.route(isFurtherUrl, async (route) => {
+      asks += 1;
+      const isLater = asks > 1;
+      await held;
+      if (isLater) await new Promise((resolve) => setTimeout(resolve, 300));
+      return route.continue().catch(() => undefined);
+    });
+    const asked = page.waitForRequest((request) => isFurtherUrl(new URL(request.url())));
+    await toEnd();
+    await asked;
+    const again = page.waitForResponse(isFirst);
+    await say('One.');
+    await again;
+    await page.waitForTimeout(300);
+    go();
+    await page.waitForTimeout(1500);
+    const shown = await rows.locator('button > span:first-child').allInnerTexts();
+    const { data } = await api('GET', '/conversations?limit=100');
+    assert.deepEqual(shown, data.slice(0, shown.length).map((one) => one.title || 'Untitled'));
+
+    // Whoever looks further down stays there.
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await toEnd();
+    await longer(89);
+    await page.locator('aside nav').evaluate((box) => box.scrollTo(0, 1600));
+    await page.waitForTimeout(500);
+    const place = await page.locator('aside nav').evaluate((box) => box.scrollTop);
+    const once = page.waitForResponse(isFirst);
+    await say('Two.');
+    await once;
+    await page.waitForTimeout(500);
+    assert.ok((await rows.count()) >= 90, `${await rows.count()} rows are left`);
+    assert.ok(Math.abs((await page.locator('aside nav').evaluate((box) => box.scrollTop)) - place) < 100, 'the place is kept');
+  });
+});
+
+test('a conversation begins though its first line is cut within a character', async () => {
+  const words = `${'語'.repeat(59)}🙂 and more`;
+  await withPage({}, async (page) => {
+    await open(page);
+    await send(page, words);
+    await page.locator('[data-seq="2"]').waitFor();
+    const { title } = await api('GET', `/conversations/${conversationOf(page)}`);
+    assert.equal(title, `${'語'.repeat(59)}…`);
   });
 });
 

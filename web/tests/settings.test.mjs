@@ -203,3 +203,32 @@ test('only who logged in is offered the way out', async () => {
     await page.getByRole('alert').getByText('The service cannot check this now.').waitFor();
   });
 });
+
+test('a title that was saved is not overtaken by what was read before', async () => {
+  const { id } = await api('POST', '/conversations', { title: 'Old title' });
+  await withPage({}, async (page) => {
+    const held = [];
+    let isHolding = false;
+    await page.route(`**/conversations/${id}`, async (route) => {
+      if (route.request().method() !== 'GET' || !isHolding) return route.continue();
+      const response = await route.fetch();
+      await new Promise((resolve) => held.push(resolve));
+      return route.fulfill({ response }).catch(() => undefined);
+    });
+    await open(page, `?c=${id}&view=settings`);
+    const title = page.getByRole('textbox', { name: 'Title', exact: true });
+    await title.waitFor();
+    isHolding = true;
+    await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content: 'Hello.' }] });
+    for (const patience = Date.now() + 10_000; held.length === 0 && Date.now() < patience; ) await page.waitForTimeout(50);
+    isHolding = false;
+    await title.fill('New title');
+    await page.getByRole('button', { name: 'Save' }).first().click();
+    await page.getByRole('heading', { name: 'New title' }).waitFor();
+    await page.waitForTimeout(1_000);
+    for (const go of held) go();
+    await page.waitForTimeout(500);
+    assert.equal(await title.inputValue(), 'New title');
+    await page.getByRole('heading', { name: 'New title' }).waitFor();
+  });
+});

@@ -286,3 +286,49 @@ test('a table of thousands of rows does not hold the page up, and is shown whole
     assert.equal(await reply.locator('tr').count(), 3001);
   });
 });
+
+test('first words that were left before they could be sent are found again, though another talk begins', async () => {
+  await withPage({}, async (page) => {
+    await open(page);
+    let go = () => {};
+    const held = new Promise((resolve) => (go = resolve));
+    await page.route('**/messages?*', (route) => held.then(() => route.continue()).catch(() => undefined));
+    await send(page, 'The first of two.');
+    await page.waitForURL(/\?c=/);
+    const first = conversationOf(page);
+    await page.waitForTimeout(300);
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    await page.getByRole('heading', { name: 'New conversation' }).waitFor();
+    await send(page, 'The second of two.');
+    await page.waitForURL((url) => ![null, first].includes(url.searchParams.get('c')));
+    go();
+    await page.locator('[data-seq="2"]').waitFor();
+    await page.getByText('The first of two.').first().click();
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === 'The first of two.');
+  });
+});
+
+test('what is being deleted is not called off by closing its dialog, and its failure is told there', async () => {
+  const { id } = await api('POST', '/conversations', {});
+  await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content: 'One.' }] });
+  await withPage({ allows: ['503'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    let go = () => {};
+    const held = new Promise((resolve) => (go = resolve));
+    await page.route(`**/conversations/${id}`, async (route) => {
+      if (route.request().method() !== 'DELETE') return route.continue();
+      await held;
+      return route.fulfill({ status: 503, json: { detail: 'The database is away.' } });
+    });
+    await page.getByRole('button', { name: 'Download or delete' }).click();
+    await page.getByRole('menuitem', { name: 'Delete conversation' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Delete conversation' }).click();
+    await page.keyboard.press('Escape');
+    assert.ok(await dialog.getByRole('button', { name: 'Cancel' }).isDisabled());
+    go();
+    await dialog.getByText('The database is away.').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await dialog.waitFor({ state: 'detached' });
+  });
+});

@@ -98,3 +98,18 @@ test('what happened to a conversation as a whole is told in words', async () => 
     assert.ok((await rows.allInnerTexts()).every((text) => /^\d\d:\d\d\s+\p{Script=Cyrillic}/u.test(text)));
   });
 });
+
+test('a page whose words do not come asks for them again', async () => {
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    let lost = 0;
+    await page.route('**/_next/static/**/*.js', async (route) => {
+      const response = await route.fetch();
+      const isLost = lost < 3 && (await response.text()).includes('Search titles');
+      lost += isLost ? 1 : 0;
+      return isLost ? route.abort() : route.fulfill({ response });
+    });
+    await open(page);
+    await page.getByRole('searchbox', { name: 'Search titles' }).waitFor();
+    assert.equal(lost, 3);
+  });
+});

@@ -35,8 +35,8 @@ const NO_ID = '00000000-0000-0000-0000-000000000000';
 
 const at = (id: string, rest = '') => `/conversations/${encodeURIComponent(id)}${rest}`;
 
-export const listConversations = (after?: string | null, signal?: AbortSignal) =>
-  call<Listing<ConversationSummary>>('GET', '/conversations', { query: { limit: 30, after }, signal });
+export const listConversations = (after: string | null, limit: number, signal?: AbortSignal) =>
+  call<Listing<ConversationSummary>>('GET', '/conversations', { query: { limit, after }, signal });
 
 /** With the same `key`, a request that is sent again makes one conversation. */
 export const createConversation = (body: NewConversation, key: string) =>

@@ -44,6 +44,11 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
   const [areFilesOpen, setAreFilesOpen] = useState(attaching !== null);
   const files = useFiles();
   const { choose } = files;
+  // A file may be refused long after its user has closed the dialog, or left the chat.
+  const isRefused = files.chosen.some((one) => one.step === 'refused');
+  useEffect(() => {
+    if (isRefused) setAreFilesOpen(true);
+  }, [isRefused]);
   const attach = useCallback(
     (given: File[]) => {
       setAreFilesOpen(true);

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { ApiError } from '@/api/client';
 import { randomKey } from '@/api/random-key';
-import { interrupt } from '@/api/resources';
+import { interrupt, listMessages } from '@/api/resources';
 import type { Message } from '@/api/types';
 import { useConversation } from '@/state/conversation';
 import { giveBack } from '@/state/drafts';
@@ -49,8 +49,16 @@ type Start = (handlers: Handlers, signal: AbortSignal, show: (change: Partial<Ru
 
 const NOTHING_YET = Number.MAX_SAFE_INTEGER;
 const SOON = 300;
+/** So many messages show whether a question is stored. */
+const FEW = 10;
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** The messages of a turn that ended; whoever looks further up meanwhile stays there. */
+async function sinceThen(id: string, base: number, { atEnd, newer }: History): Promise<Message[]> {
+  if (atEnd) return newer();
+  return base === NOTHING_YET ? [] : listMessages(id, 'asc', base, FEW).then((page) => page.data, () => []);
+}
 
 /** The running turn, whoever began it. Once it ends it is in the history, and is forgotten here. */
 export function useExchange(history: History, onStopFailed: (error: unknown) => void): Exchange {
@@ -104,7 +112,7 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
       }
       if (mine.isTurn || reply) {
         const base = shown.base ?? NOTHING_YET;
-        const messages = signal.aborted ? [] : await read.current.newer();
+        const messages = signal.aborted ? [] : await sinceThen(id, base, read.current);
         const isStored = messages.some((message) => message.seq > base && message.role === 'user');
         if (failure && begun.question && !isStored) giveBack(id, begun.question);
         if (isStored || !isUnreachable(failure)) unsure.current = null;

@@ -1,6 +1,6 @@
 'use client';
 
-import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
+import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useRef, useState } from 'react';
 import { speak } from '@/api/client';
 import { keep, kept } from '@/state/kept';
 import { type Language, LANGUAGES, type Texts, type Translator, translator } from './translator';
@@ -11,6 +11,8 @@ interface Spoken extends Translator {
 
 const Words = createContext<Spoken | null>(null);
 const STORED = 'throughline-language';
+/** Texts that did not come are asked for again after so many milliseconds. */
+const PAUSE = 4_000;
 
 /** Loads the texts of one language only. */
 async function load(language: Language): Promise<[Texts, Texts]> {
@@ -27,11 +29,19 @@ function wished(): Language {
 export function LanguageProvider({ children, waiting }: { children: ReactNode; waiting: ReactNode }) {
   const [words, setWords] = useState<Translator | null>(null);
 
+  /** The language that was chosen last, whichever texts come first. */
+  const wanted = useRef<Language | null>(null);
+
   const show = useCallback(async (language: Language) => {
-    const [texts, service] = await load(language);
-    speak(language);
-    document.documentElement.lang = language;
-    setWords(translator(language, texts, service));
+    wanted.current = language;
+    while (wanted.current === language) {
+      const found = await load(language).catch(() => null);
+      if (!found) await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      if (!found || wanted.current !== language) continue;
+      speak(language);
+      document.documentElement.lang = language;
+      return setWords(translator(language, ...found));
+    }
   }, []);
 
   useEffect(() => {

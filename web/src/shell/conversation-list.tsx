@@ -17,54 +17,85 @@ import { plain } from './plain';
 /** A search looks through so many titles, and through as many more when it is asked to. */
 const SEARCHED = 600;
 
+const PAGE = 30;
+const LONGEST_PAGE = 100;
+
 interface Page {
   found: ConversationSummary[];
   next: string | null;
+}
+
+const NONE: Page = { found: [], next: null };
+
+/** The list with its next page, each conversation once. */
+async function further({ found, next }: Page, limit: number, signal: AbortSignal): Promise<Page> {
+  const listing = await listConversations(next, limit, signal);
+  const known = new Set(found.map((one) => one.id));
+  return { found: [...found, ...listing.data.filter((one) => !known.has(one.id))], next: listing.next_cursor ?? null };
+}
+
+/** The list from its beginning, as far as it was read before: whoever looks further down stays there. */
+async function anew(length: number, signal: AbortSignal): Promise<Page> {
+  let page = NONE;
+  do page = await further(page, Math.min(Math.max(length - page.found.length, PAGE), LONGEST_PAGE), signal);
+  while (page.next && page.found.length < length);
+  return page;
 }
 
 /** Conversations, the newest first, page by page, and a search through their titles. */
 export function ConversationList({ revision, onOpen }: { revision: number; onOpen?: () => void }) {
   const { t } = useWords();
   const { conversation, view, open } = useNavigation();
-  const [page, setPage] = useState<Page>({ found: [], next: null });
+  const [page, setPage] = useState<Page>(NONE);
   const [search, setSearch] = useState('');
   const [most, setMost] = useState(SEARCHED);
   const [busy, setBusy] = useState(true);
   const [error, setError] = useState<unknown>(null);
   const end = useRef<HTMLDivElement>(null);
 
-  const more = useCallback(async (after: string | null) => {
+  const held = useRef<Page>(NONE);
+  /** The one reading that runs: a page that came after the list was read anew would leave a gap. */
+  const reading = useRef<AbortController | null>(null);
+
+  const read = useCallback(async (work: (before: Page, signal: AbortSignal) => Promise<Page>) => {
+    reading.current?.abort();
+    const mine = new AbortController();
+    reading.current = mine;
     setBusy(true);
     try {
-      const listing = await listConversations(after);
-      setPage((before) => {
-        const kept = after ? before.found : [];
-        const known = new Set(kept.map((one) => one.id));
-        return { found: [...kept, ...listing.data.filter((one) => !known.has(one.id))], next: listing.next_cursor ?? null };
-      });
+      const page = await work(held.current, mine.signal);
+      if (mine.signal.aborted) return;
+      setPage((held.current = page));
       setError(null);
     } catch (failure) {
-      setError(failure);
+      if (!mine.signal.aborted) setError(failure);
     } finally {
-      setBusy(false);
+      if (reading.current === mine) {
+        reading.current = null;
+        setBusy(false);
+      }
     }
   }, []);
 
-  const begin = useCallback(() => void more(null), [more]);
+  const begin = useCallback(() => void read(({ found }, signal) => anew(found.length, signal)), [read]);
+  const more = useCallback(() => {
+    if (!reading.current) void read((before, signal) => further(before, PAGE, signal));
+  }, [read]);
   useEffect(begin, [begin, revision]);
+  useEffect(() => () => reading.current?.abort(), []);
   useRepeated(error, begin);
 
   // A search also needs the titles that are not loaded yet.
   const isPartly = search !== '' && page.next !== null && !busy && !error;
   const isEnough = page.found.length >= most;
   useEffect(() => {
-    if (isPartly && !isEnough) void more(page.next);
+    if (isPartly && !isEnough) more();
   }, [isPartly, isEnough, page.next, more]);
 
   useEffect(() => {
     const mark = end.current;
     if (!mark || !page.next || busy || error || search) return;
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && void more(page.next));
+    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting && more());
     observer.observe(mark);
     return () => observer.disconnect();
   }, [page.next, busy, error, search, more]);

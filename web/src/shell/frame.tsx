@@ -27,12 +27,14 @@ export function Frame() {
   const begin = useCallback(
     (id: string, words: string | null, files: File[]) => {
       moveDraft(id);
+      // Those of an earlier conversation, which was left before they could be sent.
+      if (firstWords) giveBack(firstWords.id, firstWords.words);
       setFirstWords(words === null ? null : { id, words });
       setAttaching(words === null ? { id, files } : null);
       listAgain();
       open({ conversation: id, view: 'chat' });
     },
-    [open, listAgain],
+    [open, listAgain, firstWords],
   );
 
   // Whoever goes to another conversation before they are sent finds them in their field.

@@ -116,14 +116,21 @@ export function ConversationProvider({ id, children }: { id: string; children: R
   const listeners = useRef(new Set<(event: Event) => void>());
   const wanted = useRef<ReturnType<typeof setTimeout> | null>(null);
 
-  const read = useCallback(
-    () =>
-      getConversation(id).then(
-        (conversation) => dispatch({ type: 'conversation', conversation }),
-        (error: unknown) => dispatch({ type: 'error', error }),
-      ),
-    [id],
-  );
+  /** How many readings were begun, and the newest of which something was shown: answers may overtake each other. */
+  const rounds = useRef({ begun: 0, shown: 0 });
+
+  const read = useCallback(() => {
+    const round = (rounds.current.begun += 1);
+    const show = (action: Action) => {
+      if (round < rounds.current.shown) return;
+      rounds.current.shown = round;
+      dispatch(action);
+    };
+    return getConversation(id).then(
+      (conversation) => show({ type: 'conversation', conversation }),
+      (error: unknown) => show({ type: 'error', error }),
+    );
+  }, [id]);
 
   useEffect(() => {
     const control = new AbortController();
@@ -164,7 +171,11 @@ export function ConversationProvider({ id, children }: { id: string; children: R
     () => ({
       id,
       setGauge: (gauge: Gauge) => dispatch({ type: 'gauge', gauge }),
-      setConversation: (conversation: Conversation) => dispatch({ type: 'conversation', conversation }),
+      setConversation: (conversation: Conversation) => {
+        // It is what became of a change: readings that were begun before do not have it.
+        rounds.current.shown = rounds.current.begun += 1;
+        dispatch({ type: 'conversation', conversation });
+      },
       refresh: () => {
         dispatch({ type: 'all' });
         void read();

@@ -1,6 +1,6 @@
 'use client';
 
-import { useCallback, useReducer, useRef } from 'react';
+import { useCallback, useEffect, useRef, useSyncExternalStore } from 'react';
 import { randomKey } from '@/api/random-key';
 import { attachFile, listFiles, removeFile } from '@/api/resources';
 import type { AttachedFile } from '@/api/types';
@@ -43,55 +43,89 @@ function reduce(chosen: Chosen[], action: Action): Chosen[] {
   return chosen.map((one) => (one.key === key ? { ...one, ...change } : one));
 }
 
-/** The files of the open conversation. Chosen files are attached one after the other, in the order of choosing. */
+const NONE: Chosen[] = [];
+/** Chosen files by conversation: they outlive the view in which they were chosen, and a login. */
+const held = new Map<string, Chosen[]>();
+/** What is being attached, by conversation: one file after the other, in the order of choosing. */
+const lines = new Map<string, Promise<void>>();
+const listeners = new Set<() => void>();
+let numbers = 0;
+
+function change(conversation: string, action: Action): void {
+  const chosen = reduce(held.get(conversation) ?? NONE, action);
+  if (chosen.length) held.set(conversation, chosen);
+  else held.delete(conversation);
+  for (const listener of listeners) listener();
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** The files of the open conversation: those that are attached, and those that were chosen. */
 export function useFiles(): Files {
   const { id, gauge, refresh } = useConversation();
   // There is no event for files; those of another tab are noticed by their weight.
   const loaded = useLoaded((signal) => listFiles(id, signal), [id, gauge?.breakdown.files]);
-  const [chosen, change] = useReducer(reduce, []);
-  const numbers = useRef(0);
-  const line = useRef(Promise.resolve());
+  const chosen = useSyncExternalStore(subscribe, () => held.get(id) ?? NONE, () => NONE);
   const { reload } = loaded;
+
+  // A file that is no longer among the chosen ones may be attached, also by a view that is gone.
+  const isShown = useRef(true);
+  const before = useRef(chosen.length);
+  useEffect(() => {
+    const isLess = chosen.length < before.current;
+    before.current = chosen.length;
+    if (!isLess) return;
+    reload();
+    refresh();
+  }, [chosen.length, reload, refresh]);
+  useEffect(() => {
+    isShown.current = true;
+    return () => void (isShown.current = false);
+  }, []);
 
   const attach = useCallback(
     (one: Chosen, tokens: number | null) => {
-      change({ key: one.key, change: { step: 'waits', error: undefined } });
-      line.current = line.current.then(async () => {
-        change({ key: one.key, change: { step: 'sent' } });
+      change(id, { key: one.key, change: { step: 'waits', error: undefined } });
+      const send = async () => {
+        change(id, { key: one.key, change: { step: 'sent' } });
         try {
           await attachFile(id, { ...one, tokens }, one.idempotency);
-          change({ key: one.key, change: null });
-          reload();
-          refresh();
+          change(id, { key: one.key, change: null });
+          // Another view of the conversation may be open.
+          if (!isShown.current) refresh();
         } catch (error) {
-          change({ key: one.key, change: { step: 'refused', error } });
+          change(id, { key: one.key, change: { step: 'refused', error } });
         }
-      });
+      };
+      lines.set(id, (lines.get(id) ?? Promise.resolve()).then(send));
     },
-    [id, reload, refresh],
+    [id, refresh],
   );
   const choose = useCallback(
     (files: Iterable<File>) => {
       const added = [...files].map((file): Chosen => {
         const type = typeOf(file.name, file.type);
-        numbers.current += 1;
+        numbers += 1;
         const step = needsTokens(type) ? 'asks' : 'waits';
-        return { key: numbers.current, file, name: nameOf(file.name), type, step, idempotency: randomKey() };
+        return { key: numbers, file, name: nameOf(file.name), type, step, idempotency: randomKey() };
       });
-      change({ add: added });
+      change(id, { add: added });
       for (const one of added) if (one.step === 'waits') attach(one, null);
     },
-    [attach],
+    [id, attach],
   );
   const again = useCallback(
     (one: Chosen) => {
       if (!needsTokens(one.type)) return attach(one, null);
       // Another weight makes another request.
-      change({ key: one.key, change: { step: 'asks', error: undefined, idempotency: randomKey() } });
+      change(id, { key: one.key, change: { step: 'asks', error: undefined, idempotency: randomKey() } });
     },
-    [attach],
+    [id, attach],
   );
-  const dismiss = useCallback((one: Chosen) => change({ key: one.key, change: null }), []);
+  const dismiss = useCallback((one: Chosen) => change(id, { key: one.key, change: null }), [id]);
   const remove = useCallback(
     async (file: string) => {
       await removeFile(id, file);

@@ -38,10 +38,13 @@ export function Confirm({ open, onOpenChange, title, what, action, look = 'dange
     }
   };
   return (
-    <Dialog open={open} onOpenChange={change} title={title} description={what}>
+    // What is being done is not taken back by closing this, and whether it failed is told here.
+    <Dialog open={open} onOpenChange={(next) => busy || change(next)} title={title} description={what}>
       {Boolean(error) && <Failure error={error} />}
       <div className="mt-2 flex justify-end gap-2">
-        <Button onClick={() => change(false)}>{t('cancel')}</Button>
+        <Button disabled={busy} onClick={() => change(false)}>
+          {t('cancel')}
+        </Button>
         <Button look={look} disabled={busy} onClick={confirm}>
           {action}
         </Button>
