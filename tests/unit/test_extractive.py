@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from app.core.anchors.rendering import anchor_line
 from app.core.model.conversation import Message, Role
 from app.core.model.model_io import ContextMessage, Proposal, SummaryRequest
 from app.core.model.schemas.handoff import HANDOFF
@@ -721,6 +722,22 @@ def test_the_state_block_is_quoted_too() -> None:
     assert "#3: User: The captain is Nemo." in answer
     answer = respond((*context, ContextMessage(role="user", content="Please summarize what we have so far.", seq=9)))
     assert "They plan a voyage." in answer
+
+
+@pytest.mark.parametrize(
+    ("content", "asks"),
+    [
+        ("Marta signs the lease contract.", "Who signs the lease contract?"),
+        ("Marta signs the lease contract tomorrow.", "Who signs the lease contract?"),
+        ("Договор завтра получит Марта.", "Кто получит договор?"),
+        ("我明天把合同寄给玛尔塔。", "合同寄给谁？"),
+    ],
+    ids=["without a day", "en", "ru", "zh"],
+)
+def test_an_anchor_is_quoted_with_a_day_and_without(content: str, asks: str) -> None:
+    line = anchor_line("decision", 7, content, said_at=datetime(2026, 2, 2, tzinfo=UTC), said_by="Anna")
+    block = ContextMessage(role="user", content=f"<session_state>\n<anchors>\n{line}\n</anchors>\n</session_state>")
+    assert f"> #7: {content}" in respond((block, ContextMessage(role="user", content=asks, seq=9)))
 
 
 def test_an_entry_that_is_a_question_with_its_answer_is_quoted_whole() -> None:

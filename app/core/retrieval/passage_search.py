@@ -28,7 +28,8 @@ from app.core.text.token_counts import estimate_text
 
 _BLOCK: Final = ("<session_state>", "</session_state>")
 _NUMBERED: Final = compiled(r"^#(\d+) (.+)$")
-_ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）])?: (.+)$")
+_ANCHOR: Final = compiled(r"^- [a-z_]+ #(\d+)(?: ?[(（][^()（）\n]{1,60}[)）]){0,2}: (.+)$")
+"""An anchor's line, with its speaker and the day on which it was said, if they are named."""
 _MAX_FOUND: Final = 3
 _MIN_CLOSENESS: Final = 1 - 2 / SCORE_MARGIN
 """The least closeness of a note that counts. The ranking model holds a note at this closeness to be e² = 7 times less
