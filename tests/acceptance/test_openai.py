@@ -786,7 +786,7 @@ def test_compacted_input_keeps_who_of_several_users_said_what(scripted: httpx.Cl
     history = [by("Anna", "My boat is called Vela."), reply(first), by("Boris", "Mine is called Orca.")]
     begun = conversation(chat(scripted, *history, headers=kept))
     made = good(ask(scripted, "/responses/compact", {"conversation": begun}))
-    for before in ([], made["output"][:-1]):
+    for before in list[Any](), made["output"][:-1]:
         items = [*before, made["output"][-1], user("Whose is Orca?")]
         good(ask(scripted, "/responses", {"input": items, "store": False}))
         users = [text for text in provider.last.texts if text.startswith(("Anna", "Boris", "My", "Mine", "Whose"))]

@@ -1141,7 +1141,7 @@ def test_values_that_are_added_to_a_narrative_are_sentences_of_their_own() -> No
     asked, field = replace(request(TRIP), schema=SUMMARY), SUMMARY.fields[0].name
     first = judge(proposal(json.dumps({field: f"{CABIN}. The train leaves at 18:34. It has 17 rooms"})), asked)
     assert first.examined is not None
-    added = [{"field": field, "text": text, "from": []} for text in ("The permit takes 45 days", "Rent is 85")]
+    added = [{"field": field, "text": text, "from": list[int]()} for text in ("The permit takes 45 days", "Rent is 85")]
     said = json.dumps({"statements": [{"n": 1, "text": "It is small"}], "added": added})
     again = judge_again(first, proposal(said), replace(asked, doubts=doubts_of(first.examined.failures)))
     assert again.candidate is not None
