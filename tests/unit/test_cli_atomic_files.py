@@ -118,8 +118,10 @@ def test_a_file_that_is_replaced_is_not_shown_to_more_people(
 
 
 WRITER = """
-import asyncio, pathlib, sys
+import asyncio, pathlib, signal, sys
 from app.cli.atomic_files import atomic_file
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
 
 async def write(file):
     file.write(b"every text")
