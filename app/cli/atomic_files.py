@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 FOR_ALL: Final = 0o666
 """The mode of a new file, before the process's mask is applied."""
 _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
-_EXIT_OF_SIGNALS: Final = 128
+_SIGNAL_EXIT_BASE: Final = 128
 """What a shell adds to the number of the signal that ended a process."""
 
 
@@ -67,7 +67,7 @@ def _signals_as_exits() -> Iterator[None]:
 
 
 def _exit(number: int, _frame: object) -> None:
-    raise SystemExit(_EXIT_OF_SIGNALS + number)
+    raise SystemExit(_SIGNAL_EXIT_BASE + number)
 
 
 def is_special_file(target: Path) -> bool:

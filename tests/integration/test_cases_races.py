@@ -23,6 +23,7 @@ from app.storage.repositories import compactions
 from app.storage.repositories.idempotency import IdempotencyRepository
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.chat_input import ChatInput
+from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.compaction import saving
 from app.usecases.compaction.chunk import Chunk
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction
@@ -174,6 +175,15 @@ async def test_control_a_state_that_covers_what_is_there_when_it_is_saved_hides_
 # --- turns that find a job
 
 
+async def jump_beside_a_job(
+    service: Service, worker: Service, gate: Gate, conversation_id: UUID
+) -> tuple[asyncio.Task[Compaction | None], TurnHandle]:
+    """A compaction that runs until the gate opens, and a turn that began meanwhile and needs one."""
+    running = asyncio.create_task(worker.container.compaction.execute(service.queue.ids[0]))
+    await gate.reached.wait()
+    return running, await service.container.chat.start(service.tenant, conversation_id, ChatInput(content=JUMP))
+
+
 @pytest.mark.long
 @pytest.mark.control("41")
 async def test_control_a_turn_that_does_not_wait_asks_without_the_compaction(
@@ -183,12 +193,9 @@ async def test_control_a_turn_that_does_not_wait_asks_without_the_compaction(
         return claim.row
 
     monkeypatch.setattr(InlineCompaction, "_wait_for_row", waits_for_nothing)
-    gate = Gate()
-    worker, service = Service(begin, tenant, gate, owner="process:worker"), Service(begin, tenant)
-    conversation_id = await filled(service, 0.72)
-    running = asyncio.create_task(worker.container.compaction.execute(service.queue.ids[0]))
-    await gate.reached.wait()
-    handle = await service.container.chat.start(tenant, conversation_id, ChatInput(content=JUMP))
+    gate, service = Gate(), Service(begin, tenant)
+    worker, conversation_id = Service(begin, tenant, gate, owner="process:worker"), await filled(service, 0.72)
+    running, handle = await jump_beside_a_job(service, worker, gate, conversation_id)
     await asyncio.wait_for(handle.result(), PATIENCE)
     assert len(service.chat_model.requests) == 1, "while the job still runs"
     gate.go_on.set()
@@ -201,12 +208,9 @@ async def test_control_a_turn_that_does_not_wait_asks_without_the_compaction(
 async def test_a_second_call_is_made_only_if_the_wait_left_it_at_85_percent(
     begin: UnitOfWorkFactory, tenant: UUID, *, is_more: bool
 ) -> None:
-    gate = Gate()
-    worker, service = Service(begin, tenant, gate, owner="process:worker"), Service(begin, tenant)
-    conversation_id = await filled(service, 0.72)
-    running = asyncio.create_task(worker.container.compaction.execute(service.queue.ids[0]))
-    await gate.reached.wait()
-    handle = await service.container.chat.start(tenant, conversation_id, ChatInput(content=JUMP))
+    gate, service = Gate(), Service(begin, tenant)
+    worker, conversation_id = Service(begin, tenant, gate, owner="process:worker"), await filled(service, 0.72)
+    running, handle = await jump_beside_a_job(service, worker, gate, conversation_id)
     if is_more:
         await service.say(conversation_id, 90)
     assert service.summarizer.requests == [], "never two calls at once"

@@ -329,18 +329,27 @@ def test_without_a_broker_it_says_so_in_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def refusal_of_worker(folder: Path, **env: str) -> str:
+    """What a worker that cannot start writes, without a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "celery", "-q", "-A", "worker.celery_app", "worker"],
+        cwd=folder,
+        env=os.environ | env | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
 @pytest.mark.long
 def test_over_a_database_that_is_not_migrated_it_says_so_in_one_line(
     empty_database_url: str, redis_url: str, tmp_path: Path
 ) -> None:
-    argv = [sys.executable, "-m", "celery", "-q", "-A", "worker.celery_app", "worker"]
-    env = {"DATABASE_URL": empty_database_url, "REDIS_URL": redis_url, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        argv, cwd=tmp_path, env=os.environ | env, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode != 0
-    assert NO_SCHEMA in done.stderr
-    assert "Traceback" not in done.stderr
+    assert NO_SCHEMA in refusal_of_worker(tmp_path, DATABASE_URL=empty_database_url, REDIS_URL=redis_url)
 
 
 @pytest.mark.long
@@ -351,11 +360,4 @@ def test_over_a_database_that_is_not_migrated_it_says_so_in_one_line(
 def test_without_an_address_of_a_database_it_says_so_in_one_line(
     redis_url: str, tmp_path: Path, address: str, words: str
 ) -> None:
-    argv = [sys.executable, "-m", "celery", "-q", "-A", "worker.celery_app", "worker"]
-    env = {"DATABASE_URL": address, "REDIS_URL": redis_url, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        argv, cwd=tmp_path, env=os.environ | env, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode != 0
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    assert words in refusal_of_worker(tmp_path, DATABASE_URL=address, REDIS_URL=redis_url)

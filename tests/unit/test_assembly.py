@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -17,10 +17,11 @@ from app.core.context import drafts
 from app.core.context.assembly import AssembledContext, ContextInputs, assemble
 from app.core.context.drafts import draft_tokens, first_draft
 from app.core.context.fitting import TokenLimits, fit
-from app.core.model.conversation import Message
+from app.core.model.conversation import Message, Role
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError
 from app.core.text.token_counts import weigh
 from tests.builders import material, message, policy_of
+from tests.unit.timing import assert_linear_in
 
 POLICY = policy_of(context_window=4_000)
 STATE = {
@@ -259,6 +260,22 @@ def test_leaving_many_held_messages_out_takes_time_linear_in_their_number(monkey
     found = put_together(source, sum(one.token_count for one in held) // 2)
     assert 400 < len(found.messages) < 600
     assert sum(weighed) < 50 * len(held)
+
+
+def test_leaving_many_held_calls_out_with_their_results_takes_linear_time() -> None:
+    call = {"type": "tool_call", "id": "c", "name": "look", "arguments": {}}  # one id for all, as some clients use it
+    result = {"type": "tool_result", "tool_call_id": "c", "content": "nothing"}
+
+    def leaving_half_out(size: int) -> Callable[[], object]:
+        halves: list[tuple[Role, dict[str, Any]]] = [("assistant", call), ("tool", result)] * (size // 2)
+        held = [
+            message(seq, "", role, parts=[part], protected_reason="pinned")
+            for seq, (role, part) in enumerate(halves, start=1)
+        ]
+        source = material([*held, message(len(held) + 1, "Hello?")], policy=POLICY, boundary=len(held))
+        return lambda: put_together(source, sum(one.token_count for one in held) // 2)
+
+    assert_linear_in(leaving_half_out, 2_000)
 
 
 def test_a_last_message_that_alone_is_too_large_names_the_minimum() -> None:

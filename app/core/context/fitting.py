@@ -41,6 +41,7 @@ from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message, Outline
 from app.core.model.doubt_marks import own_and_earlier_text, without_doubt_mark
 from app.core.model.errors import BudgetTooSmallError
+from app.core.model.policies.protection import call_groups
 from app.core.model.records import FoldRequest
 from app.core.model.state import ID_LETTERS, FieldRole, StateEntry, StateField, StateSchema
 from app.core.model.word_overlap import message_text
@@ -422,7 +423,7 @@ def _without_held_days(_inputs: ContextInputs, draft: Draft, _limits: TokenLimit
 
 
 def _without_oldest_held(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:
-    order = list(_oldest_first_with_pairs(inputs.outlines(draft.held)))
+    order = call_groups([(item.calls, item.results) for item in inputs.outlines(draft.held)])
 
     def without(count: int) -> Draft:
         gone = frozenset(chain.from_iterable(order[:count]))
@@ -436,21 +437,6 @@ def _without_oldest_held(inputs: ContextInputs, draft: Draft, limits: TokenLimit
     count = bisect_left(range(len(order)), True, key=fits)  # noqa: FBT003
     seqs = (draft.held[index].seq for index in chain.from_iterable(order[:count]))
     return without(count).warned(*(f"held_message_left_out:{seq}" for seq in seqs))
-
-
-def _oldest_first_with_pairs(outline: Sequence[Outline]) -> Iterator[list[int]]:
-    """The indexes of messages in the order in which they are left out, each with the other half of its tool pair."""
-    gone: set[int] = set()
-    unprotected = [replace(item, is_protected=False) for item in outline]
-    for index, item in enumerate(unprotected):
-        if index in gone:
-            continue
-        pair = [index]
-        if item.calls or item.results:
-            alone = [*unprotected[:index], replace(item, is_protected=True), *unprotected[index + 1 :]]
-            pair = sorted(held_indexes(alone) - gone)
-        gone.update(pair)
-        yield pair
 
 
 def _without_block(inputs: ContextInputs, draft: Draft, limits: TokenLimits) -> Draft:  # noqa: ARG001 - one shape for all steps

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from app.core.model.conversation import Outline
-from app.core.model.policies.protection import call_partners
+from app.core.model.policies.protection import call_groups
 from app.core.model.records import FoldRequest
 from app.core.text.token_counts import Estimator, tokens_of
 
@@ -64,10 +64,10 @@ def turn_starts(outline: Sequence[Outline]) -> list[int]:
 
 def held_indexes(outline: Sequence[Outline]) -> frozenset[int]:
     """The indexes of held messages and of the other halves of their tool pairs, which are served together."""
-    held = frozenset(index for index, item in enumerate(outline) if item.is_protected)
-    if not held:
-        return held
-    return held | call_partners({index: (item.calls, item.results) for index, item in enumerate(outline)}, held)
+    if not any(item.is_protected for item in outline):
+        return frozenset()
+    pairs = call_groups([(item.calls, item.results) for item in outline])
+    return frozenset(chain.from_iterable(pair for pair in pairs if any(outline[index].is_protected for index in pair)))
 
 
 def weight_of(item: Outline, estimator: Estimator) -> int:

@@ -79,7 +79,7 @@ def units_of(messages: Sequence[Message]) -> list[list[Message]]:
 
     A result belongs to the last earlier call with its id, since ids may be used again.
     """
-    return [[messages[number] for number in unit] for unit in _call_groups([call_ids(message) for message in messages])]
+    return [[messages[number] for number in unit] for unit in call_groups([call_ids(message) for message in messages])]
 
 
 def call_partners(places: Mapping[int, tuple[Collection[str], Collection[str]]], of: frozenset[int]) -> set[int]:
@@ -90,12 +90,15 @@ def call_partners(places: Mapping[int, tuple[Collection[str], Collection[str]]],
         of: The ``seq``s of some of them.
     """
     seqs = sorted(places)
-    units = ({seqs[number] for number in unit} for unit in _call_groups([places[seq] for seq in seqs]))
+    units = ({seqs[number] for number in unit} for unit in call_groups([places[seq] for seq in seqs]))
     return {seq for unit in units if not unit.isdisjoint(of) for seq in unit} - of
 
 
-def _call_groups(calls: Sequence[tuple[Collection[str], Collection[str]]]) -> list[list[int]]:
-    """Groups of messages that belong together. ``calls`` are the calls that each message makes and answers."""
+def call_groups(calls: Sequence[tuple[Collection[str], Collection[str]]]) -> list[list[int]]:
+    """The indexes of messages in groups that belong together, each group in order, those with the first messages first.
+
+    ``calls`` are the calls that each message makes, and those that it answers.
+    """
     above = list(range(len(calls)))  # for each message an earlier one of its unit, or itself if it is the first
 
     def first(number: int) -> int:
