@@ -12,6 +12,7 @@ from uuid import UUID
 
 from app.bootstrap import Container, Parts
 from app.core.model.conversation import Conversation, Message, Usage
+from app.core.model.errors import DependencyUnavailableError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.core.model.records import Compaction, Event, Page
 from app.core.model.state import StateVersion
@@ -188,6 +189,32 @@ class _Opened:
 def opened_by(opening: Callable[[UnitOfWork], AbstractAsyncContextManager[UnitOfWork]], unit: UnitOfWork) -> UnitOfWork:
     """The unit of work, entered by ``opening``."""
     return _Opened(opening(unit), unit)  # type: ignore[return-value]  # it is used in ``async with`` only
+
+
+class Outage:
+    """Units of work that cannot begin for some time after ``begin`` was called."""
+
+    def __init__(self, uow: UnitOfWorkFactory, seconds: float) -> None:
+        self._uow = uow
+        self._seconds = seconds
+        self._is_away = False
+
+    def __call__(self, tenant_id: UUID | None) -> UnitOfWork:
+        return opened_by(self._opening, self._uow(tenant_id))
+
+    def begin(self) -> None:
+        self._is_away = True
+        asyncio.get_running_loop().call_later(self._seconds, self._end)
+
+    def _end(self) -> None:
+        self._is_away = False
+
+    @asynccontextmanager
+    async def _opening(self, unit: UnitOfWork) -> AsyncIterator[UnitOfWork]:
+        if self._is_away:
+            raise DependencyUnavailableError("the database is away")
+        async with unit:
+            yield unit
 
 
 async def history(service: Service, conversation_id: UUID) -> list[Message]:

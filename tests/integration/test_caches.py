@@ -15,6 +15,7 @@ import pytest
 
 from app.bootstrap import Container, Parts, make_models
 from app.core.model.caches import ProviderCache
+from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Page, ProviderCopy
 from app.core.model.usage_limits import Limits
 from app.infrastructure.clock import SystemClock
@@ -24,9 +25,10 @@ from app.usecases.caching.caches import NOBODY
 from app.usecases.chat.starting import ChatInput
 from app.usecases.files.attaching import NewFile
 from app.usecases.history.conversations import NewConversation
+from app.usecases.shared import retries
 from tests.fakes import FakeJobQueue, LocalTurnStreams, well
 from tests.gemini_server import Gemini
-from tests.integration.services import PollingBus
+from tests.integration.services import Outage, PollingBus
 
 MODEL: Final = "google:gemini-3-flash-preview"
 PROMPT: Final = "You keep the books of a harbour, and answer like it. " * 500
@@ -45,7 +47,7 @@ async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build
     async def yes() -> bool:
         return True
 
-    def one(**given: Any) -> Container:
+    def one(uow: UnitOfWorkFactory = begin, **given: Any) -> Container:
         settings = Settings(
             chat_model=MODEL,
             compaction_model="offline",
@@ -54,7 +56,7 @@ async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build
             **given,
         )
         parts = Parts(
-            uow=begin,
+            uow=uow,
             bus=PollingBus(),
             queue=FakeJobQueue(),
             streams=LocalTurnStreams(),
@@ -139,6 +141,40 @@ async def test_what_it_costs_counts_against_what_chats_may_spend(
     assert await say(poor, tenant, other_id) == ()
     assert await poor.caches.make_or_renew(wanted(poor)) == "later"
     assert len(gemini.cache_calls("POST")) == 1
+
+
+@pytest.mark.parametrize("seconds", [1, 30])
+async def test_one_that_is_made_while_the_database_is_away_is_stored_or_taken_back(
+    build: Build,
+    begin: UnitOfWorkFactory,
+    tenant: UUID,
+    gemini: Gemini,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+) -> None:
+    monkeypatch.setattr(retries, "OUTAGE_TRIES", 3)
+    outage = Outage(begin, seconds)
+    container = build(outage)
+    await say(container, tenant, await talk(container, tenant))
+    cache_id = wanted(container)
+    store, make = container.parts.models.store, container.parts.models.store.make_cache
+
+    async def make_cache(*given: Any) -> Any:
+        made = await make(*given)
+        outage.begin()
+        return made
+
+    monkeypatch.setattr(type(store), "make_cache", lambda _, *given: make_cache(*given))
+    making = container.caches.make_or_renew(cache_id)
+    if seconds == 1:
+        assert await making == "made"
+        row = await known(begin, cache_id)
+        assert row is not None
+        assert row.name == gemini.caches()[0]["name"]
+    else:
+        with pytest.raises(DependencyUnavailableError):
+            await making
+        assert gemini.caches() == [], "nobody would ever delete it"
 
 
 async def test_a_tenant_goes_when_the_provider_keeps_nothing_of_it(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from app.core.model.caches import (
 from app.core.model.conversation import Usage
 from app.core.model.errors import (
     CacheTooSmallError,
+    ConflictError,
     DependencyUnavailableError,
     InvalidInputError,
     ModelNotAllowedError,
@@ -38,6 +40,7 @@ from app.usecases.caching.prefixes import LOST, copy_of, entry_of, fingerprint_o
 from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.files.serving import FileServing
 from app.usecases.shared.pauses import pause_after
+from app.usecases.shared.retries import through_short_outage
 from app.usecases.shared.shell import Shell
 
 MAX_CACHES: Final = 100
@@ -245,7 +248,12 @@ class _Work:
         }
         stored = replace(row, name=made.name, made_at=now)
         entry = entry_of(shell, row, conversation_id, now, action="made", tokens=tokens, spent_usd=spent)
-        if not await self._store(values, entry, Usage(input_tokens=tokens, cost_usd=spent)):
+        try:
+            is_wanted = await self._store(values, entry, Usage(input_tokens=tokens, cost_usd=spent))
+        except DependencyUnavailableError:
+            await self._discard_new_cache(stored, conversation_id)
+            raise
+        if not is_wanted:
             await self._discard_new_cache(stored, conversation_id)
             return "nothing"
         log.info("cache.made", model=row.model, tokens=tokens)
@@ -270,10 +278,13 @@ class _Work:
         return "renewed"
 
     async def _store(self, values: dict[str, Any], entry: CacheEntry, used: Usage) -> bool:
-        """Store the cache and its entry.
+        """Store the cache and its entry, also if the database is away for some seconds.
 
         Returns false, storing nothing, if the prefix or its conversation no longer exists.
         """
+        return await through_short_outage(partial(self._store_once, values, entry, used), self._shell.clock)
+
+    async def _store_once(self, values: dict[str, Any], entry: CacheEntry, used: Usage) -> bool:
         tenant_id = self._row.tenant_id
         try:
             async with self._shell.uow(tenant_id) as uow:
@@ -289,10 +300,13 @@ class _Work:
                 await uow.commit()
         except NotFoundError:
             return False
+        except ConflictError:  # an earlier try stored the entry, and the answer to its commit was lost
+            return True
         return True
 
     async def _discard_new_cache(self, made: ProviderCache, conversation_id: UUID) -> None:
-        # The sweeper deletes the copies that are noted here; for a deleted tenant nothing can be noted.
+        # The sweeper deletes the copies that are noted here. For a deleted tenant, or while the database is away,
+        # nothing can be noted.
         try:
             async with self._shell.uow(made.tenant_id) as uow:
                 await uow.copies.note(copy_of(made, conversation_id, self._shell.clock.now()))
