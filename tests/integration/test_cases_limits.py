@@ -404,6 +404,7 @@ async def test_with_what_is_underneath_broken_the_turn_goes_on_uncompressed(
     service: Service, monkeypatch: pytest.MonkeyPatch, name: str, broken: Any
 ) -> None:
     monkeypatch.setattr(name, broken)
+    monkeypatch.setattr("app.usecases.compaction.job.SHORT_OUTAGE", 0)
     await goes_on(service)
 
 

@@ -408,6 +408,7 @@ class TestATurn:
             raise DependencyUnavailableError("the state store is away")
 
         monkeypatch.setattr("app.usecases.compaction.run.save_chunk", away)
+        monkeypatch.setattr("app.usecases.compaction.job.SHORT_OUTAGE", 0)
         service = Service(begin, tenant)
         _, warnings, reply = await turn(service)
         assert warnings[0] == "compaction_unavailable"

@@ -305,6 +305,7 @@ async def test_a_state_store_that_is_away_costs_a_compaction_and_never_a_turn(
 
     conversation_id = await filled(service)
     monkeypatch.setattr("app.usecases.compaction.run.save_chunk", away)
+    monkeypatch.setattr("app.usecases.compaction.job.SHORT_OUTAGE", 0)
     result = await chat(service, conversation_id, JUMP)
 
     assert result.reply.content == "All right."

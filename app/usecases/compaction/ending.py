@@ -89,8 +89,10 @@ async def count_compaction(uow: UnitOfWork, row: Compaction) -> Conversation:
 
 
 def attempt_columns(row: Compaction, attempted: AttemptsResult) -> dict[str, Any]:
-    """The row's fields with the calls of one more chunk, unless a cancelled run has just saved these calls."""
-    if not attempted.attempts or row.attempts[-len(attempted.attempts) :] == attempted.attempts:
+    """The row's fields with the calls of one more chunk, unless they are saved already."""
+    calls = len(attempted.attempts)
+    starts = range(len(row.attempts) - calls + 1)
+    if not calls or any(row.attempts[start : start + calls] == attempted.attempts for start in starts):
         return {}
     return {
         "attempts": (*row.attempts, *attempted.attempts),

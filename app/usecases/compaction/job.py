@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -9,6 +10,7 @@ from app.core.model.model_io import (
     ModelProfile,
     Proposal,
 )
+from app.core.model.records import Compaction
 from app.core.state.apply import apply_candidate, certain_refusal
 from app.off_loop import off_loop
 from app.usecases.compaction.attempts import CONTEXT_TOO_LONG, Apply, AttemptInputs, AttemptsResult, Calls, run_attempts
@@ -16,10 +18,13 @@ from app.usecases.compaction.chunk import Chunk, NoChunk, fallback_of, read_chun
 from app.usecases.compaction.continuity import retried_below_floor
 from app.usecases.ports import Summarizer, SummarizerRequest
 from app.usecases.shared.lease import Lease
+from app.usecases.shared.retries import through_outage
 from app.usecases.shared.shell import Shell
 from app.usecases.shared.work_records import WorkRecord
 
 IN_TURN_CALLS = 3  # ask, retry, fallback
+SHORT_OUTAGE = 3.5
+"""For how many seconds a caller waits for a database that is away once a model has answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +78,17 @@ class Job:
         """The calls about the present chunk that are not saved yet; used when the job is cancelled."""
         return self.calls.failed_result() if self.calls and self.calls.attempts else None
 
+    @property
+    def save_deadline(self) -> float:
+        """Until when, on the monotonic clock, to try to save what was paid for, while the database is away."""
+        if self.limits.deadline is None:
+            return self.deadline
+        return min(self.deadline, self.shell.clock.monotonic() + SHORT_OUTAGE)
+
+    async def saved(self, save: Callable[[], Awaitable[Compaction]]) -> Compaction:
+        """The row with what was paid for. If the database is away, it is waited for until ``save_deadline``."""
+        return await through_outage(save, self.shell.clock, until=self.save_deadline)
+
     async def read(self) -> Chunk | NoChunk:
         """The next chunk, or ``NoChunk`` if everything is folded."""
         read = await read_chunk(self.shell, self.lease, most_tokens=self.most_tokens)
@@ -115,7 +131,9 @@ class Job:
     def _summarizer_off_record(self, summarizer: Summarizer) -> Summarizer:
         record = self.record
         # If this process dies while it waits for a provider, the chunk is not to blame, so no crash is counted.
-        return _SummarizerOffRecord(summarizer, record) if record and summarizer.profile.metered else summarizer
+        if record is None or not summarizer.profile.metered:
+            return summarizer
+        return _SummarizerOffRecord(summarizer, record, self)
 
     async def inputs_for(self, chunk: Chunk, apply: Apply) -> AttemptInputs:
         """What the attempts at a chunk need; ``apply`` makes a state from a checked answer."""
@@ -136,11 +154,12 @@ class _SummarizerOffRecord:
 
     summarizer: Summarizer
     record: WorkRecord
+    job: Job
 
     @property
     def profile(self) -> ModelProfile:
         return self.summarizer.profile
 
     async def ask(self, request: SummarizerRequest) -> Proposal:
-        async with self.record.waiting():
+        async with self.record.waiting(until=self.job.save_deadline):
             return await self.summarizer.ask(request)

@@ -6,8 +6,10 @@ Only the messages that a client of OpenAI's API sends to be compacted are not st
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -125,6 +127,7 @@ class CompactionService:
                     if row.in_flight and done == limits.chunks:
                         return await self.hand_over(lease)
         except (LeaseLostError, NotFoundError):
+            await self._record_calls(lease, job.unsaved_result)
             found = await self._row_as_stored(row)
             # This is done also for a run that has just ended its row, since its heartbeat then finds it ended; the
             # status tells.
@@ -223,10 +226,12 @@ class CompactionService:
         if isinstance(asked_about, NoChunk):
             return await self._end_empty(job.lease, asked_about, attempted)
         if attempted.applied is None:
-            return await self.end(job.lease, **_status_without_accepted(asked_about, attempted), attempted=attempted)
+            status = _status_without_accepted(asked_about, attempted)
+            return await job.saved(partial(self.end, job.lease, **status, attempted=attempted))
         if attempted.withheld:
             log.warning("compaction.withheld", compaction_id=str(row.id), seqs=attempted.withheld)
-        saved = await save_chunk(self._shell, job.lease, asked_about, attempted, attempted.applied)
+        saving = partial(save_chunk, self._shell, job.lease, asked_about, attempted, attempted.applied)
+        saved = await job.saved(saving)
         job.calls = None
         return saved
 
@@ -283,6 +288,20 @@ class CompactionService:
         renewed = await renew_layout(uow, self._shell, resolved)
         await refresh_sizes(uow, renewed)
         return renewed.breakdown.block < resolved.breakdown.block
+
+    async def _record_calls(self, lease: Lease, attempted: AttemptsResult | None) -> None:
+        """Record the calls of a run that lost its lease, whoever has the row by now: they were paid for too."""
+        if attempted is None:
+            return
+        with suppress(NotFoundError, DependencyUnavailableError):
+            async with self._shell.uow(lease.tenant_id) as uow:
+                await uow.conversations.lock(lease.conversation_id)
+                row = await uow.compactions.get(lease.compaction_id)
+                columns = attempt_columns(row, attempted)
+                columns.pop("model", None)  # another run may have ended the row by another model
+                if columns:
+                    await uow.compactions.update_locked(row.id, **columns)
+                    await uow.commit()
 
     def _keep_unrecorded_calls(self, lease: Lease, calls: AttemptsResult | None) -> None:
         if calls is not None:

@@ -28,6 +28,8 @@ MAX_TRIES: Final = 12
 OUTAGE_TRIES: Final = 4
 OUTAGE_PAUSE: Final = 0.5
 """Seconds until the second try; doubled with each further one."""
+MAX_OUTAGE_PAUSE: Final = 2.0
+"""The longest pause, in seconds, while nobody waits: shorter than a lease, which is kept if the outage ends in time."""
 
 
 class Compute(Protocol):
@@ -114,3 +116,19 @@ async def through_short_outage(save: Callable[[], Awaitable[Result]], clock: Clo
         except DependencyUnavailableError:
             await clock.sleep(OUTAGE_PAUSE * 2**number)
     return await save()
+
+
+async def through_outage(save: Callable[[], Awaitable[Result]], clock: Clock, *, until: float) -> Result:
+    """Save what was paid for, again and again until that time by the monotonic clock, while the database is away.
+
+    It is for work that nobody waits for. Raises ``DependencyUnavailableError`` if the database stays away.
+    """
+    pause = OUTAGE_PAUSE
+    while True:
+        try:
+            return await save()
+        except DependencyUnavailableError:
+            if clock.monotonic() + pause > until:
+                raise
+        await clock.sleep(pause)
+        pause = min(2 * pause, MAX_OUTAGE_PAUSE)

@@ -21,6 +21,7 @@ from app.core.model.timings import Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import Clock, NewId
 from app.usecases.shared.optional_writes import optional_write
+from app.usecases.shared.retries import through_outage
 
 MAX_CRASHES: Final = 2
 """With this many crashes a conversation is set aside. One may be the machine's fault; two in a row, with the same work
@@ -40,14 +41,23 @@ class WorkRecord:
         self.work = work
 
     @asynccontextmanager
-    async def waiting(self) -> AsyncIterator[None]:
-        """Take the work off the record during the block."""
+    async def waiting(self, *, until: float = 0) -> AsyncIterator[None]:
+        """Take the work off the record during the block.
+
+        If the database is away at the end of a block that succeeded, it is waited for until that time by the monotonic
+        clock, since what the block got may have been paid for.
+        """
         self._records.remove(self.work)
         try:
             yield
-        finally:
-            self.work = replace(self.work, id=self._records.new_id())  # the earlier row may still exist
-            await self._records.begin(self.work)
+        except BaseException:
+            await self._begin_again()
+            raise
+        await through_outage(self._begin_again, self._records.clock, until=until)
+
+    async def _begin_again(self) -> None:
+        self.work = replace(self.work, id=self._records.new_id())  # the earlier row may still exist
+        await self._records.begin(self.work)
 
 
 @dataclass(slots=True)

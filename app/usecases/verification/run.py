@@ -48,7 +48,7 @@ from app.usecases.ports import Summarizer
 from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MAX_TRIES, back_off, is_compaction_waiting
 from app.usecases.shared.lease import LeaseLostError, keep_work
 from app.usecases.shared.resolve import Resolved
-from app.usecases.shared.retries import Compute, Results, run_with_retries
+from app.usecases.shared.retries import Compute, Results, run_with_retries, through_outage
 from app.usecases.shared.shell import Shell
 from app.usecases.verification.ending import end
 from app.usecases.verification.judging import (
@@ -174,7 +174,7 @@ class VerificationService:
         if not isinstance(claimed, _Claimed):
             return claimed
         try:
-            async with self._keep_claim(tenant_id, claimed.row):
+            async with self._keep_claim(claimed.row):
                 return await self._judge_and_store(tenant_id, claimed)
         except LeaseLostError:
             return "stale"
@@ -196,7 +196,7 @@ class VerificationService:
         )
         return outcome
 
-    def _keep_claim(self, tenant_id: UUID, row: Verification) -> AbstractAsyncContextManager[None]:
+    def _keep_claim(self, row: Verification) -> AbstractAsyncContextManager[None]:
         """Renew the claim while the body runs. If this process dies, the claim ends and another takes the work over."""
         shell, seconds = self._shell, self._shell.timings.lease_seconds
 
@@ -204,8 +204,9 @@ class VerificationService:
             return await uow.verifications.renew_claim(row.id, row.tries, seconds=seconds)
 
         every = shell.timings.heartbeat_seconds
+        # Of no tenant, as in ``keep_lease``: the tenant's requests must not hold a heartbeat up.
         return keep_work(
-            beat, uow=partial(shell.uow, tenant_id), clock=shell.clock, every=every, of=("verification", row.id)
+            beat, uow=partial(shell.uow, None), clock=shell.clock, every=every, of=("verification", row.id)
         )
 
     async def _prepare_verifier(self, tenant_id: UUID, conversation_id: UUID) -> None:
@@ -351,16 +352,18 @@ class VerificationService:
     ) -> Outcome:
         """Apply the verdicts, unless messages were erased or another process has the claim by now.
 
-        A running compaction is waited for: a new version now would make all of its work useless.
+        A running compaction is waited for: a new version now would make all of its work useless. So is a database that
+        is away, since the verdicts were paid for.
         """
-        deadline = self._shell.clock.monotonic() + VERDICTS_WAIT_SECONDS
-        judged = _Judged(subject=subject, judgement=judgement, now=self._shell.clock.now())
+        clock = self._shell.clock
+        deadline = clock.monotonic() + VERDICTS_WAIT_SECONDS
+        judged = _Judged(subject=subject, judgement=judgement, now=clock.now())
         once = partial(self._store_outcome_once, tenant_id, claimed, judged, deadline)
         while True:
-            outcome, events = await run_with_retries(once)
+            outcome, events = await through_outage(partial(run_with_retries, once), clock, until=deadline)
             if outcome is not None:
                 break
-            await self._shell.clock.sleep(self._shell.timings.poll_seconds)
+            await clock.sleep(self._shell.timings.poll_seconds)
         await self._shell.outbox.deliver(events)
         return outcome
 
