@@ -36,6 +36,9 @@ UNAVAILABLE_STATES = frozenset({"40001", "40P01", "25P03", "55P03"})
 # All errors that SQLAlchemy, the driver and the socket raise.
 DATABASE_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
+_DETAIL: Final = "\nDETAIL:"
+"""What stands before the details in the driver's messages."""
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -49,8 +52,10 @@ class _Translated:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, DATABASE_ERRORS) and (meant := _as_domain_error(error)) is not None:
-            raise meant from error
+        if isinstance(error, DATABASE_ERRORS):
+            _remove_rows(error)
+            if (meant := _as_domain_error(error)) is not None:
+                raise meant from error
 
 
 _TRANSLATED: Final = _Translated()
@@ -76,6 +81,20 @@ def _as_domain_error(error: Exception) -> DomainError | None:
             return DependencyUnavailableError("The disk of the database is full; try again later.", retry_after=1.0)
         return DependencyUnavailableError("The database is away or overloaded; try again.", retry_after=1.0)
     return None
+
+
+def _remove_rows(error: BaseException) -> None:
+    """Remove the server's details from an error and its causes: they may quote a row, and a traceback goes to the log.
+
+    Where row-level security is active, the server quotes no rows.
+    """
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, asyncpg.PostgresError):
+            found.detail = None
+        elif found.args and isinstance(found.args[0], str):
+            found.args = (found.args[0].partition(_DETAIL)[0], *found.args[1:])
+        found = found.__cause__
 
 
 def _sqlstate(error: BaseException) -> str | None:

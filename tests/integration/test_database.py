@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from unittest import mock
@@ -11,7 +12,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from sqlalchemy import Enum, TextClause, bindparam, delete, event, func, select, text, type_coerce
+from sqlalchemy import Enum, TextClause, bindparam, delete, event, func, select, text, type_coerce, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -26,11 +27,11 @@ from app.storage.database import database_address, make_engine, make_patient_eng
 from app.storage.database_errors import translated
 from app.storage.repositories import narrowing
 from app.storage.scoped_session import TenantSession
-from app.storage.tables import ConversationRow
+from app.storage.tables import ConversationRow, TenantRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from tests.cases import guarded
 from tests.integration.rows import START, conversation, stored
-from tests.servers import execute_sql, unused_port
+from tests.servers import execute_sql, unused_port, with_role
 
 pytestmark = pytest.mark.own_database  # connections are cut and kept busy on purpose
 
@@ -409,6 +410,22 @@ async def test_a_defect_in_a_later_statement_is_not_dressed_up_either(
         with pytest.raises(asyncpg.DataError):
             await unit.events.after(made.id, wrong, limit=1)
     assert busy(engine) == 0
+
+
+async def test_a_row_that_the_server_quotes_comes_into_no_log(database_url: str, tenant: UUID) -> None:
+    """The server quotes rows that break a rule where row-level security is not active, as without a role."""
+    engine = make_engine(with_role(database_url, "none"))
+    wrong = update(TenantRow).values(name="CANARY", created_at=None)
+    async with unit_of_work_factory(engine)(tenant) as unit:
+        with pytest.raises(DBAPIError) as caught:
+            await unit.session.execute(wrong)
+    async with engine.connect() as connection:
+        with pytest.raises(DBAPIError) as control:
+            await connection.execute(wrong)
+    await engine.dispose()
+
+    assert "CANARY" in "".join(traceback.format_exception(control.value))
+    assert "CANARY" not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_a_connection_that_is_cut_between_two_statements(
