@@ -7,10 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.model_io import Proposal, SummaryRequest, VerificationRequest
 from app.settings import Settings
-from app.storage.unit_of_work import UnitOfWorkFactory
+from app.storage.shares import ConnectionShares
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.compaction.manual import CompactInput
 from tests.integration.services import Gate, Outage, Service, history, proposal
 from tests.integration.test_verification import against_the_lie, lied, verdicts, work
@@ -69,3 +71,21 @@ async def test_verdicts_are_stored_once_the_database_is_back(begin: UnitOfWorkFa
 
     service, conversation_id = await lied(outage, tenant, verify)
     assert await work(service, conversation_id) == "changed"
+
+
+async def test_a_verification_keeps_its_claim_while_its_tenant_s_requests_take_all_connections(
+    engine: AsyncEngine, tenant: UUID
+) -> None:
+    """Otherwise another process would ask about the same claims once more."""
+    begin = unit_of_work_factory(engine, QUICK.timings, ConnectionShares(1, seconds=0.1))
+    gate: Any = Gate()
+    service, conversation_id = await lied(begin, tenant, gate, settings=QUICK)
+    verifying = asyncio.create_task(work(service, conversation_id))
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    async with begin(tenant) as uow:
+        await uow.keys.all()
+        await asyncio.sleep(2 * QUICK.lease_seconds)
+        async with begin(None) as others:
+            assert await others.verifications.due(limit=1) == []
+    gate.go_on.set()
+    assert await asyncio.wait_for(verifying, PATIENCE) == "failed", "the answer has no verdicts"
