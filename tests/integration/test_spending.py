@@ -20,9 +20,10 @@ from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction import sweeper
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.compaction.spend_guard import WINDOW, SpendGuard, _least_wait
+from app.usecases.history import removing
 from tests.fakes import FAKE_PROFILE
 from tests.integration.rows import make_tenant
-from tests.integration.services import WORDS, Service, honest
+from tests.integration.services import WORDS, Gate, Service, honest
 
 PATIENCE = 60.0
 MANUAL = CompactInput(keep_tail_messages=2)
@@ -299,3 +300,37 @@ async def test_every_attempt_is_counted_the_refused_ones_too(begin: UnitOfWorkFa
     await service.say(conversation_id, 20)
     with pytest.raises(RateLimitedError):
         await service.container.manual.compact(tenant, conversation_id, MANUAL, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("shown", [removing.SHORT, 0], ids=["short", "long"])
+async def test_what_was_spent_counts_when_its_conversation_is_deleted(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, shown: int
+) -> None:
+    """Otherwise a tenant could spend any amount, by deleting its conversations. A long one is only hidden at first."""
+    monkeypatch.setattr(removing, "SHORT", shown)
+    service, other = Service(begin, tenant), uuid4()
+    conversation_id = await service.conversation()
+    await spent(service, conversation_id, 2)
+    async with begin(tenant) as uow:
+        before = (await uow.spending.metered_calls(WINDOW, other), await uow.spending.by_minute("compaction"))
+    await service.container.conversations.delete(tenant, conversation_id)
+    async with begin(tenant) as uow:
+        assert (await uow.spending.metered_calls(WINDOW, other), await uow.spending.by_minute("compaction")) == before
+        assert await uow.spending.by_minute("chat") == []
+    assert before[0] == (0, 2)
+
+
+async def test_a_call_that_is_made_while_its_conversation_is_deleted_counts(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, gate)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+    running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[0]))
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.container.conversations.delete(tenant, conversation_id)
+    gate.go_on.set()
+    await asyncio.wait_for(running, PATIENCE)
+    async with begin(tenant) as uow:
+        assert (await uow.spending.metered_calls(WINDOW, uuid4()))[1] == 1

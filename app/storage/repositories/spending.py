@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
 from uuid import UUID
@@ -11,16 +11,20 @@ from uuid import UUID
 from sqlalchemy import (
     BigInteger,
     Float,
+    Integer,
     Interval,
     and_,
     bindparam,
     case,
     cast,
+    delete,
     func,
     literal_column,
+    null,
     or_,
     select,
     union_all,
+    update,
 )
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
@@ -38,6 +42,13 @@ from app.storage.tenancy import keep_compiled
 _row = ChatSpendingRow
 _TRANSACTION_START: Final = func.transaction_timestamp()
 """An index cannot be searched for the clock's time, since it changes during the statement."""
+OF_DELETED: Final[Mapping[SpendingPurpose, UUID]] = {
+    "compaction": UUID(int=1),
+    "verification": UUID(int=2),
+    "embedding": UUID(int=3),
+}
+"""The key ids, which no key has, of what was spent on conversations that are deleted, by purpose."""
+_COUNTED_TOGETHER: Final[tuple[SpendingPurpose, ...]] = ("compaction", "verification")
 KEPT_FOR: Final = timedelta(hours=3)
 """How long rows are kept; only the last hour is read."""
 _LATEST_VALID: Final = _TRANSACTION_START + HOUR
@@ -56,14 +67,44 @@ class SpendingRepository(Repository):
 
     async def add_chat(self, tenant_id: UUID, key_id: UUID, used: Usage) -> None:
         """Count one call of the chat model. Raises ``NotFoundError`` when there is no such tenant."""
+        await self._add(tenant_id, key_id, None, 1, used.input_tokens + used.output_tokens, used.cost_usd or 0.0)
+
+    async def add_of_deleted(self, tenant_id: UUID, purpose: SpendingPurpose, calls: int, used: Usage) -> None:
+        """Count calls for a conversation that was deleted while they were made.
+
+        Raises ``NotFoundError`` when there is no such tenant.
+        """
+        tokens = used.input_tokens + used.output_tokens
+        await self._add(tenant_id, OF_DELETED[purpose], None, calls, tokens, used.cost_usd or 0.0)
+
+    async def keep_of_deleted(self, tenant_id: UUID, conversation_id: UUID) -> None:
+        """Keep counting what was spent on a conversation in the last hour, which is deleted in this transaction.
+
+        Otherwise a tenant could exceed its limits by deleting conversations. The calls are removed from the rows of
+        the conversation, which may be there for some time.
+        """
+        self._check_tenant(tenant_id)
+        for purpose, key_id in OF_DELETED.items():
+            for one in await self._spent_on_rows(purpose, conversation_id):
+                await self._add(tenant_id, key_id, one.minute, one.calls, one.tokens, one.usd)
+        for table, at in _CALLS_MADE_AT.items():
+            own = (table.conversation_id == conversation_id) & _between(col(at), _TRANSACTION_START - HOUR)
+            await self._session.execute(update(table).where(own).values(attempts=[]))
+        row = DetailCallRow
+        recent = col(row.called_at) > _TRANSACTION_START - HOUR
+        await self._session.execute(delete(row).where(col(row.conversation_id) == conversation_id, recent))
+
+    async def _add(
+        self, tenant_id: UUID, key_id: UUID, minute: datetime | None, calls: int, tokens: int, usd: float
+    ) -> None:
         self._check_tenant(tenant_id)
         new = insert(ChatSpendingRow).values(
             tenant_id=tenant_id,
             key_id=key_id,
-            minute=func.date_trunc("minute", _TRANSACTION_START),
-            calls=1,
-            tokens=used.input_tokens + used.output_tokens,
-            cost_usd=used.cost_usd or 0.0,
+            minute=minute or func.date_trunc("minute", _TRANSACTION_START),
+            calls=calls,
+            tokens=tokens,
+            cost_usd=usd,
         )
         added = {name: getattr(_row, name) + getattr(new.excluded, name) for name in ("calls", "tokens", "cost_usd")}
         await self._session.execute(
@@ -74,14 +115,18 @@ class SpendingRepository(Repository):
         """What was spent for this purpose in the last hour, by minute; for chats only by one key, if it is given."""
         if purpose == "chat":
             return await self._spent_on_chats(key_id)
-        if purpose == "verification":
-            return await self._spent_by_minute(_metered_by_minute(VerificationRow))
-        if purpose == "embedding":
-            return await self._spent_by_minute(_detail_calls_by_minute("embedding"))
-        made = await self._spent_by_minute(_metered_by_minute(CompactionRow))
-        return sorted(
-            [*made, *await self._spent_by_minute(_detail_calls_by_minute("detail"))], key=lambda one: one.minute
-        )
+        deleted = await self._spent_on_chats(OF_DELETED[purpose])
+        return sorted([*await self._spent_on_rows(purpose), *deleted], key=lambda one: one.minute)
+
+    async def _spent_on_rows(
+        self, purpose: SpendingPurpose, conversation_id: UUID | None = None
+    ) -> list[MinuteSpending]:
+        """What the rows of compactions, verifications and other calls say, of one conversation or of all."""
+        found: list[MinuteSpending] = []
+        for table, statement in _METERED_BY_MINUTE[purpose]():
+            own = statement if conversation_id is None else statement.where(table.conversation_id == conversation_id)
+            found += await self._spent_by_minute(own)
+        return found
 
     async def metered_calls(self, span: timedelta, conversation_id: UUID) -> tuple[int, int]:
         """The number of calls that cost money within that time: a conversation's, and the whole tenant's.
@@ -102,6 +147,8 @@ class SpendingRepository(Repository):
         statement = select(minute, *sums).where(minute > _TRANSACTION_START - HOUR).group_by(minute).order_by(minute)
         if key_id is not None:
             statement = statement.where(col(_row.key_id) == key_id)
+        else:
+            statement = statement.where(col(_row.key_id).not_in(OF_DELETED.values()))
         return await self._spent_by_minute(statement)
 
     async def _spent_by_minute(self, statement: Any) -> list[MinuteSpending]:
@@ -127,7 +174,11 @@ def _metered_calls() -> Any:
         col(VerificationRow.conversation_id),
         _count_of_metered(VerificationRow.attempts) + case((IS_RUNNING, 1), else_=0),
     ).where(_between(col(VerificationRow.asked_at), since))
-    found = union_all(of_compactions, for_l1s, for_verdicts).subquery()
+    of_deleted = select(null(), cast(col(_row.calls), Integer)).where(
+        _between(col(_row.minute), since),
+        or_(*(col(_row.key_id) == OF_DELETED[purpose] for purpose in _COUNTED_TOGETHER)),
+    )
+    found = union_all(of_compactions, for_l1s, for_verdicts, of_deleted).subquery()
     is_own = found.c.conversation_id == bindparam("conversation_id")
     own, all_calls = func.sum(found.c.calls).filter(is_own), func.sum(found.c.calls)
     return select(func.coalesce(own, 0), func.coalesce(all_calls, 0))
@@ -175,5 +226,14 @@ def _tokens_and_dollars(attempt: Any) -> tuple[Any, Any]:
     return func.sum(tokens), func.sum(cast(usage.op("->>")("cost_usd"), Float))
 
 
+_METERED_BY_MINUTE: Final[Mapping[SpendingPurpose, Callable[[], Sequence[tuple[Any, Any]]]]] = {
+    "compaction": lambda: (
+        (CompactionRow, _metered_by_minute(CompactionRow)),
+        (DetailCallRow, _detail_calls_by_minute("detail")),
+    ),
+    "verification": lambda: ((VerificationRow, _metered_by_minute(VerificationRow)),),
+    "embedding": lambda: ((DetailCallRow, _detail_calls_by_minute("embedding")),),
+}
+"""The tables that record calls for a purpose, with the statements that sum them up by minute."""
 _METERED_CALLS: Final = _metered_calls()
 keep_compiled(_METERED_CALLS)

@@ -295,13 +295,18 @@ class CompactionService:
             return
         with suppress(NotFoundError, DependencyUnavailableError):
             async with self._shell.uow(lease.tenant_id) as uow:
-                await uow.conversations.lock(lease.conversation_id)
-                row = await uow.compactions.get(lease.compaction_id)
-                columns = attempt_columns(row, attempted)
-                columns.pop("model", None)  # another run may have ended the row by another model
-                if columns:
-                    await uow.compactions.update_locked(row.id, **columns)
-                    await uow.commit()
+                try:
+                    await uow.conversations.lock(lease.conversation_id)
+                    row = await uow.compactions.get(lease.compaction_id)
+                except NotFoundError:  # the conversation was deleted meanwhile
+                    calls = sum(attempt.metered for attempt in attempted.attempts)
+                    await uow.spending.add_of_deleted(lease.tenant_id, "compaction", calls, attempted.usage)
+                else:
+                    columns = attempt_columns(row, attempted)
+                    columns.pop("model", None)  # another run may have ended the row by another model
+                    if columns:
+                        await uow.compactions.update_locked(row.id, **columns)
+                await uow.commit()
 
     def _keep_unrecorded_calls(self, lease: Lease, calls: AttemptsResult | None) -> None:
         if calls is not None:

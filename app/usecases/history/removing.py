@@ -41,6 +41,7 @@ async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UU
     await uow.copies.mark_for_deletion(conversation_id)
     await uow.files.remove_all(conversation_id)
     await uow.caches.leave(conversation_id)
+    await uow.spending.keep_of_deleted(conversation.tenant_id, conversation_id)
     if conversation.last_seq + conversation.last_event <= SHORT:
         await uow.conversations.delete(conversation_id)
     else:
