@@ -204,9 +204,9 @@ class Outage:
 
     def begin(self) -> None:
         self._is_away = True
-        asyncio.get_running_loop().call_later(self._seconds, self._end)
+        asyncio.get_running_loop().call_later(self._seconds, self.end)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         self._is_away = False
 
     @asynccontextmanager

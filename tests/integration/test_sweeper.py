@@ -27,6 +27,7 @@ from app.usecases.history.retaining import RetentionService
 from tests.cases import guarded
 from tests.fakes import FakeClock, FakeEventBus, FakeJobQueue
 from tests.integration.rows import compaction, stored, turn
+from tests.integration.services import Outage
 
 HOUR = timedelta(hours=1)
 
@@ -199,6 +200,22 @@ async def test_a_lease_that_was_renewed_since_it_was_found_over_stays(world: Wor
         await uow.commit()
     for one in (alive, crashed):
         await world.sweeper()._recover(found[one.id])
+    assert [(await world.get(one.id)).status for one in (alive, crashed)] == ["running", "queued"]
+
+
+async def test_right_after_an_outage_a_process_that_lives_keeps_its_work(world: World) -> None:
+    """All leases are over then, and who looks at them may be the first to reach the database again."""
+    outage, (alive, crashed) = Outage(world.begin, 30), [await world.crashed() for _ in range(2)]
+    sweeper = world.sweeper(uow=outage)
+    outage.begin()
+    await sweeper.sweep()
+    outage.end()
+    await sweeper.sweep()
+    async with world.begin(world.tenant) as uow:
+        assert alive.lease_token is not None
+        assert await uow.compactions.heartbeat(alive.id, alive.lease_token)
+        await uow.commit()
+    await sweeper.sweep()
     assert [(await world.get(one.id)).status for one in (alive, crashed)] == ["running", "queued"]
 
 

@@ -117,6 +117,8 @@ class Sweeper:
         self._refused_since: float | None = None
         self._housekeeping_at = clock.monotonic()
         self._has_hastened = False
+        self._was_away = False
+        """Whether the last sweep did not reach the database."""
         self._all_limits_checked = False
         self._limit_checked_through: tuple[UUID, UUID] | None = None
         self._stand_in = LocalCompactionRunner(
@@ -144,13 +146,21 @@ class Sweeper:
                 await lane.stop()
 
     async def sweep(self) -> None:
-        """One pass: every step is tried, whether or not the one before failed."""
-        await self._run_step(self._recover_crashed)
+        """One pass: every step is tried, whether or not the one before failed.
+
+        The first pass after an outage of the database ends no work whose lease is over, since all leases are: processes
+        that live renew theirs at once.
+        """
+        was_away, self._was_away = self._was_away, not await self._run_step(self._reach_database)
+        judges_leases = not (was_away or self._was_away)
+        if judges_leases:
+            await self._run_step(self._recover_crashed)
         await self._run_step(self._send_waiting)
         await self._run_step(self._check_limits)
         await self._run_step(self._claim_due)
-        await self._run_step(self._end_dead_turns)
-        await self._run_step(self._count_crashes)
+        if judges_leases:
+            await self._run_step(self._end_dead_turns)
+            await self._run_step(self._count_crashes)
         for chore in self._chores:
             await self._run_step(chore)
         await self._run_step(self._keep_house)
@@ -179,12 +189,18 @@ class Sweeper:
         await self._run_step(step)
         return released
 
-    async def _run_step(self, step: Callable[[], Awaitable[None]]) -> None:
+    async def _run_step(self, step: Callable[[], Awaitable[None]]) -> bool:
         try:
             async with asyncio.timeout(STEP_SECONDS):
                 await step()
         except Exception as error:  # noqa: BLE001 - the next sweep tries again
             _log.warning("sweeper.step_failed", step=step.__name__.lstrip("_"), error=type(error).__name__)
+            return False
+        return True
+
+    async def _reach_database(self) -> None:
+        async with self._uow(None) as uow:
+            await uow.works.abandoned(limit=1)
 
     async def _recover_crashed(self) -> None:
         async with self._uow(None) as uow:
