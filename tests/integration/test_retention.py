@@ -119,7 +119,9 @@ async def test_many_go_in_steps(begin: UnitOfWorkFactory, engine: AsyncEngine, m
         "chat_spending": 3,
         "events": 3,
     }
-    assert not await RetentionService(begin, Retention(events=MONTH)).work(), "the control: one of each was left"
+    last = RetentionService(begin, Retention(events=MONTH))
+    assert await last.work(), "one of each was left, but five caches"
+    assert not await last.work(), "the control"
 
 
 async def test_one_kind_that_fails_holds_up_no_other(

@@ -158,14 +158,8 @@ class CacheRepository(Repository):
     async def forget_idle(self, age: timedelta, *, limit: int) -> int:
         """Delete rows last used longer ago than ``age`` of which no provider keeps a cache; return how many."""
         is_gone = or_(col(_row.name).is_(None), col(_row.expires_at) < transaction_start())
-        old = (
-            select(col(_row.tenant_id), col(_row.id))
-            .where(col(_row.last_used_at) < transaction_start() - age, is_gone)
-            .limit(limit)
-        )
-        found = await self._session.rows(old)
-        ids = [row.id for row in found]
-        return len(await self._session.all(delete(_row).where(col(_row.id).in_(ids)).returning(col(_row.id))))
+        old = and_(col(_row.last_used_at) < transaction_start() - age, is_gone)
+        return await self._delete_at_most(limit, _row, old)
 
     async def count(self) -> int:
         """How many caches providers keep for the tenant now."""
