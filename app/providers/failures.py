@@ -51,6 +51,8 @@ _TOO_LONG_WORDS: Final = (
     "too many tokens",
 )
 """How providers say that the input exceeds the model's window, if the status alone does not show it."""
+_TOO_LARGE_WORDS: Final = ("physical batch size",)
+"""How llama.cpp says, with status 500, that a text is longer than it embeds at once: by default 512 tokens."""
 _RESPONSE_LOST_WORDS: Final = ("previous_response_not_found", "previous response with id")
 """How a provider says that it no longer keeps the response from which a request goes on."""
 _CACHE_LOST_WORDS: Final = ("cachedcontent", "cached content", "cached_content")
@@ -62,6 +64,7 @@ _BLOCK_WORDS: Final = ("content_filter", "content_policy_violation")
 _SCHEMA_WORDS: Final = ("response_format", "json_schema")
 """How servers with OpenAI's chat completions name what they do not take, if they know no JSON schemas."""
 _REFUSAL_STATUSES: Final = frozenset({400, 413, 422})
+_SERVER_STATUSES: Final = frozenset({500})
 _MISSING_STATUSES: Final = frozenset({400, 403, 404})
 _SEARCHED_CHARACTERS: Final = 4_000  # characters of an error's body; the words are at its beginning
 
@@ -75,7 +78,8 @@ def unavailable(error: Exception) -> ModelUnavailableError:
     Raise the result ``from None``: otherwise a traceback would show the original.
     """
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
-    if _refusal_mentions(error, _TOO_LONG_WORDS):
+    is_too_large = _refusal_mentions(error, _TOO_LARGE_WORDS, _REFUSAL_STATUSES | _SERVER_STATUSES)
+    if is_too_large or _refusal_mentions(error, _TOO_LONG_WORDS):
         return ModelUnavailableError("context_too_long", retryable=False, status=status)
     if _refusal_mentions(error, _RESPONSE_LOST_WORDS):
         return ModelUnavailableError(RESPONSE_LOST, retryable=False, status=status)

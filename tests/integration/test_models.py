@@ -563,6 +563,7 @@ class TestWhatProvidersRefuse:
             (413, "Request exceeds the maximum size: prompt is too long"),
             (400, "Input is too long for requested model."),
             (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+            (500, "input (992 tokens) is too large to process. increase the physical batch size"),
         ],
     )
     def test_other_makers_words(self, status: int, message: str) -> None:
