@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.errors import ConflictError
 from app.core.model.model_io import Proposal, SummaryRequest, VerificationRequest
 from app.settings import Settings
 from app.storage.shares import ConnectionShares
@@ -58,6 +59,24 @@ async def test_a_call_whose_run_was_superseded_by_an_erasure_counts(begin: UnitO
 
     assert (ended.status, ended.reason, len(ended.attempts)) == ("superseded", "stale", 1)
     assert sum(one.calls for one in spent) == 1
+
+
+async def test_a_call_counts_though_its_time_is_over_after_its_row_was_ended(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    gate = Gate()
+    service = Service(begin, tenant, gate, settings=Settings(lease_seconds=240, heartbeat_seconds=60))
+    conversation_id = await service.conversation(triggers=[])
+    await service.say(conversation_id, 20)
+    compacting = service.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=1)
+    running = asyncio.create_task(compacting)
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.container.erasure.erase(tenant, conversation_id, (await history(service, conversation_id))[1].id)
+    with pytest.raises(ConflictError):
+        await asyncio.wait_for(running, PATIENCE)
+    (row,) = await service.compactions(conversation_id)
+
+    assert (row.status, [attempt.reason for attempt in row.attempts]) == ("superseded", ["deadline"])
 
 
 async def test_verdicts_are_stored_once_the_database_is_back(begin: UnitOfWorkFactory, tenant: UUID) -> None:

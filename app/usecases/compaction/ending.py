@@ -45,7 +45,7 @@ async def end_row(
     more to fold. A failed automatic row makes the conversation quiet for a while; a row that ran out of time between
     chunks does not.
     """
-    changes = attempt_columns(row, attempted) if attempted else {}
+    changes = _attempt_columns(row, attempted) if attempted else {}
     if row.state_version_after is None:
         ended = await finish(shell, uow, row, status=status, reason=reason, **changes)
     else:
@@ -88,7 +88,14 @@ async def count_compaction(uow: UnitOfWork, row: Compaction) -> Conversation:
     return await uow.conversations.update(conversation.id, compression_count=conversation.compression_count + 1)
 
 
-def attempt_columns(row: Compaction, attempted: AttemptsResult) -> dict[str, Any]:
+async def add_calls(uow: UnitOfWork, row: Compaction, attempted: AttemptsResult) -> Compaction:
+    """Record calls on a row of a *locked* conversation, whoever has its lease: they were paid for all the same."""
+    columns = _attempt_columns(row, attempted)
+    columns.pop("model", None)  # another run may have ended the row by another model
+    return await uow.compactions.update_locked(row.id, **columns) if columns else row
+
+
+def _attempt_columns(row: Compaction, attempted: AttemptsResult) -> dict[str, Any]:
     """The row's fields with the calls of one more chunk, unless they are saved already."""
     calls = len(attempted.attempts)
     starts = range(len(row.attempts) - calls + 1)

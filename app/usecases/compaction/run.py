@@ -24,7 +24,7 @@ from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, NoChunk, summarizer_of
 from app.usecases.compaction.claiming import record_event, refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
-from app.usecases.compaction.ending import attempt_columns, end_row
+from app.usecases.compaction.ending import add_calls, end_row
 from app.usecases.compaction.job import UNLIMITED, Job, JobLimits
 from app.usecases.compaction.narrative_rewriting import rewrite_narrative
 from app.usecases.compaction.saving import save_chunk
@@ -152,9 +152,8 @@ class CompactionService:
         attempted = self._unrecorded.pop(lease.token, None)
         async with self._shell.uow(lease.tenant_id) as uow:
             if attempted is not None:
-                row = await uow.compactions.get(lease.compaction_id)
-                if columns := attempt_columns(row, attempted):
-                    await uow.compactions.update(row.id, lease.token, **columns)
+                await uow.conversations.lock(lease.conversation_id)
+                await add_calls(uow, await uow.compactions.get(lease.compaction_id), attempted)
             await uow.compactions.requeue(lease.compaction_id, lease.token, count=False)
             row = await uow.compactions.get(lease.compaction_id)
             await uow.commit()
@@ -164,14 +163,15 @@ class CompactionService:
     async def end(
         self, lease: Lease, *, status: CompactionStatus, reason: str | None, attempted: AttemptsResult | None = None
     ) -> Compaction:
-        """End a held row that applies nothing (more). A row that is no longer held is returned unchanged."""
+        """End a held row that applies nothing (more). A row that is no longer held only gets the calls."""
         attempted = attempted or self._unrecorded.pop(lease.token, None)
         async with self._shell.uow(lease.tenant_id) as uow:
             await uow.conversations.lock(lease.conversation_id)
             row = await uow.compactions.get(lease.compaction_id)
-            if row.lease_token != lease.token or not row.in_flight:
-                return row
-            ended = await end_row(self._shell, uow, row, status=status, reason=reason, attempted=attempted)
+            if row.lease_token == lease.token and row.in_flight:
+                ended = await end_row(self._shell, uow, row, status=status, reason=reason, attempted=attempted)
+            else:
+                ended = await add_calls(uow, row, attempted) if attempted else row
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
         return ended
@@ -302,10 +302,7 @@ class CompactionService:
                     calls = sum(attempt.metered for attempt in attempted.attempts)
                     await uow.spending.add_of_deleted(lease.tenant_id, "compaction", calls, attempted.usage)
                 else:
-                    columns = attempt_columns(row, attempted)
-                    columns.pop("model", None)  # another run may have ended the row by another model
-                    if columns:
-                        await uow.compactions.update_locked(row.id, **columns)
+                    await add_calls(uow, row, attempted)
                 await uow.commit()
 
     def _keep_unrecorded_calls(self, lease: Lease, calls: AttemptsResult | None) -> None:
