@@ -16,10 +16,12 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Conversation, QuietPeriod
+from app.core.model.errors import DatabaseReadOnlyError
 from app.core.model.records import MAX_CLAIMS, Compaction, IdempotencyRecord, RanIn, Turn
 from app.core.model.retention import Retention
 from app.core.model.timings import DEFAULT_TIMINGS
 from app.storage.repositories.compactions import CompactionRepository
+from app.storage.repositories.works import WorkRepository
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.compaction import local_runners
 from app.usecases.compaction.sweeper import JITTER, Sweeper
@@ -85,6 +87,10 @@ class Service:
         await uow.compactions.update_locked(row.id, status="failed", reason="crashed", finished_at=datetime.now(UTC))
         await uow.events.add(row.conversation_id, "compaction.failed", {"compaction_id": str(row.id)}, row.requested_at)
         await uow.conversations.update(row.conversation_id, quiet=QuietPeriod(until_seq=1, reason="crashed"))
+
+
+async def refused(*_: object, **__: object) -> int:
+    raise DatabaseReadOnlyError("the database takes no writes")
 
 
 class World:
@@ -203,12 +209,20 @@ async def test_a_lease_that_was_renewed_since_it_was_found_over_stays(world: Wor
     assert [(await world.get(one.id)).status for one in (alive, crashed)] == ["running", "queued"]
 
 
-async def test_right_after_an_outage_a_process_that_lives_keeps_its_work(world: World) -> None:
+@pytest.mark.parametrize("is_read_only", [False, True])
+async def test_right_after_an_outage_a_process_that_lives_keeps_its_work(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, is_read_only: bool
+) -> None:
     """All leases are over then, and who looks at them may be the first to reach the database again."""
     outage, (alive, crashed) = Outage(world.begin, 30), [await world.crashed() for _ in range(2)]
     sweeper = world.sweeper(uow=outage)
-    outage.begin()
-    await sweeper.sweep()
+    with monkeypatch.context() as patched:
+        if is_read_only:
+            patched.setattr(WorkRepository, "end", refused)
+            patched.setattr(CompactionRepository, "requeue", refused)
+        else:
+            outage.begin()
+        await sweeper.sweep()
     outage.end()
     await sweeper.sweep()
     async with world.begin(world.tenant) as uow:

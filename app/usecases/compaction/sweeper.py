@@ -118,7 +118,7 @@ class Sweeper:
         self._housekeeping_at = clock.monotonic()
         self._has_hastened = False
         self._was_away = False
-        """Whether the last sweep did not reach the database."""
+        """Whether the last sweep did not reach the database, or could not write."""
         self._all_limits_checked = False
         self._limit_checked_through: tuple[UUID, UUID] | None = None
         self._stand_in = LocalCompactionRunner(
@@ -200,7 +200,7 @@ class Sweeper:
 
     async def _reach_database(self) -> None:
         async with self._uow(None) as uow:
-            await uow.works.abandoned(limit=1)
+            await uow.works.end(())  # a write: without writes no lease is renewed either
 
     async def _recover_crashed(self) -> None:
         async with self._uow(None) as uow:
