@@ -32,7 +32,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.segments import detailing
 from tests.gemini_faults import FOREIGN, INVENTED
 from tests.gemini_server import KEY, Gemini
-from tests.integration.services import Service, together
+from tests.integration.services import Outage, Service, together
 from tests.unit.test_gate_digests import RUSSIAN, SERVER, TRIP
 
 MODEL = "google:gemini-3-flash-preview"
@@ -605,3 +605,20 @@ async def test_neither_events_nor_calls_hold_text(service: Service, engine: Asyn
             rows = (await connection.execute(text(f"SELECT to_jsonb(r)::text FROM {table} r"))).scalars().all()  # noqa: S608
         assert rows
         assert not any(word in row for row in rows for word in ("Porto", "Irina", "Ribeira", "francs"))
+
+
+async def test_what_was_paid_for_is_stored_once_the_database_is_back(
+    begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outage, models, ask = Outage(begin, 0.8), registry(gemini), detailing.DetailService._ask
+    service = with_models(Service(outage, tenant), models, worker_concurrency=4)
+    conversation_id, _ = await compacted(service)
+
+    async def ask_before_outage(*given: Any) -> Any:
+        answer = await ask(*given)
+        outage.begin()
+        return answer
+
+    monkeypatch.setattr(detailing.DetailService, "_ask", ask_before_outage)
+    assert await run(service, conversation_id) == "written"
+    await models.close()

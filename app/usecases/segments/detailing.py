@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Final, Literal
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.ports import Summarizer
 from app.usecases.shared.background_calls import BACK_OFF, COMPACTION_PAUSE, MAX_TRIES, back_off, is_compaction_waiting
 from app.usecases.shared.resolve import Resolved
+from app.usecases.shared.retries import through_short_outage
 from app.usecases.shared.shell import Shell
 
 SHARE: Final = 0.25
@@ -136,7 +138,8 @@ class DetailService:
         if not isinstance(claimed, _Claim):
             return Detailed(outcome=claimed)
         answer = await self._ask(claimed)
-        outcome = await self._outcome_stored(tenant_id, claimed, answer)
+        storing = partial(self._outcome_stored, tenant_id, claimed, answer)
+        outcome = await through_short_outage(storing, self._shell.clock)
         log.info(
             "detail.done",
             conversation_id=str(conversation_id),
