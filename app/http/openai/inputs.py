@@ -15,6 +15,7 @@ from app.bootstrap import Container
 from app.core.model.conversation import Message
 from app.core.model.errors import InvalidInputError, NotFoundError, TooLargeError
 from app.core.text.parts import Part
+from app.core.text.speakers import name_in
 from app.http.dependencies import IdempotencyKey
 from app.http.idempotency import fingerprint
 from app.http.openai.ids import is_reasoning, item_of, uuid_of
@@ -196,7 +197,8 @@ def _item_draft(message: Message, part: int | None) -> MessageDraft | None:
         parts: tuple[Part, ...] = tuple(
             one for one in message.parts if one.get("type") not in {"tool_call", "tool_result"}
         )
-        return MessageDraft(role=message.role, content=message.content, parts=parts, model=message.model)
+        who = {"name": message.metadata["name"]} if name_in(message.metadata) else {}
+        return MessageDraft(role=message.role, content=message.content, parts=parts, model=message.model, metadata=who)
     if part >= len(message.parts):
         return None
     return MessageDraft(role=message.role, content="", parts=(message.parts[part],))
