@@ -316,6 +316,21 @@ def test_what_was_deleted_is_asked_anew_by_the_same_body(scripted: httpx.Client)
     refused(ask(scripted, "/responses", {"input": "Three."}, **own), 404, "not_found")
 
 
+@pytest.mark.parametrize("store", [True, False])
+def test_a_reply_that_was_made_again_still_answers_whoever_goes_on_from_it(
+    scripted: httpx.Client, provider: OpenAI, *, store: bool
+) -> None:
+    provider.script("The first answer.", "The second answer.")
+    first = good(ask(scripted, "/responses", {"input": "One."}))
+    native = f"/conversations/{first['conversation']['id'].removeprefix('conv_')}"
+    scripted.post(f"{native}/chat/regenerate", json={}).raise_for_status()
+    body = {"input": "Go on.", "previous_response_id": first["id"], "store": store}
+    good(ask(scripted, "/responses", body))
+    assert provider.last.texts == ["One.", "The first answer.", "Go on."]
+    good(scripted.delete(f"/v1/responses/{first['id']}"))
+    refused(ask(scripted, "/responses", body | {"input": "Or?"}), 404, "previous_response_not_found")
+
+
 @pytest.mark.parametrize("order", ["asc", "desc"])
 def test_a_list_of_items_goes_on_behind_an_item_that_was_deleted(scripted: httpx.Client, order: str) -> None:
     """So a client may delete items while it reads the pages."""

@@ -196,7 +196,18 @@ async def _next_copies(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft
     size = AT_ONCE if last <= AT_ONCE else STEP
     through = min(last, first + size - 1)
     found = await uow.messages.all_between(source, first, through, max_bytes=READ_BYTES)
+    if found and found[-1].seq == last:
+        found = _with_answer_in_force(found)
     return [_copied_draft(message) for message in found]
+
+
+def _with_answer_in_force(messages: Sequence[Message]) -> list[Message]:
+    """The last messages of a fork: the reply that it goes on from is its answer, also if another took its place."""
+    at = max((number for number, one in enumerate(messages) if one.role != "tool"), default=0)
+    return [
+        replace(one, status="complete") if number == at and one.status == "superseded" else one
+        for number, one in enumerate(messages)
+    ]
 
 
 def _copied_draft(message: Message) -> MessageDraft:
