@@ -344,11 +344,14 @@ def test_a_list_of_items_goes_on_behind_an_item_that_was_deleted(scripted: httpx
     refused(scripted.get(path, params={"after": f"msg_{'0' * 32}"}), 400, "invalid_input")
 
 
-def test_a_referenced_message_keeps_its_name(scripted: httpx.Client) -> None:
+def test_a_referenced_message_keeps_its_name_and_is_named_once_it_is_gone(scripted: httpx.Client) -> None:
     kept = conversation(chat(scripted, by("Anna", "Hello"), headers={"X-Conversation-Id": "referred to by name"}))
     item = good(scripted.get(f"/v1/conversations/{kept}/items?order=asc"))["data"][0]
     added = good(ask(scripted, "/responses", {"input": [{"type": "item_reference", "id": item["id"]}]}))
     assert names(scripted, added["conversation"]["id"])[0] == ("Hello", "Anna")
+    good(scripted.delete(f"/v1/conversations/{kept}/items/{item['id']}"))
+    gone = ask(scripted, "/responses", {"input": [{"type": "item_reference", "id": item["id"]}]})
+    assert item["id"] in refused(gone, 404, "not_found")["message"]
 
 
 def test_what_is_said_before_a_look_up_belongs_to_the_response(scripted: httpx.Client, provider: OpenAI) -> None:

@@ -174,13 +174,8 @@ class _References:
     async def draft(self, id_: str) -> MessageDraft:
         """The content of a referenced item."""
         place = item_of(id_)
-        if place is None:
-            raise NotFoundError(f"There is no item {id_[:100]!r}.")
-        message = self._read.get(place.message_id)
-        if message is None:
-            message = await self.services.openai.responses.referred(self.tenant_id, place.message_id)
-            self._read[place.message_id] = message
-        draft = _item_draft(message, place.part)
+        message = await self._message(place.message_id) if place else None
+        draft = _item_draft(message, place.part) if place and message else None
         if draft is None:
             raise NotFoundError(f"There is no item {id_[:100]!r}.")
         self._bytes += await off_loop(bytes_of, draft)
@@ -190,6 +185,14 @@ class _References:
                 extra={"limit": self.most_bytes},
             )
         return draft
+
+    async def _message(self, message_id: UUID) -> Message | None:
+        if message_id not in self._read:
+            try:
+                self._read[message_id] = await self.services.openai.responses.referred(self.tenant_id, message_id)
+            except NotFoundError:
+                return None
+        return self._read[message_id]
 
 
 def _item_draft(message: Message, part: int | None) -> MessageDraft | None:
