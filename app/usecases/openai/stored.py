@@ -132,12 +132,13 @@ class StoredAnswers:
         before = await self._begun_before(tenant_id, idem, request)
         if before is not None:
             return before
+        given = _input(request, request.prompt.messages)
         for _ in range(2):
             place, expected = await self._place_after(tenant_id, turn_id, request.patience)
             if expected is None:
                 break
             try:
-                return await self._at_end(tenant_id, place.conversation_id, request, idem, expected)
+                return await self._at_end(tenant_id, place.conversation_id, given, idem, expected)
             except ConversationMovedOnError:
                 continue  # another request continued from there first: fork
         fork_key = _fork_key(idem)
@@ -194,9 +195,9 @@ class StoredAnswers:
         return await self._begun_turn(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
 
     async def _at_end(
-        self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
+        self, tenant_id: UUID, conversation_id: UUID, given: ChatInput, idem: Idem, expected: UUID
     ) -> BegunAnswer:
-        given = replace(_input(request, request.prompt.messages), expected_last_message_id=expected)
+        given = replace(given, expected_last_message_id=expected)
         handle = await self._chat.start(tenant_id, conversation_id, given, idem=idem)
         return await self._begun_turn(tenant_id, handle)
 
