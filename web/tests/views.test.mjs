@@ -79,6 +79,25 @@ test('the words of a table stay whole, and a long line of the list is one line',
   }
 });
 
+test('what went wrong is told in the language of its reader', async () => {
+  await withPage({ language: 'ru', allows: ['404', '409'] }, async (page) => {
+    await page.route('**/pin', (route) =>
+      route.fulfill({
+        status: 409,
+        json: { code: 'pin_budget_exceeded', title: 'Для закрепления нет места', detail: 'the message has 5 tokens', size: 5, protected_tokens: 400, limit: 403 },
+      }),
+    );
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq]').last().hover();
+    await page.locator('[data-seq]').last().getByRole('button', { name: /^Закрепить/ }).click();
+    const told = page.locator('main').getByRole('alert');
+    assert.match(await told.innerText(), /^Здесь 5 токенов, и 400 .* 403/);
+    await open(page, '?c=00000000-0000-0000-0000-000000000001');
+    await told.waitFor();
+    assert.equal(await told.innerText(), 'Не найдено.');
+  });
+});
+
 test('control: a picture without words, and words that nobody can read, are found', async () => {
   await withPage({}, async (page) => {
     await open(page, `?c=${id}`);
