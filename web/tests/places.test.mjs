@@ -78,3 +78,40 @@ test('a preset that is changed in another tab is the one that is shown', async (
     assert.equal((await api('GET', `/conversations/${id}`)).preset, 'handoff');
   });
 });
+
+test('the end stays in sight while a longer message is written', async () => {
+  const { id } = await api('POST', '/conversations', {});
+  const messages = Array.from({ length: 12 }, (_, place) => ({ role: place % 2 ? 'assistant' : 'user', content: facts(4, place) }));
+  await api('POST', `/conversations/${id}/messages/batch`, { messages });
+  await withPage({ phone: true }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="12"]').waitFor();
+    await page.waitForTimeout(500);
+    const thread = page.getByTestId('thread');
+    const below = () => thread.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+    const height = () => thread.evaluate((box) => box.clientHeight);
+    const before = await height();
+    await field(page).fill('One line.\n'.repeat(6));
+    await page.waitForTimeout(300);
+    assert.ok((await height()) < before - 60, 'control: the field takes more room');
+    assert.ok((await below()) < 2, `${await below()} pixels are below what is shown`);
+    await thread.evaluate((box) => box.scrollTo(0, 200));
+    await page.waitForTimeout(200);
+    await field(page).fill('One line.\n'.repeat(9));
+    await page.waitForTimeout(300);
+    assert.ok(Math.abs((await thread.evaluate((box) => box.scrollTop)) - 200) < 2, 'who reads further up stays there');
+  });
+});
+
+test('no field of a phone has letters so small that the page is enlarged when it is entered', async () => {
+  const { id } = await api('POST', '/conversations', {});
+  await withPage({ phone: true, touch: true }, async (page) => {
+    for (const view of ['chat', 'context', 'settings']) {
+      await open(page, `?c=${id}&view=${view}`);
+      await page.locator('main :is(input, textarea)').first().waitFor();
+      const sizes = await page.locator('main :is(input, textarea, select)').evaluateAll((all) => all.map((one) => Number.parseFloat(getComputedStyle(one).fontSize)));
+      assert.ok(Math.min(...sizes) >= 16, `${view}: ${sizes}`);
+    }
+    assert.match(await page.locator('meta[name=viewport]').getAttribute('content'), /interactive-widget=resizes-content/);
+  });
+});

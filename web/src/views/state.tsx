@@ -58,7 +58,7 @@ function Versions({ of }: { of: Further<StateVersion> }) {
               />
             </div>
           )}
-          <Restore version={version.version} />
+          <Restore version={version.version} onRestored={() => setChosen(null)} />
           <More of={of} />
         </div>
         <div className="flex flex-wrap gap-1.5">
