@@ -126,7 +126,8 @@ def test_an_item_that_shortens_an_entry_does_not_fall_in_doubt_with_it() -> None
 
 
 def test_an_entry_that_is_stated_more_fully_each_time_keeps_few_older_texts() -> None:
-    state, told = (entry("F1", "Ivo paints the house of Rosa"),), "Ivo paints the house of Rosa"
+    told = "Ivo paints the house of Rosa"
+    state: tuple[StateEntry, ...] = (entry("F1", told),)
     for version in range(7, 67):
         told += f" and wall{'abcdefgh'[version % 8] * (version // 8)}"
         state = merge(SESSION, state, candidate(item(told, 20)), SPAN, version, 50).entries
