@@ -685,23 +685,6 @@ def test_a_fork_keeps_what_users_pinned_and_which_anchors_they_set(scripted: htt
     ]
 
 
-def test_requests_that_go_on_from_one_response_at_once_are_all_answered(
-    scripted: httpx.Client, provider: OpenAI
-) -> None:
-    """The first goes on in its conversation, and the others do not wait for it: each gets a fork."""
-    first = good(ask(scripted, "/responses", {"input": "One."}))
-    body = {"previous_response_id": first["id"]}
-    provider.script({"text": "At last.", "hold": True})
-    with ThreadPoolExecutor(1) as pool:
-        held = pool.submit(ask, scripted, "/responses", {"input": "Slowly?", **body})
-        until(lambda: "Slowly?" in provider.last.texts, 20, what="the first of them")
-        other = ask(scripted, "/responses", {"input": "Or?", **body})
-        provider.release()
-    assert said(good(other)) == "You said: Or?"
-    assert f"forked-from={first['conversation']['id']}" in other.headers["x-throughline"]
-    assert good(held.result())["conversation"] == first["conversation"]
-
-
 def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provider: OpenAI) -> None:
     named = {"X-Conversation-Id": "running"}
     body = {"model": MODEL, "messages": [user("Hello")], "stream": True}

@@ -887,6 +887,42 @@ async def test_a_request_taken_up_again_is_answered_as_it_asked(begin: UnitOfWor
         assert (await uow.turns.get(begun[-1].turn_id)).request == {"metadata": {}}
 
 
+async def test_a_request_goes_on_from_a_response_although_another_one_has_just_begun_to(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn of the other request runs when this one is about to begin: this one does not wait, and gets a fork."""
+    may_end = asyncio.Event()
+
+    async def held() -> None:
+        await may_end.wait()
+
+    model = ScriptedChatModel("First.", Reply(pieces=("Slowly.",), meanwhile=held), "At once.")
+    service = Service(begin, tenant, chat=model)
+    answers, chat = service.container.openai.stored, service.container.chat
+    others, start = [], chat.start
+
+    def asking(content: str) -> Request:
+        prompt = Prompt(messages=(MessageDraft(role="user", content=content),))
+        return Request(prompt=prompt, attempt=RequestAttempt(body=content.encode()), patience=5)
+
+    async def start_late(*args: Any, **named: Any) -> TurnHandle:
+        monkeypatch.setattr(chat, "start", start)
+        others.append(await answers.after_response(tenant, first.turn_id, asking("Two?")))
+        while len(model.requests) < 2:  # noqa: ASYNC110 - the model has no event for it
+            await asyncio.sleep(0.01)
+        return await start(*args, **named)
+
+    first = await answers.in_new_conversation(tenant, asking("One?"))
+    await asyncio.wait_for(first.handle.result(), PATIENCE)
+    monkeypatch.setattr(chat, "start", start_late)
+    fork = await answers.after_response(tenant, first.turn_id, asking("Or?"))
+    said = [(await asyncio.wait_for(fork.handle.result(), PATIENCE)).reply.content]
+    may_end.set()
+    said.append((await asyncio.wait_for(others[0].handle.result(), PATIENCE)).reply.content)
+    assert said == ["At once.", "Slowly."]
+    assert (fork.forked_from, others[0].conversation.id) == (first.conversation.id, first.conversation.id)
+
+
 async def test_a_first_message_under_a_name_is_stored_once_although_another_request_brought_it_meanwhile(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
