@@ -53,6 +53,7 @@ from app.usecases.history import export, removing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai import openings, stored
 from app.usecases.openai.answering import Prompt
+from app.usecases.openai.conversation_names import ConversationName
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings
 from app.usecases.openai.retry_keys import RequestAttempt
@@ -884,6 +885,72 @@ async def test_a_request_taken_up_again_is_answered_as_it_asked(begin: UnitOfWor
     assert second.messages == first.messages
     async with begin(tenant) as uow:
         assert (await uow.turns.get(begun[-1].turn_id)).request == {"metadata": {}}
+
+
+async def test_a_request_goes_on_from_a_response_although_another_one_has_just_begun_to(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn of the other request runs when this one is about to begin: this one does not wait, and gets a fork."""
+    may_end = asyncio.Event()
+
+    async def held() -> None:
+        await may_end.wait()
+
+    model = ScriptedChatModel("First.", Reply(pieces=("Slowly.",), meanwhile=held), "At once.")
+    service = Service(begin, tenant, chat=model)
+    answers, chat = service.container.openai.stored, service.container.chat
+    others, start = [], chat.start
+
+    def asking(content: str) -> Request:
+        prompt = Prompt(messages=(MessageDraft(role="user", content=content),))
+        return Request(prompt=prompt, attempt=RequestAttempt(body=content.encode()), patience=5)
+
+    async def start_late(*args: Any, **named: Any) -> TurnHandle:
+        monkeypatch.setattr(chat, "start", start)
+        others.append(await answers.after_response(tenant, first.turn_id, asking("Two?")))
+        while len(model.requests) < 2:  # noqa: ASYNC110 - the model has no event for it
+            await asyncio.sleep(0.01)
+        return await start(*args, **named)
+
+    first = await answers.in_new_conversation(tenant, asking("One?"))
+    await asyncio.wait_for(first.handle.result(), PATIENCE)
+    monkeypatch.setattr(chat, "start", start_late)
+    fork = await answers.after_response(tenant, first.turn_id, asking("Or?"))
+    said = [(await asyncio.wait_for(fork.handle.result(), PATIENCE)).reply.content]
+    may_end.set()
+    said.append((await asyncio.wait_for(others[0].handle.result(), PATIENCE)).reply.content)
+    assert said == ["At once.", "Slowly."]
+    assert (fork.forked_from, others[0].conversation.id) == (first.conversation.id, first.conversation.id)
+
+
+async def test_a_first_message_under_a_name_is_stored_once_although_another_request_brought_it_meanwhile(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other request is answered after this one has read that nothing is stored: so this one asks again."""
+    service = Service(begin, tenant, chat=ScriptedChatModel("First.", "Second."))
+    stored, chat = service.container.openai.stored, service.container.chat
+    prompt = Prompt(messages=(MessageDraft(role="user", content="Hello"),))
+    request = Request(prompt=prompt, attempt=RequestAttempt(body=b"{}"), patience=5)
+    start = chat.start
+
+    async def answered() -> UUID:
+        begun = await stored.under_name(tenant, ConversationName(text="a chat"), request, only_new=False)
+        assert begun is not None
+        await asyncio.wait_for(begun.handle.result(), PATIENCE)
+        return begun.conversation.id
+
+    async def start_late(*args: Any, **named: Any) -> TurnHandle:
+        monkeypatch.setattr(chat, "start", start)
+        await answered()
+        return await start(*args, **named)
+
+    monkeypatch.setattr(chat, "start", start_late)
+    said = await history(service, await answered())
+    assert [(message.content, message.status) for message in said] == [
+        ("Hello", "complete"),
+        ("First.", "superseded"),
+        ("Second.", "complete"),
+    ]
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["first try", "sent again"])

@@ -45,6 +45,8 @@ from app.usecases.shared.retries import Compute
 from app.usecases.shared.shell import Shell
 
 FORK_RETRY_AFTER: Final = 2.0
+NO_MESSAGE: Final = UUID(int=0)
+"""Stands for the last message of a conversation that has none yet."""
 RANKS: Mapping[GaugeStatus, int] = {"ok": 0, "warning": 1, "background": 1, "critical": 2, "sync": 2, "over": 3}
 
 
@@ -146,7 +148,7 @@ def refuse_while_copied(shell: Shell, conversation: Conversation) -> None:
 
 def check_expected_last(conversation: Conversation, expected: UUID | None) -> None:
     """Refuse when the conversation moved on since the client looked."""
-    if expected is not None and expected != conversation.last_message_id:
+    if expected is not None and expected != (conversation.last_message_id or NO_MESSAGE):
         raise ConversationMovedOnError(
             f"the last message is {conversation.last_message_id}, not {expected}: read what came since, send again",
             extra={"last_message_id": str(conversation.last_message_id) if conversation.last_message_id else None},

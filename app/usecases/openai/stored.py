@@ -36,6 +36,7 @@ from app.usecases.chat.chat_input import ChatInput, ToolResultInput
 from app.usecases.chat.replaying import own_results_after
 from app.usecases.chat.starting import ChatService
 from app.usecases.chat.turn_handle import TurnHandle
+from app.usecases.history.appending import NO_MESSAGE
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
@@ -139,7 +140,7 @@ class StoredAnswers:
                 break
             try:
                 return await self._at_end(tenant_id, place.conversation_id, given, idem, expected)
-            except ConversationMovedOnError:
+            except (ConversationMovedOnError, TurnInProgressError):
                 continue  # another request continued from there first: fork
         fork_key = _fork_key(idem)
         fork_id = await self._forks.fork(tenant_id, place, fork_key)
@@ -256,12 +257,13 @@ class StoredAnswers:
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).awaits_reply
         if waits and running is not None:
             return await self._chat.follow_turn(tenant_id, running.id, counts=True)
+        last = conversation.last_message_id or NO_MESSAGE
         if waits:
-            return _input(request, (), expected=conversation.last_message_id)
+            return _input(request, (), expected=last)
         if reconciling.asks_for_new_reply:
-            return replace(_input(request, (), expected=conversation.last_message_id), regenerates=True)
+            return replace(_input(request, (), expected=last), regenerates=True)
         first = reconciling.new_from
-        return None if first is None else _input(request, messages[first:], expected=conversation.last_message_id)
+        return None if first is None else _input(request, messages[first:], expected=last)
 
     async def _place_after(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[ForkPoint, UUID | None]:
         """Where a response ends; and the last message of its conversation, if the response ends there."""
