@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hashlib
 import json
 import zlib
 from collections.abc import AsyncIterator
@@ -31,6 +32,7 @@ from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
+from app.usecases.files.copies import Keeper, Wanted
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import copy_deletion
 from app.usecases.shared.idempotency import Idem
@@ -414,6 +416,20 @@ class TestCopiesAtGemini:
             good(await talk.attach(LARGE, "application/pdf"))
             answered = await talk.chat("One.")
             assert answered["warnings"] == []
+            assert any("fileData" in part for part in first_parts(gemini))
+
+    async def test_what_was_removed_meanwhile_is_copied_once_it_is_there_again(
+        self, begin: UnitOfWorkFactory, gemini: Gemini
+    ) -> None:
+        async with with_gemini(begin, gemini) as process, talking(process) as talk:
+            async with begin(None) as uow:
+                tenant_id = (await uow.conversations.get(UUID(talk.id))).tenant_id
+            profile = process.container.context._shell.models.chat().profile
+            keeper = Keeper(tenant_id, profile.name, profile.file_account or "")
+            wanted = Wanted(hashlib.sha256(LARGE).hexdigest(), "application/pdf", len(LARGE))
+            assert await process.container.file_copies.addresses(keeper, [wanted]) == ({}, {wanted.sha256: "gone"})
+            good(await talk.attach(LARGE, "application/pdf"))
+            await talk.chat("One.")
             assert any("fileData" in part for part in first_parts(gemini))
 
     async def test_a_turn_that_is_stopped_while_a_file_is_copied_ends_at_once(

@@ -495,6 +495,21 @@ async def test_what_a_provider_keeps_of_a_reply_that_came_as_its_conversation_we
     assert await noted_while_deleting(service, conversation_id) == int(is_guarded)
 
 
+async def test_a_reply_to_a_message_that_is_erased_is_stopped(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    async def erase_and_think() -> None:
+        question = (await history(service, conversation_id))[-1]
+        await service.container.erasure.erase(tenant, conversation_id, question.id)
+        await asyncio.sleep(PATIENCE)
+
+    model = ScriptedChatModel(Reply(pieces=("Your code is 4711.",), meanwhile=erase_and_think), "Fine.")
+    service = Service(begin, tenant, chat=model, settings=Settings(turn_heartbeat_seconds=0.05))
+    conversation_id = await service.conversation()
+    async with asyncio.timeout(5):
+        stopped = await chat(service, conversation_id, "My code is 4711.")
+    assert (stopped.reply.status, stopped.reply.content) == ("interrupted", "")
+    assert (await chat(service, conversation_id, "Well?")).reply.content == "Fine."
+
+
 # --- a fork while the broker is away
 
 

@@ -37,6 +37,8 @@ REFUSED_SECONDS: Final = 60.0
 """How long a file that could not be copied is not offered to the provider again. Requests have no copy meanwhile."""
 FAILED_SECONDS: Final = 3_600.0
 """How long a content that the provider could not process is not offered again."""
+_GONE: Final = "gone"
+"""The reason if a file was removed meanwhile. Attached again, or by another tenant, the same content is there."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -140,7 +142,8 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             try:
                 return await self._usable_address(keeper, wanted), ""
             except ModelUnavailableError as error:
-                self._note_refused(keeper, wanted, error.reason)
+                if error.reason != _GONE:
+                    self._note_refused(keeper, wanted, error.reason)
                 return "", error.reason
             except (InvalidInputError, ModelNotAllowedError):
                 return "", "model_not_built"
@@ -186,7 +189,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         async with self._shell.uow(keeper.tenant_id) as uow:
             contents = await uow.contents.read([wanted.sha256])
         if wanted.sha256 not in contents:  # the file was removed meanwhile
-            raise ModelUnavailableError("gone", retryable=False)
+            raise ModelUnavailableError(_GONE, retryable=False)
         kept: FileCopy = await self._shell.models.store.keep_file(
             keeper.model, contents[wanted.sha256], wanted.media_type
         )

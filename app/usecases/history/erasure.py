@@ -106,6 +106,8 @@ class _AfterCommit:
     """The newest turns, whose kept reply streams are deleted."""
     job: UUID | None
     """The compaction to hand to the worker."""
+    stops_turn: bool
+    """Whether a running turn was asked to stop."""
 
 
 class ErasureService:
@@ -135,6 +137,8 @@ class ErasureService:
             await off_loop(memo.forget)
             await shell.streams.forget(done.streamed_turns)
             await shell.outbox.deliver(done.events, [done.job] if done.job else [])
+            if done.stops_turn:
+                await shell.bus.hint(conversation_id, "interrupt")
 
     async def _erase_once(
         self,
@@ -152,11 +156,12 @@ class ErasureService:
             if message.status == "erased":
                 return None
             job = await self._erase(_Erasure(uow, conversation, message, now, results, known))
+            stops_turn = await _stop_reply_to_erased(uow, conversation_id)
             turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
             data = {"conversation_id": str(conversation_id)}
             await audit(uow, self._shell, tenant_id, "message.erased", message_id, **data)
             await uow.commit()
-        return _AfterCommit(events=uow.committed_events, streamed_turns=turns, job=job)
+        return _AfterCommit(events=uow.committed_events, streamed_turns=turns, job=job, stops_turn=stops_turn)
 
     async def _erase(self, erasure: _Erasure) -> UUID | None:
         """The erasure, without its commit. Returns the compaction to hand to the worker, if one was queued."""
@@ -330,6 +335,14 @@ async def _sums_without_erased(
     lost = reduce(Sums.plus, (lost for seq, lost in removed.size_reductions if seq <= through_seq), Sums())
     held = await uow.messages.held_at(conversation.id, through_seq)
     return replace(sums.minus(lost), held_tokens=held.held_tokens, held_bytes=held.held_bytes)
+
+
+async def _stop_reply_to_erased(uow: UnitOfWork, conversation_id: UUID) -> bool:
+    """Ask the running turn to stop if the message that it answers is erased."""
+    turn = await uow.turns.running(conversation_id)
+    if turn is None or (await uow.messages.get(conversation_id, turn.message_id)).status != "erased":
+        return False
+    return await uow.turns.request_interrupt(conversation_id, turn.id) is not None
 
 
 async def _all_quoting(uow: UnitOfWork, message: Message) -> list[Message]:
