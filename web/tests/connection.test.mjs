@@ -145,3 +145,27 @@ test('what is typed is asked for by the word, not by the letter', async () => {
     assert.ok(asked <= 3, `${asked} searches for two words`);
   });
 });
+
+test('what is begun before the presets have come, and once more after that, is there once', async () => {
+  const words = `Only one of ${Math.random()}`;
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    let come = () => {};
+    const held = new Promise((resolve) => (come = resolve));
+    await page.route('**/presets', (route) => held.then(() => route.continue()));
+    await page.route('**/conversations', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+    await open(page);
+    await send(page, words);
+    await page.getByText(/does not answer/).waitFor();
+    come();
+    await page.getByText('Facts, tone and story').first().waitFor();
+    await page.unroute('**/conversations');
+    await field(page).press('Enter');
+    await page.locator('[data-seq="2"]').waitFor();
+    const { data } = await api('GET', '/conversations?limit=5');
+    assert.equal(data.filter((one) => one.title === words).length, 1);
+  });
+});

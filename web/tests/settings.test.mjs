@@ -69,6 +69,10 @@ test('what is written in the settings stays until it is saved, over another view
     const tab = (name) => page.getByRole('button', { name, exact: true }).click();
     await prompt.fill('Speak of the harbour alone.');
     await page.getByText('Not saved yet.').waitFor();
+    await page.getByLabel('Language of the conversation').selectOption('ru');
+    await prompt.fill('');
+    await page.getByText('Not saved yet.').waitFor();
+    await prompt.fill('Speak of the harbour alone.');
     await tab('Chat');
     await page.getByTestId('gauge').waitFor();
     await tab('Settings');

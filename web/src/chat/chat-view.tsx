@@ -42,6 +42,10 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
   const exchange = useExchange(history, setFailure);
   const [isCompactOpen, setIsCompactOpen] = useState(false);
   const [areFilesOpen, setAreFilesOpen] = useState(attaching !== null);
+  /** A dialog is loaded when it is first opened, and then stays: it tells how its work goes. */
+  const wasOpen = useRef({ compact: false, files: false });
+  wasOpen.current.compact ||= isCompactOpen;
+  wasOpen.current.files ||= areFilesOpen;
   const files = useFiles();
   const { choose, told } = files;
   // A file may be refused long after its user has closed the dialog, or left the chat.
@@ -168,8 +172,8 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
           onCompact={() => setIsCompactOpen(true)}
         />
       </div>
-      <FilesDialog files={files} open={areFilesOpen} onOpenChange={showFiles} />
-      <CompactDialog open={isCompactOpen} onOpenChange={setIsCompactOpen} />
+      {wasOpen.current.files && <FilesDialog files={files} open={areFilesOpen} onOpenChange={showFiles} />}
+      {wasOpen.current.compact && <CompactDialog open={isCompactOpen} onOpenChange={setIsCompactOpen} />}
       <Confirm
         open={erasing !== null}
         onOpenChange={(open) => !open && setErasing(null)}

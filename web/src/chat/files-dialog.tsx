@@ -16,7 +16,8 @@ import { Field } from '@/ui/field';
 import { Failure } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
 import { Spinner } from '@/ui/spinner';
-import { mayRepeat, refusalOf, sizeOf } from './file-words';
+import { mayRepeat, refusalOf } from './file-words';
+import { sizeOf } from './sizes';
 
 interface Props {
   files: Files;

@@ -4,8 +4,8 @@ import { Brain, ChevronRight, Paperclip, Wrench, type LucideIcon } from 'lucide-
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { useWords } from '@/i18n/provider';
 import { Spinner } from '@/ui/spinner';
-import { sizeOf } from './file-words';
 import { Markdown } from './markdown';
+import { sizeOf } from './sizes';
 
 type Part = Record<string, unknown>;
 

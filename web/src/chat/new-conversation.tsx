@@ -3,7 +3,7 @@
 import { ChevronRight } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { randomKey } from '@/api/random-key';
-import { createConversation, listPresets } from '@/api/resources';
+import { createConversation, listPresets, type NewConversation as NewConversationBody } from '@/api/resources';
 import type { Preset } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { Mark } from '@/shell/mark';
@@ -38,7 +38,7 @@ export function NewConversation({ onBegin }: { onBegin: (begun: Begun) => void }
   const [error, setError] = useState<unknown>(null);
 
   /** A request of which nobody knows whether it arrived: sent again with its key, it makes one conversation. */
-  const unsure = useRef<{ body: string; key: string } | null>(null);
+  const unsure = useRef<{ wanted: string; body: NewConversationBody; key: string } | null>(null);
 
   const isLeft = useRef(false);
   useEffect(() => {
@@ -57,9 +57,10 @@ export function NewConversation({ onBegin }: { onBegin: (begun: Begun) => void }
         preset,
         policy: size ? { context_window: size } : {},
       };
-      const written = JSON.stringify(body);
-      if (unsure.current?.body !== written) unsure.current = { body: written, key: randomKey() };
-      const made = await createConversation(body, unsure.current.key);
+      // The presets may have come meanwhile: what counts is what the user wants.
+      const wanted = JSON.stringify([words, chosen, window_, language]);
+      if (unsure.current?.wanted !== wanted) unsure.current = { wanted, body, key: randomKey() };
+      const made = await createConversation(unsure.current.body, unsure.current.key);
       onBegin({ id: made.id, words, files, isLeft: isLeft.current });
     } catch (failure) {
       if (!isUnreachable(failure)) unsure.current = null;

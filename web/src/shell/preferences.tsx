@@ -7,6 +7,7 @@ import { ApiError, SESSION } from '@/api/client';
 import { useWords } from '@/i18n/provider';
 import { LANGUAGE_NAMES, LANGUAGES } from '@/i18n/translator';
 import { forgetDrafts } from '@/state/drafts';
+import { onceBelow } from '@/state/panels';
 import { Button } from '@/ui/button';
 import { Confirm } from '@/ui/confirm';
 import { Menu, MenuChoice, MenuHeading, MenuItem, MenuLine } from '@/ui/menu';
@@ -25,7 +26,7 @@ export function Preferences() {
     if (!left?.ok) throw new ApiError(0, 'unreachable', 'unreachable');
     noteLogin(false);
     forgetDrafts();
-    window.location.reload();
+    onceBelow(() => window.location.reload());
   };
   return (
     <>

@@ -19,7 +19,6 @@ import { Failure } from '@/ui/loaded';
 import { Menu, MenuHeading, MenuItem, MenuLine } from '@/ui/menu';
 import { Spinner } from '@/ui/spinner';
 import { Bar } from './bar';
-import { SearchDialog } from './search-dialog';
 
 const waiting = (
   <p className="flex justify-center p-10 text-soft">
@@ -34,6 +33,7 @@ const OTHER_VIEWS = {
   timeline: viewOf(() => import('@/views/timeline')),
   settings: viewOf(() => import('@/views/settings')),
 };
+const SearchDialog = part(() => import('./search-dialog').then((dialogs) => dialogs.SearchDialog));
 const SegmentDialog = part(() => import('@/views/segment-dialog').then((dialogs) => dialogs.default));
 
 interface Props {

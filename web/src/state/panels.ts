@@ -21,6 +21,12 @@ export const markHere = (): Record<string, number> | null => (isAtPanel() ? { [M
 /** Whether the entry in which the browser is was made for a panel. */
 export const isAtPanel = (): boolean => markOf() !== undefined;
 
+/** Do something that leaves the page: once the entry of a panel that is being closed is gone, since going back calls it off. */
+export function onceBelow(leave: () => void): void {
+  if (isOpen(markOf())) window.addEventListener('popstate', leave, { once: true });
+  else leave();
+}
+
 /** Close the panel by "back" too, as long as it is open. */
 export function useBackCloses(open: boolean, close: () => void): void {
   const closing = useRef(close);

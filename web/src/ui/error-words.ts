@@ -40,9 +40,9 @@ export function errorWords({ code, text, problem }: Told, { t, word, language, n
     const wait = Number(extra.reset_seconds);
     return wait > 0 ? t('error_rate_until', { wait: number(...inUnits(wait)) }) : t('error_rate');
   }
-  const { size, protected_tokens: held, limit, seq } = extra;
+  const { size, protected_tokens: held, limit } = extra;
   if (code === 'pin_budget_exceeded' && typeof limit === 'number') {
-    return t(seq ? 'error_hold' : 'error_pin', { seq: String(seq), size: Number(size), held: Number(held), limit });
+    return t('error_pin', { size: Number(size), held: Number(held), limit });
   }
   const own = OWN[code];
   if (own) return t(own);

@@ -83,7 +83,8 @@ function General({ conversation, onSaved }: { conversation: Conversation; onSave
   const [title, setTitle] = useHeld(names.title, conversation.title ?? '');
   const [locale, setLocale] = useState(conversation.locale);
   const [prompt, setPrompt] = useHeld(names.prompt, conversation.system_prompt);
-  const isChanged = title !== (conversation.title ?? '') || prompt !== conversation.system_prompt;
+  const isChanged =
+    title !== (conversation.title ?? '') || prompt !== conversation.system_prompt || locale !== conversation.locale;
   const locales = LANGUAGES.map((value) => ({ value: value as string, label: LANGUAGE_NAMES[value] }));
   const known = locales.some((one) => one.value === locale) ? locales : [{ value: locale, label: locale }, ...locales];
   const save = (event: FormEvent) => {
