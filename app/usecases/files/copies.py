@@ -196,7 +196,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         try:
             return await through_short_outage(partial(self._noted, copy), self._shell.clock)
         except (DependencyUnavailableError, NotFoundError):  # nobody would ever have it deleted
-            with suppress(ModelUnavailableError):
+            with suppress(ModelUnavailableError, InvalidInputError):
                 await self._shell.models.store.forget_file(copy.model, copy.name)
             raise
 
