@@ -36,6 +36,12 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "expand": ("app.cli.inspect:expand", "Show the messages that a segment stands for, or a shorter text of them."),
     "search": ("app.cli.tracing:search", "Find messages by words, those that were folded too."),
     "anchors": ("app.cli.tracing:anchors", "Show the passages that are kept word for word, and what became of them."),
+    "pin": ("app.cli.marking:pin", "Pin a message: it is in every context, word for word."),
+    "unpin": ("app.cli.marking:unpin", "Remove the pin of a message: it may be folded."),
+    "set-anchor": (
+        "app.cli.marking:set_anchor",
+        "Set what became of a passage that is kept word for word; only `active` ones are served.",
+    ),
     "compactions": ("app.cli.tracing:compactions", "Show when a conversation was folded, how far, and why not."),
     "stats": ("app.cli.inspect:stats", "Show what compactions did, saved and cost: of one conversation, or of all."),
     "continuity": (

@@ -77,6 +77,13 @@ class Again(TypedDict, total=False):
     recall: bool
     passages: Sequence[Body]
     expected_last_message_id: Id
+
+
+class Turn(Again, total=False):
+    """How a message is answered."""
+
+    event_type: str
+    utc_offset: int
     parts: Sequence[Body]
     tool_results: Sequence[Body]
     instructions: str
@@ -92,13 +99,6 @@ class Again(TypedDict, total=False):
     seed: int
     frequency_penalty: float
     presence_penalty: float
-
-
-class Turn(Again, total=False):
-    """How a message is answered."""
-
-    event_type: str
-    utc_offset: int
 
 
 class CompactOptions(TypedDict, total=False):

@@ -24,7 +24,6 @@ FAILED: Final = "reply.failed"
 ENDINGS: Final = frozenset({"reply.completed", "reply.interrupted", FAILED})
 DELTA: Final = "reply.delta"
 REASONING: Final = "reasoning.delta"
-RECALLED: Final = "context.recalled"
 CALLED: Final = "tool.called"
 
 
@@ -175,8 +174,8 @@ class FollowedReply(ReplyStream):
 
 def _event_name(type_: str, number: int | None, data: Mapping[str, Any]) -> str:
     # The same event has the same name on every connection.
-    if type_ == CREATED:
-        return type_
-    if type_ == RECALLED:
-        return f"{type_} {data.get('seqs')}"
-    return f"{type_} {data.get('id')}" if type_ == CALLED else f"{number}"
+    if type_ == CREATED:  # repeated after the turn's end, it has no number
+        return f"{type_} {data.get('message_id')}"
+    if type_ == CALLED:
+        return f"{type_} {data.get('id')}"
+    return f"{type_} {data}" if number is None else str(number)

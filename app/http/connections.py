@@ -15,11 +15,12 @@ import math
 import resource
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import ClassVar, Final
 
 import h11
+from uuid_utils import uuid7
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -31,6 +32,8 @@ PROGRESS_BYTES: Final = 16_384
 """How many bytes a client has to read within ``unread_seconds``."""
 READ_BYTES: Final = 16_384
 """The most bytes that are read at once. Each byte of a body in chunks of one byte takes 2 µs of the loop."""
+RETRY_AFTER: Final = 1
+"""After how many seconds a refused connection may be tried again."""
 RESERVED_FILES: Final = 200
 """Open files that are kept for other things than clients: databases, models, logs."""
 MAX_HEAD_BYTES: Final = 65_536
@@ -41,43 +44,58 @@ takes up to twelve bytes per character there, so it has to be sent in a body.
 """
 
 
-def _refusal(status: HTTPStatus, code: str, title: str, detail: str, *, retryable: bool = False) -> bytes:
-    problem = {
-        "type": f"urn:throughline:problem:{code}",
-        "title": title,
-        "status": int(status),
-        "detail": detail,
-        "code": code,
-        "retryable": retryable,
-        "request_id": "",
-        "errors": [],
-    }
-    body = json.dumps(problem).encode()
-    head = [
-        f"HTTP/1.1 {int(status)} {status.phrase}",
-        "content-type: application/problem+json",
-        *(["retry-after: 1"] if retryable else []),
-        "connection: close",
-        f"content-length: {len(body)}",
-    ]
-    return "\r\n".join([*head, "", ""]).encode() + body
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    """An answer that is written without a request, as bytes of HTTP."""
+
+    status: HTTPStatus
+    code: str
+    title: str
+    detail: str
+    retryable: bool = False
+
+    def response(self) -> bytes:
+        """The answer, with an id of its own."""
+        request_id = str(uuid7())
+        problem = {
+            "type": f"urn:throughline:problem:{self.code}",
+            "title": self.title,
+            "status": int(self.status),
+            "detail": self.detail,
+            "code": self.code,
+            "retryable": self.retryable,
+            "request_id": request_id,
+            "errors": [],
+            **({"retry_after": RETRY_AFTER} if self.retryable else {}),
+        }
+        body = json.dumps(problem).encode()
+        head = [
+            f"HTTP/1.1 {int(self.status)} {self.status.phrase}",
+            "content-type: application/problem+json",
+            f"x-request-id: {request_id}",
+            *([f"retry-after: {RETRY_AFTER}"] if self.retryable else []),
+            "connection: close",
+            f"content-length: {len(body)}",
+        ]
+        return "\r\n".join([*head, "", ""]).encode() + body
 
 
-FULL_RESPONSE: Final = _refusal(
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    "dependency_unavailable",
-    "Too many connections",
-    "The server has as many connections as it takes. Try again in a moment.",
+_FULL: Final = _Refusal(
+    status=HTTPStatus.SERVICE_UNAVAILABLE,
+    code="dependency_unavailable",
+    title="Too many connections",
+    detail="The server has as many connections as it takes. Try again in a moment.",
     retryable=True,
 )
-_NOT_HTTP_RESPONSE: Final = _refusal(
-    HTTPStatus.BAD_REQUEST, "unreadable", "Unreadable request", "The request cannot be read: it is no HTTP/1.1."
+_NOT_HTTP: Final = _Refusal(
+    status=HTTPStatus.BAD_REQUEST,
+    code="unreadable",
+    title="Unreadable request",
+    detail="The request cannot be read: it is no HTTP/1.1.",
 )
-_LARGE_HEAD_RESPONSE: Final = _refusal(
-    HTTPStatus.BAD_REQUEST,
-    "unreadable",
-    "Unreadable request",
-    f"The address and the headers of a request have at most {MAX_HEAD_BYTES} bytes: send long texts in a body.",
+_LARGE_HEAD: Final = replace(
+    _NOT_HTTP,
+    detail=f"The address and the headers of a request have at most {MAX_HEAD_BYTES} bytes: send long texts in a body.",
 )
 
 
@@ -204,7 +222,7 @@ class Connection(_CheckedConnection, H11Protocol):
             super().send_400_response(msg)
             return
         is_large = getattr(sys.exception(), "error_status_hint", None) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        self.transport.write(_LARGE_HEAD_RESPONSE if is_large else _NOT_HTTP_RESPONSE)
+        self.transport.write((_LARGE_HEAD if is_large else _NOT_HTTP).response())
         self._end_after_client()
 
     def close_after_answer(self) -> None:
@@ -239,7 +257,7 @@ class Connection(_CheckedConnection, H11Protocol):
         if free:
             min(free, key=Connection._wait_order).transport.abort()
             return
-        self.transport.write(FULL_RESPONSE)
+        self.transport.write(_FULL.response())
         self.transport.close()
 
     def _wait_order(self) -> float:

@@ -47,7 +47,8 @@ async def follow_events(
 ) -> Response:
     """Every event once, in order, without a gap between stored and new events."""
     field, given = ("Last-Event-ID", last_event_id) if last_event_id else ("after", after)
-    following = services.feed.follow(tenant, conversation_id, event_number(field, given), newest=newest)
+    after_event = event_number(field, given)
+    following = services.feed.follow(tenant, conversation_id, after_event, newest=newest, field=field)
     notifier = Notifier(services, tenant, conversation_id, accept_language)
     steps = Steps(_with_notifications(following, notifier), services.settings.timings.stream_heartbeat_seconds)
     await steps.peek()

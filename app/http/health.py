@@ -15,6 +15,7 @@ from app.infrastructure.metrics import CONTENT_TYPE
 router = APIRouter(route_class=StrictRoute, tags=["health"])
 
 
+@router.head("/healthz", include_in_schema=False)  # some monitors ask this way
 @router.get("/healthz")
 async def healthz() -> schemas.Health:
     """The process answers."""
@@ -38,6 +39,7 @@ async def metrics(services: Services) -> PlainTextResponse:
     return PlainTextResponse(await services.measuring.text(), media_type=CONTENT_TYPE)
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 async def readyz(services: Services) -> schemas.Readiness:
     """Postgres is needed, read-only to show messages; without Redis or a sweeper everything works, but later."""

@@ -41,6 +41,7 @@ SHOWN_KEY_CHARACTERS: Final = 64
 """How many characters of a key an error repeats."""
 
 _JSON_TYPE: Final = "application/json"
+_CHARSETS: Final = frozenset({"utf-8", "utf8", "us-ascii"})
 _STRING_PATTERN: Final = compiled(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 """A JSON string, or one without its end, so that the body is searched only once."""
 Steps = tuple[str | int, ...]
@@ -108,7 +109,7 @@ def is_json(content_type: str) -> bool:
     is_application = header.get_content_maintype() == "application"
     subtype = header.get_content_subtype()
     charset = header.get_content_charset("utf-8")
-    return is_application and (subtype == "json" or subtype.endswith("+json")) and charset in {"utf-8", "us-ascii"}
+    return is_application and (subtype == "json" or subtype.endswith("+json")) and charset in _CHARSETS
 
 
 def parse(body: bytes) -> Any:

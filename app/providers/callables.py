@@ -12,7 +12,7 @@ import importlib
 import inspect
 import re
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, get_type_hints
 
@@ -59,7 +59,7 @@ class CallableTool:
             raise InvalidInputError(_argument_errors(error)) from None
         values = {name: getattr(given, name) for name in self.arguments.model_fields}
         if inspect.iscoroutinefunction(self.function):
-            return _result_text(await self.function(**values))
+            return _result_text(await _awaited(self.function(**values)))
         return _result_text(await _in_thread(lambda: self.function(**values), self.slots))
 
 
@@ -132,6 +132,19 @@ def _check_tool_name(reference: str, name: str, taken: Collection[str]) -> None:
 def _argument_errors(error: ValidationError) -> str:
     each = error.errors(include_input=False, include_url=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in each[:5])
+
+
+async def _awaited(work: Awaitable[Any]) -> Any:
+    """The result of a coroutine. What would end the process, or its caller, ends only the tool."""
+    try:
+        return await work
+    except SystemExit as error:
+        raise RuntimeError(type(error).__name__) from None
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError(type(error).__name__) from None
 
 
 async def _in_thread(work: Callable[[], Any], slots: threading.Semaphore) -> Any:

@@ -502,6 +502,32 @@ class TestLooking:
         assert row["id"] == talk.compactions()[0]["id"]
         assert f"applied  1–{row['to_seq']}  " in good(run("compactions", talk.id))
 
+    def test_what_is_kept_word_for_word_is_decided_by_hand(
+        self, run: Run, client: Throughline, offline: Service, start_talk: StartTalk
+    ) -> None:
+        talk = start_talk(offline, policy=MANUAL)
+        talk.append("Who brings the ropes?")
+        talk.append("The permit has to be there by 15 May 2026. I'll bring 12 ropes.")
+        talk.batch(lines(10))
+        talk.compact()
+        assert good(run("pin", talk.id, "5")) == "Message 5 is pinned.\n"
+        assert [one.seq for one in client.messages(talk.id) if one.protected_reason == "pinned"] == [5]
+        assert good(run("unpin", talk.id, "5")) == "Message 5 is not pinned any more.\n"
+        assert not [one for one in client.messages(talk.id) if one.protected_reason == "pinned"]
+        beyond = run("pin", talk.id, "99")
+        assert (beyond.exit_code, beyond.stderr) == (2, "There is no message 99: the newest is 12.\n")
+
+        there = {one.content: one for one in client.anchors(talk.id) if one.original_position == 2}
+        assert len(there) == 2
+        assert "add some words" in run("set-anchor", talk.id, "2", "resolved").stderr
+        assert "has no such anchor" in run("set-anchor", talk.id, "2", "resolved", "nobody said").stderr
+        shown = good(run("set-anchor", talk.id, "2", "active", "the", "PERMIT"))
+        assert "active by hand" in shown
+        changed = {one.content: one for one in client.anchors(talk.id) if one.original_position == 2}
+        assert {text for text, one in changed.items() if one.proposed_by == "user"} == {
+            next(text for text in there if "permit" in text)
+        }
+
     @pytest.mark.parametrize(
         ("argv", "words"),
         [
@@ -547,6 +573,8 @@ def test_the_examples_of_the_page_run(offline: Service, tmp_path: Path) -> None:
         "search",
         "anchors",
         "compactions",
+        "pin",
+        "unpin",
     }
 
 

@@ -127,9 +127,12 @@ def test_the_threshold_is_told_once_for_each_step(offline: Service, start_talk: 
 def test_a_foreign_number_is_refused(offline: Service, start_talk: StartTalk, given: str) -> None:
     talk = start_talk(offline)
     talk.batch(lines(3))
-    refused(talk.http.get(talk.path("/events"), params={"after": given}), 422, "invalid_input")
+    problem = refused(talk.http.get(talk.path("/events"), params={"after": given}), 422, "invalid_input")
+    assert problem["errors"][0]["field"] == "after"
     if given.isascii():
-        refused(talk.http.get(talk.path("/events"), headers={"Last-Event-ID": given}), 422, "invalid_input")
+        headers = {"Last-Event-ID": given}
+        problem = refused(talk.http.get(talk.path("/events"), headers=headers), 422, "invalid_input")
+        assert problem["errors"][0]["field"] == "Last-Event-ID"
     assert count_of(talk) == 3, "control: without one it begins at the first"
 
 

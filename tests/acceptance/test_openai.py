@@ -281,6 +281,79 @@ def test_a_response_is_a_turn_that_can_be_read_gone_on_from_and_deleted(scripted
     assert "And yours?" not in scripted.get(f"/v1/conversations/{origin}/items").text
 
 
+def test_a_request_that_is_refused_leaves_no_fork(scripted: httpx.Client) -> None:
+    """Control: the same place is forked for a request that is answered."""
+    first = good(ask(scripted, "/responses", {"input": "One."}))
+    good(ask(scripted, "/responses", {"input": "Two.", "previous_response_id": first["id"]}))
+    forked = ask(scripted, "/responses", {"input": "Or?", "previous_response_id": first["id"]})
+
+    def newest() -> str:
+        found: str = scripted.get("/conversations?limit=1").json()["data"][0]["id"]
+        return found
+
+    before = newest()
+    assert before == str(UUID(conversation(forked).removeprefix("conv_")))
+    for items in ([UNASKED], [{"role": "assistant", "content": "I say."}]):
+        body = {"input": items, "previous_response_id": first["id"]}
+        refused(ask(scripted, "/responses", body), 400, "invalid_input")
+        assert newest() == before
+
+
+def test_what_was_deleted_is_asked_anew_by_the_same_body(scripted: httpx.Client) -> None:
+    """Only a key of the client's own stands for the answer that it had."""
+    first = good(ask(scripted, "/responses", {"input": "One."}))
+    body, own = {"input": "Two.", "previous_response_id": first["id"]}, {"Idempotency_Key": "of a deleted answer"}
+    second = good(ask(scripted, "/responses", body))
+    assert good(ask(scripted, "/responses", body))["id"] == second["id"]
+    good(scripted.delete(f"/v1/responses/{second['id']}"))
+    third = good(ask(scripted, "/responses", body))
+    assert said(third) == said(second)
+    good(scripted.delete(f"/v1/conversations/{third['conversation']['id']}"))
+    assert said(good(ask(scripted, "/responses", body))) == said(second)
+
+    keyed = good(ask(scripted, "/responses", {"input": "Three."}, **own))
+    good(scripted.delete(f"/v1/responses/{keyed['id']}"))
+    refused(ask(scripted, "/responses", {"input": "Three."}, **own), 404, "not_found")
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_a_reply_that_was_made_again_still_answers_whoever_goes_on_from_it(
+    scripted: httpx.Client, provider: OpenAI, *, store: bool
+) -> None:
+    provider.script("The first answer.", "The second answer.")
+    first = good(ask(scripted, "/responses", {"input": "One."}))
+    native = f"/conversations/{first['conversation']['id'].removeprefix('conv_')}"
+    scripted.post(f"{native}/chat/regenerate", json={}).raise_for_status()
+    body = {"input": "Go on.", "previous_response_id": first["id"], "store": store}
+    good(ask(scripted, "/responses", body))
+    assert provider.last.texts == ["One.", "The first answer.", "Go on."]
+    good(scripted.delete(f"/v1/responses/{first['id']}"))
+    refused(ask(scripted, "/responses", body | {"input": "Or?"}), 404, "previous_response_not_found")
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_a_list_of_items_goes_on_behind_an_item_that_was_deleted(scripted: httpx.Client, order: str) -> None:
+    """So a client may delete items while it reads the pages."""
+    path = f"/v1/conversations/{good(scripted.post('/v1/conversations', json={}))['id']}/items"
+    scripted.post(path, json={"items": [user(f"Line {number}.") for number in range(5)]}).raise_for_status()
+    page = good(scripted.get(path, params={"limit": 2, "order": order}))
+    rest = {"limit": 3, "order": order, "after": page["last_id"]}
+    before = good(scripted.get(path, params=rest))
+    good(scripted.delete(f"{path}/{page['last_id']}"))
+    assert good(scripted.get(path, params=rest)) == before
+    refused(scripted.get(path, params={"after": f"msg_{'0' * 32}"}), 400, "invalid_input")
+
+
+def test_a_referenced_message_keeps_its_name_and_is_named_once_it_is_gone(scripted: httpx.Client) -> None:
+    kept = conversation(chat(scripted, by("Anna", "Hello"), headers={"X-Conversation-Id": "referred to by name"}))
+    item = good(scripted.get(f"/v1/conversations/{kept}/items?order=asc"))["data"][0]
+    added = good(ask(scripted, "/responses", {"input": [{"type": "item_reference", "id": item["id"]}]}))
+    assert names(scripted, added["conversation"]["id"])[0] == ("Hello", "Anna")
+    good(scripted.delete(f"/v1/conversations/{kept}/items/{item['id']}"))
+    gone = ask(scripted, "/responses", {"input": [{"type": "item_reference", "id": item["id"]}]})
+    assert item["id"] in refused(gone, 404, "not_found")["message"]
+
+
 def test_what_is_said_before_a_look_up_belongs_to_the_response(scripted: httpx.Client, provider: OpenAI) -> None:
     """Whole, read, sent again and as a stream it is the same; and it is deleted together with what was looked up."""
     begun = good(scripted.post("/v1/conversations", json={}))["id"]

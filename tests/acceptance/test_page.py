@@ -20,6 +20,7 @@ from tests.gemini_server import Gemini
 from tests.servers import ROOT
 
 WEB: Final = ROOT / "web"
+PARTS: Final = ("talk", "views", "history", "files", "settings", "losses", "connection", "panels", "places")
 CHROMIUM: Final = os.environ.get("CHROMIUM") or shutil.which("chromium") or "/usr/bin/chromium"
 PATIENCE: Final = 1_800
 SLOWLY: Final = "slowly"
@@ -58,7 +59,7 @@ def _browser() -> None:
         pytest.skip("needs a package index: `make test-page` installs what drives the browser")
 
 
-@pytest.mark.parametrize("name", ["talk", "views", "history", "files", "settings", "losses"])
+@pytest.mark.parametrize("name", PARTS)
 def test_in_chromium(service: Service, name: str) -> None:
     drive(name, service)
 

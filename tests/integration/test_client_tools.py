@@ -596,6 +596,19 @@ async def test_calls_that_nobody_runs_are_no_open_calls_and_their_warning_comes_
     assert (asked.finish, len(asked.open_calls), asked.warnings) == ("tool_call", 1, (CALLS_USED_UP,))
 
 
+async def test_a_call_of_a_tool_that_nobody_has_is_never_left_to_the_client(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    calls = [ToolCall(id=name, name=name, arguments={}) for name in ("invented", "order_status", "weather")]
+    service = scripted(begin, tenant, Reply(calls=(*calls,)), "Rain.")
+    conversation_id, idem = await service.conversation(), Idem(key="k", fingerprint="f")
+    for _ in range(2):  # the second request gets what is stored
+        asked = await chat(service, conversation_id, content="Rain?", idem=idem)
+        assert [call.name for call in asked.open_calls] == ["weather"]
+    said = await chat(service, conversation_id, **came((asked.open_calls[0].id, "rain")))
+    assert said.reply.content == "Rain."
+
+
 async def test_a_choice_is_among_the_tools_of_the_client(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     other = ToolSpec(name="other", description="", parameters={"type": "object"})
     model = ScriptedChatModel("Fine.", profile=CALLER)

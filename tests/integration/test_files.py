@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.bootstrap import Container, Parts
 from app.core.model.errors import ModelUnavailableError
+from app.core.model.files import FileCopy
 from app.core.model.model_io import ChatRequest, StepEvent
 from app.core.model.records import Page, Scope
 from app.core.text.file_types import file_tokens, is_what_it_says, media_type_of, pdf_pages
@@ -414,6 +415,34 @@ class TestCopiesAtGemini:
             answered = await talk.chat("One.")
             assert answered["warnings"] == []
             assert any("fileData" in part for part in first_parts(gemini))
+
+    async def test_a_turn_that_is_stopped_while_a_file_is_copied_ends_at_once(
+        self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with with_gemini(begin, gemini) as process, talking(process) as talk:
+            good(await talk.attach(LARGE, "application/pdf"))
+            keep_file, reached, go_on = BuiltModels.keep_file, asyncio.Event(), asyncio.Event()
+
+            async def slow(*given: Any) -> FileCopy:
+                reached.set()
+                await go_on.wait()
+                return await keep_file(*given)
+
+            monkeypatch.setattr(BuiltModels, "keep_file", slow)
+            answering = asyncio.create_task(talk.chat("One."))
+            await reached.wait()
+            good(await talk.http.post(talk.path("/chat/interrupt"), json={}))
+            async with asyncio.timeout(3):
+                answered = await answering
+            assert (answered["reply"]["status"], answered["reply"]["content"]) == ("interrupted", "")
+            assert gemini.requests("chat") == []
+
+            go_on.set()
+            async with asyncio.timeout(3):
+                while not gemini.files()["uploads"]:  # noqa: ASYNC110 - the server tells nobody
+                    await asyncio.sleep(0.01)
+            assert (await talk.chat("Two."))["reply"]["content"]
+            assert gemini.files()["uploads"] == 1, "the copy was made all the same, and is on record"
 
     @pytest.mark.daily(1)
     @pytest.mark.parametrize("fault", [{"fails": True}, {"quota": True}], ids=["failed", "quota"])

@@ -29,6 +29,21 @@ def leaks(word: str) -> str:
     raise RuntimeError(f"cannot reach {SECRET} for {word}")
 
 
+def ends(kind: Literal["SystemExit", "CancelledError"]) -> str:
+    """Raises what ends a process, or a task."""
+    raise SystemExit(1) if kind == "SystemExit" else asyncio.CancelledError
+
+
+async def ends_in_loop(kind: Literal["SystemExit", "CancelledError"]) -> str:
+    """The same on the event loop."""
+    return ends(kind)
+
+
+async def waits() -> None:
+    """Never ends."""
+    await asyncio.Event().wait()
+
+
 def sleeps() -> str:
     """Takes too long."""
     time.sleep(0.6)

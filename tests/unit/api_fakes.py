@@ -209,7 +209,7 @@ class Feed:
         self.closed = asyncio.Event()
 
     async def follow(
-        self, tenant: UUID, conversation: UUID, after: int, *, newest: int | None = None
+        self, tenant: UUID, conversation: UUID, after: int, *, newest: int | None = None, field: str = "after"
     ) -> AsyncIterator[Event | None]:
         self.after = after
         try:

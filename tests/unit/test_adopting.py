@@ -22,6 +22,7 @@ from app.core.state.schema_change import (
     without_anchor_entries,
 )
 from app.core.summarizer.offline.narrative_states import statement_pieces
+from tests.unit import talk as made
 from tests.unit.talk import talk
 
 TEXTS = st.text(min_size=1, max_size=40).filter(str.strip)
@@ -117,6 +118,13 @@ def test_out_of_one_text_each_statement_becomes_a_fact_word_for_word() -> None:
     ]
     assert next_entry_number(after, 9) == 12
     assert entries_in_schema([before], SUMMARY, source=SUMMARY, next_entry=9) == (before,)
+
+
+def test_what_replaces_an_entry_is_named_by_its_new_id() -> None:
+    doubted = replace(made.entry("F1", "The cake is ordered", "progress"), in_doubt=True, replaced_by=("O5", "F2"))
+    steps = [made.entry("O5", "Order the cake", "next_steps"), made.entry("F2", "The cake is paid", "progress")]
+    after = entries_in_schema([doubted, *steps], SESSION, source=HANDOFF, next_entry=9)
+    assert {one.id: one.replaced_by for one in after} == {"F1": ("F5", "F2"), "F5": (), "F2": ()}
 
 
 def test_what_is_in_doubt_stays_so_on_the_way_into_one_text_and_out_of_it() -> None:

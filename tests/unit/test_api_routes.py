@@ -1066,6 +1066,8 @@ async def test_health(api: World) -> None:
         read_only = await client.get("/readyz")
         api.calls.answers["database_state"] = "away"
         away = await client.get("/readyz")
+        heads = [(await client.head(path)).status_code for path in ("/healthz", "/readyz", "/presets")]
+    assert heads == [200, 503, 405], "monitors ask in either way; a server sends no body then"
     assert degraded.status_code == 200
     assert degraded.json() == ready | {"status": "degraded", "redis": "away", "row_security": "off"}
     assert (read_only.status_code, read_only.json()) == (200, ready | {"status": "degraded", "postgres": "read_only"})

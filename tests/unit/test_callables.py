@@ -75,6 +75,21 @@ async def test_what_it_raises_is_raised() -> None:
         await loaded("leaks").run({"word": "a"})
 
 
+@pytest.mark.parametrize("kind", [SystemExit, asyncio.CancelledError])
+@pytest.mark.parametrize("name", ["ends", "ends_in_loop"])
+async def test_what_would_end_the_process_ends_only_the_tool(name: str, kind: type[BaseException]) -> None:
+    with pytest.raises(RuntimeError, match=kind.__name__):
+        await loaded(name).run({"kind": kind.__name__})
+
+
+async def test_a_coroutine_is_cancelled_with_its_caller() -> None:
+    running = asyncio.create_task(loaded("waits").run({}))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
 def test_what_cannot_be_used_is_one_clear_line() -> None:
     def fault(reference: str) -> str:
         with pytest.raises(ToolSettingError) as caught:

@@ -450,12 +450,21 @@ def test_every_field_that_the_document_declares_is_one_of_its_resource() -> None
 
 
 @pytest.mark.parametrize(
-    ("schema", "named"),
-    [("ConversationCreate", endpoints.NewConversation), ("ConversationPatch", endpoints.ConversationChanges)],
+    ("schema", "named", "own"),
+    [
+        ("ConversationCreate", endpoints.NewConversation, set()),
+        ("ConversationPatch", endpoints.ConversationChanges, set()),
+        ("MessageAppend", endpoints.NewMessage, {"role", "content", "expected_last_message_id"}),
+        ("ChatRequest", endpoints.Turn, {"content"}),
+        ("RegenerateRequest", endpoints.Again, set()),
+        ("CompactRequest", endpoints.CompactOptions, set()),
+        ("ContextRequest", endpoints.ContextOptions, {"budget"}),
+    ],
 )
-def test_every_field_that_can_be_set_is_one_of_the_client(schema: str, named: type) -> None:
+def test_the_fields_that_can_be_set_are_those_of_the_client(schema: str, named: type, own: set[str]) -> None:
+    """``own`` are arguments of the method itself."""
     document = json.loads((Path(__file__).parents[2] / "openapi.json").read_text(encoding="utf-8"))
-    assert named.__annotations__.keys() == document["components"]["schemas"][schema]["properties"].keys()
+    assert named.__annotations__.keys() | own == document["components"]["schemas"][schema]["properties"].keys()
 
 
 def test_statistics_are_asked_for_from_a_time_on() -> None:
@@ -556,6 +565,20 @@ def test_every_open_call_is_told_once_however_often_the_stream_breaks(run: Run) 
     found = run(world, lambda client: client.chat_stream(ID, "hi"))
     assert told(found) == ["message.created", "tool.called", "Well", "tool.called", "reply.completed"]
     assert [event.data["id"] for event in found if event.type == "tool.called"] == ["a", "b"]
+
+
+def test_every_message_of_a_turn_is_told_once_with_or_without_a_number(run: Run) -> None:
+    """Results and a user's message are several messages; a turn that is repeated after its end names its last."""
+    ids = [ID.replace("1", digit) for digit in "123"]
+    live = [frame("message.created", {"message_id": id_}, number) for number, id_ in enumerate(ids, 5)]
+    begun, waited = (frame("compaction.started", {"compaction_id": id_}) for id_ in ids[:2])
+    again = frame("message.created", {"message_id": ids[-1]})
+    connections = [stream(*live, begun, breaks=True), stream(*live, begun, waited, breaks=True)]
+    world = World([*connections, stream(again, COMPLETED)])
+    found = run(world, lambda client: client.chat_stream(ID, "hi", tool_results=[]))
+    assert [event.data["message_id"] for event in found if event.type == "message.created"] == ids
+    assert [event.data["compaction_id"] for event in found if event.type == "compaction.started"] == ids[:2]
+    assert len(found) == len(ids) + 2 + 1
 
 
 def test_a_turn_that_fails(run: Run) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
 from time import thread_time
+from uuid import UUID
 
 import pytest
 import uvicorn
@@ -165,6 +166,7 @@ async def test_what_is_no_request_is_refused_in_our_form(sent: bytes, told: str)
         assert head.startswith(b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json")
         problem = json.loads(body)
         assert problem["code"] == "unreadable"
+        assert f"\r\nx-request-id: {UUID(problem['request_id'])}\r\n".encode() in head
         assert told in problem["detail"]
         writer.close()
 
@@ -230,7 +232,9 @@ async def test_above_the_number_the_longest_wait_ends_and_where_nobody_waits_the
         for _ in range(2):
             await slow.get()
         newest, _ = await asyncio.open_connection("127.0.0.1", port)
-        assert b"503" in await newest.readline()
+        head, _, body = (await newest.read()).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert (b"retry-after: 1\r\n" in head, json.loads(body)["retry_after"]) == (True, 1)
         for _, other in (*held, (reader, writer)):
             other.close()
 

@@ -1067,7 +1067,7 @@ def test_a_second_answer_is_read_as_tolerantly_as_the_first() -> None:
     assert added == "It has 3 rooms.", "no database stores what was cleaned off"
 
 
-@pytest.mark.parametrize("text", ["N/A", "unknown", "-"])
+@pytest.mark.parametrize("text", ["N/A", "unknown", "-", "… —"])
 def test_what_says_nothing_takes_no_statement_s_place(text: str) -> None:
     assert second(statements(text)) == ({}, [])
     assert second(statements("")) == ({1: ""}, []), "an empty text withdraws it"
@@ -1114,6 +1114,7 @@ def test_what_cannot_be_read_answers_nothing(wrong: Any) -> None:
 def test_added_items_need_a_field_and_a_text() -> None:
     good = {"field": "pathos", "text": " in  a good\nmood ", "from": [1, "2", 3.5, None, 4]}
     wrong = [{**good, "field": "nowhere"}, {**good, "text": "  "}, {**good, "text": None}, {"text": "x"}]
+    wrong.append({**good, "text": "— …"})
     assert second({"added": [*wrong, good, {**good, "from": "1"}]})[1] == [
         ("pathos", "in a good mood", (1, 2, 4)),
         ("pathos", "in a good mood", (1,)),

@@ -114,6 +114,15 @@ def test_what_it_was_to_replace_is_set_aside_where_nobody_says_that_it_may_go(ve
     assert [(one.reason, one.entry_id) for one in found.repairs] == [("set_aside", "F1"), ("supported", "F40")]
 
 
+def test_what_a_user_demanded_is_not_set_aside_for_it() -> None:
+    claims = claims_of([OPEN], [OPEN], repairs=[REPLACING])
+    into = replace(INTO, demands=frozenset({1}))
+    found = apply_verdicts([OPEN], claims, [PROVED], shown_texts=SHOWN, restoration=into)
+    assert [(one.text, one.in_doubt) for one in found.entries] == [(OPEN.text, False), (WHOLE, False)]
+    assert [(one.reason, one.entry_id) for one in found.repairs] == [("kept", "F1"), ("supported", "F40")]
+    assert found.entries[0].replaced_by == ("F40",)
+
+
 def test_what_it_was_to_replace_stays_where_a_message_shows_that_it_still_holds() -> None:
     found = restored(of_cut=PROVED, of_entry=Verdict(n=2, verdict="contradicted", seq=4, quote=OTHER))
     assert found.entries[0] == OPEN

@@ -16,6 +16,23 @@ def test_sentences() -> None:
     assert_values(corpus("core_sentences"), lambda text: [*sentences(text)])
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The user wrote: "We pay 900 euros tomorrow." (said 5 January 2026).',
+        "Clara schrieb: „Kommst du morgen?“ (gesagt am 5. Januar 2026)",
+        "Она сказала: «Приду завтра.» (сказано 5 января 2026)",
+        "他说：「我们明天付款。」（说于2026年1月5日）。",
+    ],
+)
+def test_the_day_on_which_something_was_said_belongs_to_it(text: str) -> None:
+    assert sentences(f"{text} The boat is red.") == (text, "The boat is red.")
+
+
+def test_control_other_brackets_after_a_sentence_are_apart() -> None:
+    assert sentences('He wrote: "We pay." (He did.)') == ('He wrote: "We pay."', "(He did.)")
+
+
 def test_code_fences_stay_whole() -> None:
     code = "```py\nx = 1. + 2\nprint(x)\n```"
     assert [*sentences(f"Look. See:\n{code}\nDone. Fine.")] == ["Look.", "See:", code, "Done.", "Fine."]

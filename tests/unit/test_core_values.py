@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any, Final
+from unicodedata import normalize
 
 import pytest
 from babel.numbers import format_decimal
@@ -18,6 +19,7 @@ from app.core.text import plain_text, scanner
 from app.core.text.memo import forget
 from app.core.text.plain_text import plain_text_of
 from app.core.text.values import ValueIndex, _SearchableText, values
+from bench.trust.formatted import failing
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, often
 
@@ -46,6 +48,43 @@ def test_what_a_statement_claims() -> None:
 
 def test_what_a_text_holds() -> None:
     assert_verdicts(corpus("core_found"), is_held)
+
+
+@pytest.mark.parametrize(
+    ("kind", "locale"),
+    [("decimals", "en_IN"), ("money", "hi_IN"), ("money", "es_MX"), ("days", "ar"), ("days", "sk"), ("days", "hu")],
+)
+def test_values_are_found_as_the_cldr_formats_them(kind: str, locale: str) -> None:
+    assert failing(kind, locale) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("Rent: ₹100,000", "The rent is ₹1,00,000."),
+        ("Rooms 12, 34 and 567", "Please clean rooms 12,34,567."),
+        ("On 22 avril 2026", "On se voit le 22 avr. 2026 chez ma mère."),
+        ("El 30 de enero de 2027", "Nos vemos el 30 ene 2027 con mi hermana."),
+        ("Am 12. März 2026", normalize("NFD", "Wir treffen uns am 12. März 2026.")),
+        ("See Rechnung_März.pdf", normalize("NFD", "I attached Rechnung_März.pdf for you.")),
+        ("4,500 euros", "We paid 4\u200b500 euros."),
+        ("500 dollars", "The fee is USD500."),
+    ],
+)
+def test_a_value_is_found_however_it_is_typed(claim: str, text: str) -> None:
+    assert holds(claim, text)
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("Rent: ₹1", "The rent is ₹1,00,000."),
+        ("On 22 mai 2026", "On se voit le 22 avr. 2026 chez ma mère."),
+        ("On 3 February 2027", "Sections 31. 2. 2027 of the list."),
+    ],
+)
+def test_no_other_value_is_found_for_it(claim: str, text: str) -> None:
+    assert not holds(claim, text)
 
 
 def test_the_sources_of_a_value() -> None:

@@ -222,7 +222,7 @@ async def test_an_event_id_that_never_was_is_refused_with_the_range(after: int) 
     with pytest.raises(InvalidInputError) as caught:
         await anext(tables.feed().follow(TENANT, tables.id, after))
     (error,) = caught.value.errors
-    assert error.field == "last_event_id"
+    assert error.field == "after"
     assert "0 to 2" in error.message
     assert tables.bus.subscribers == 0
 

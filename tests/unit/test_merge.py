@@ -114,6 +114,27 @@ def test_what_a_cut_item_no_longer_tells_is_set_aside(unproven: tuple[str, ...],
     assert [one.in_doubt for one in result.entries if one.id == "F1"] == [True] * len(unproven)
 
 
+def test_an_item_that_shortens_an_entry_does_not_fall_in_doubt_with_it() -> None:
+    long, short = "Ivo is going to do it on his own before the audit", "Ivo is going to do it on his own"
+    proposed = candidate(item(short, 20, replaces=["F1"]))
+    first = merge(SESSION, [entry("F1", long)], proposed, SPAN, 7, 50, by_model=True)
+    assert [(one.id, one.text, one.in_doubt, one.replaced_by) for one in first.entries] == [
+        ("F1", long, True, ("F50",)),
+        ("F50", short, False, ()),
+    ]
+    assert merge(SESSION, first.entries, proposed, SPAN, 8, 60, by_model=True).counts.added == 0
+
+
+def test_an_entry_that_is_stated_more_fully_each_time_keeps_few_older_texts() -> None:
+    told = "Ivo paints the house of Rosa"
+    state: tuple[StateEntry, ...] = (entry("F1", told),)
+    for version in range(7, 67):
+        told += f" and wall{'abcdefgh'[version % 8] * (version // 8)}"
+        state = merge(SESSION, state, candidate(item(told, 20)), SPAN, version, 50).entries
+    assert (state[0].id, state[0].text) == ("F1", told)
+    assert 20 <= len(state[0].superseded) <= 21
+
+
 def test_several_entries_may_be_joined_in_one_and_one_split_in_several() -> None:
     earlier = [entry("F1", "Likes tea"), entry("F2", "Likes coffee", seqs=(2,))]
     joined = merged(earlier, candidate(item("Likes tea and coffee", 20, replaces=["F1", "F2"])))
@@ -237,6 +258,11 @@ def test_a_chain_of_longer_and_longer_texts_folds_the_same_way_every_time() -> N
     assert texts(merged(once.entries, proposed, next_entry=once.next_entry)) == texts(once)
 
 
+def test_a_power_is_another_number_than_its_digits() -> None:
+    result = merged([entry("F1", "The tank holds 105 fish")], candidate(item("The tank holds 10⁵ fish", 20)))
+    assert texts(result) == ["The tank holds 105 fish", "The tank holds 10⁵ fish"]
+
+
 def test_doubles_are_folded_within_one_field_only() -> None:
     result = merged([entry("F1", "Knows async well")], candidate(item("Knows async well", 20, field="abstract")))
     assert [each.id for each in result.entries] == ["F1", "K50"]
@@ -272,6 +298,13 @@ def test_a_correction_supersedes_what_it_corrects(earlier: str, span: tuple[str,
     result = after(said(*span), candidate(item(told, 20)), entry("F1", earlier, seqs=(3,)))
     assert [(each.text, each.superseded, each.from_seqs) for each in result.entries] == [(told, (earlier,), (3, 20))]
     assert (result.counts.added, result.counts.superseded) == (1, 1)
+
+
+def test_a_correction_finds_the_newest_of_many_entries_about_its_subject() -> None:
+    earlier = [entry(f"F{number}", f"The meeting hall has room {number}", seqs=(3,)) for number in range(1, 70)]
+    newest = entry("F70", "Meeting: Graz", seqs=(4,))
+    result = after(said("Sorry, I meant Linz.", "OK."), candidate(item("Meeting: Linz", 20)), *earlier, newest)
+    assert "Meeting: Graz" not in texts(result)
 
 
 def test_within_one_candidate_too_the_correction_stands_alone() -> None:

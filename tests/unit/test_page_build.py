@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 from babel import Locale
 
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.text.localization.catalogue import CATALOGUES
 from app.http.browser.archive import page_files, policy_of
 from tests.servers import ROOT
@@ -118,6 +119,13 @@ def test_the_services_words_are_those_of_its_catalogues() -> None:
     kept = {path.stem: path.read_text(encoding="utf-8") for path in catalogues.FOLDER.glob("*.json")}
     written = {language: catalogues.dumped(catalogue) for language, catalogue in CATALOGUES.items()}
     assert kept == written, "`python web/scripts/catalogues.py` writes them"
+
+
+def test_the_settings_explain_every_field_of_a_policy() -> None:
+    source = (WEB / "src" / "views" / "policy.ts").read_text(encoding="utf-8")
+    listed = re.search(r"POLICY_FIELDS = \[(.*?)\]", source, re.DOTALL)
+    assert listed
+    assert sorted(re.findall(r"'(\w+)'", listed[1])) == sorted(CompactionPolicy.model_fields)
 
 
 def test_a_page_names_the_inline_scripts_that_it_was_built_with() -> None:

@@ -66,6 +66,7 @@ def test_identifiers() -> None:
         ("do 18 września 2026", ["18 września 2026"]),
         ("до 12-го мая, 500 р. и 40 мин", ["12-го мая", "500 р", "40 мин"]),
         ("it was £0.2486 and 0.0430$", ["£0.2486", "0.0430$"]),
+        ("₹12,34,567.50 for 1,00,000 kg, rooms 1,23,45", ["₹12,34,567.50", "1,00,000 kg", "1,23", "45"]),
     ],
 )
 def test_days_amounts_and_money_are_found_in_each_language(text: str, expected: list[str]) -> None:

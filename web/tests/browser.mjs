@@ -29,6 +29,8 @@ export async function withPage(options, work) {
     args: FLAGS,
     locale: options.language === 'ru' ? 'ru-RU' : 'en-GB',
     colorScheme: options.dark ? 'dark' : 'light',
+    hasTouch: options.touch ?? false,
+    isMobile: options.touch ?? false,
     viewport: options.phone ? { width: 380, height: 780 } : { width: 1280, height: 800 },
     reducedMotion: 'reduce',
     bypassCSP: false,

@@ -114,6 +114,7 @@ test('the page answers while a long reply is set', async () => {
   const long = await talk('Long reply', Array.from({ length: parts }, (_, number) => part(number)).join(''));
   const short = await talk('Short reply', part(0));
   const question = await talk('Long question', 'ab '.repeat(50_000), 'user');
+  const endless = await talk('Endless reply', 'word '.repeat(200_000));
   await withPage({}, async (page) => {
     // Counts how often the page answers between the text as it is written and the text as it is set.
     await page.addInitScript(() => {
@@ -139,6 +140,10 @@ test('the page answers while a long reply is set', async () => {
     assert.ok((await length()) < 101_000, 'of a very long question the beginning is shown');
     await reply.getByRole('button', { name: 'Show all 150,000 characters' }).click();
     assert.equal(await length(), 150_000);
+
+    await open(page, `?c=${endless}`);
+    await reply.getByRole('button', { name: 'Show all 1,000,000 characters' }).waitFor();
+    assert.ok((await length()) < 201_000, 'of an endless reply too');
   });
 });
 

@@ -143,6 +143,17 @@ test('each user sees their own conversations alone', { skip }, async () => {
   });
 });
 
+test('whoever guesses at names locks nobody out who comes from another address', { skip }, async () => {
+  await withServer({ WEB_USERS: USERS, WEB_SECRET: SECRET }, async ({ base }) => {
+    const [guesser, ann] = [client(base, { 'X-Forwarded-For': '192.0.2.1, 192.0.2.66' }), client(base, { 'X-Forwarded-For': '192.0.2.66, 192.0.2.7' })];
+    const guess = async (number) => (await guesser('POST', '/session', { name: `ann${number}`, password: 'guess' })).status;
+    const answers = [];
+    for (let number = 0; number < 61; number += 1) answers.push(await guess(number));
+    assert.deepEqual([answers.at(-2), answers.at(-1)], [401, 429]);
+    assert.equal((await ann('POST', '/session', { name: 'ann', password: 'correct horse battery' })).status, 204);
+  });
+});
+
 test('a key that the service refuses is told as the server\'s own, and asks nobody to log in', { skip }, async () => {
   await withServer({ THROUGHLINE_API_KEY: 'tl_of_another_database' }, async ({ base }) => {
     const answer = await client(base)('GET', '/api/conversations');

@@ -54,6 +54,50 @@ for (const way of WAYS) {
   });
 }
 
+test('the words of a table stay whole, and a long line of the list is one line', async () => {
+  const { id: other } = await api('POST', '/conversations', { title: 'Lamps' });
+  const table = '| Lamp | Cost | Where it stands at night | Remark |\n|---|---|---|---|\n| 1 | 53 € | pier 10 | _ |'.replace('_', 'x'.repeat(400));
+  await api('POST', `/conversations/${other}/messages/batch`, { messages: [{ role: 'user', content: 'Hm?' }, { role: 'assistant', content: table }] });
+  for (const way of [{ language: 'ru', phone: true }, { language: 'ru' }]) {
+    await withPage(way, async (page) => {
+      await page.route('**/conversations?*', async (route) => {
+        const { data, ...rest } = await (await route.fetch()).json();
+        await route.fulfill({ json: { ...rest, data: data.map((one) => ({ ...one, message_count: one.id === other ? 10_000 : 1 })) } });
+      });
+      await open(page, `?c=${other}`);
+      const cell = (words) => page.getByText(words, { exact: true }).last();
+      await cell('Lamp').waitFor();
+      const lines = (found) => found.evaluate((one) => new Set([...one.getClientRects()].map((line) => line.top)).size);
+      for (const words of ['Lamp', 'Cost', '53 €', 'pier 10']) assert.equal(await lines(cell(words)), 1, words);
+      const wide = await cell('Remark').evaluate((one) => one.closest('table').offsetWidth);
+      assert.ok(wide < 1_100, `one long word makes it ${wide} pixels wide`);
+      if (way.phone) await page.getByRole('button', { name: 'Беседы', exact: true }).click();
+      const row = page.getByRole('navigation', { name: 'Беседы' }).getByRole('button').filter({ hasText: /10.000/, visible: true });
+      await row.waitFor();
+      assert.ok((await row.boundingBox()).height < 64, 'title and figures are a line each');
+    });
+  }
+});
+
+test('what went wrong is told in the language of its reader', async () => {
+  await withPage({ language: 'ru', allows: ['404', '409'] }, async (page) => {
+    await page.route('**/pin', (route) =>
+      route.fulfill({
+        status: 409,
+        json: { code: 'pin_budget_exceeded', title: 'Для закрепления нет места', detail: 'the message has 5 tokens', size: 5, protected_tokens: 400, limit: 403 },
+      }),
+    );
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq]').last().hover();
+    await page.locator('[data-seq]').last().getByRole('button', { name: /^Закрепить/ }).click();
+    const told = page.locator('main').getByRole('alert');
+    assert.match(await told.innerText(), /^Здесь 5 токенов, и 400 .* 403/);
+    await open(page, '?c=00000000-0000-0000-0000-000000000001');
+    await told.waitFor();
+    assert.equal(await told.innerText(), 'Не найдено.');
+  });
+});
+
 test('control: a picture without words, and words that nobody can read, are found', async () => {
   await withPage({}, async (page) => {
     await open(page, `?c=${id}`);

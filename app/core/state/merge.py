@@ -31,7 +31,7 @@ from app.core.validation.lost_values import critical_values
 from app.core.validation.same_subject import has_same_subject
 
 _MAX_OLDER_TEXTS: Final = 20
-"""The most replaced texts that an entry keeps. Still earlier ones are in earlier versions."""
+"""The most replaced texts that an entry keeps beside new ones. Still earlier ones are in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,11 @@ class _PendingEntry:
     def key(self) -> str:
         """The form of the text by which entries are compared."""
         return canonical(self.text)
+
+    @property
+    def earlier_id(self) -> str | None:
+        """The id of the earlier entry that stays; ``None`` for a new one."""
+        return self.earlier.id if self.earlier is not None else None
 
     @property
     def has_changed(self) -> bool:
@@ -133,7 +138,7 @@ def merge(
     changes = _entry_changes(served, candidate, {message.seq for message in span})
     if by_model:
         changes = _changes_until_verified(changes, served, candidate, anchors, demands)
-    pending = _pending_entries(_staying_entries(served, changes), candidate.items, changes.replaced, replaced_items)
+    pending = _pending_entries(_staying_entries(served, changes), candidate.items, changes, replaced_items)
     origins = _Origins(span, served.values())
     rewritten, narratives = _rewritten_narratives(served, candidate)
     new_pending = sorted(
@@ -274,7 +279,7 @@ def _staying_entries(served: Mapping[str, StateEntry], changes: _EntryChanges) -
             text=entry.text,
             order=-1,
             from_seqs=set(entry.from_seqs),
-            superseded=list(entry.superseded),
+            superseded=list(entry.superseded[-_MAX_OLDER_TEXTS:]),
             earlier=entry,
         )
         for entry in served.values()
@@ -285,21 +290,24 @@ def _staying_entries(served: Mapping[str, StateEntry], changes: _EntryChanges) -
 def _pending_entries(
     staying: Sequence[_PendingEntry],
     items: Sequence[CandidateItem],
-    replaced: Mapping[str, StateEntry],
+    changes: _EntryChanges,
     replaced_items: Mapping[int, Sequence[CandidateItem]],
 ) -> list[_PendingEntry]:
     """Join items to entries that say the same, and make new entries of the others.
 
     The longest items come first, so that no later text contains one that is already an entry: thus merging twice adds
-    nothing.
+    nothing. An item that was to replace an entry does not join it: it would be in doubt with it, and go with it.
     """
+    replaced, given_up = changes.replaced, changes.set_aside | changes.kept
     fields: defaultdict[str, _PendingEntries] = defaultdict(_PendingEntries)
     exact: dict[tuple[str, str], _PendingEntry] = {}
     for entry in staying:
         fields[entry.field].add(entry)
         exact.setdefault((entry.field, entry.key), entry)
     for order, item in sorted(enumerate(items), key=lambda pair: -word_count(pair[1].text)):
-        pending = exact.get((item.field, canonical(item.text))) or fields[item.field].matching(item.text)
+        pending = exact.get((item.field, canonical(item.text))) or fields[item.field].matching(
+            item.text, given_up.intersection(item.replaces)
+        )
         if pending is None:
             pending = _PendingEntry(field=item.field, text=item.text, order=order, from_seqs=set(), superseded=[])
             fields[item.field].add(pending)
@@ -336,13 +344,16 @@ class _PendingEntries:
         if text_runs:
             self._beginning[text_runs[0]].add(number)
 
-    def matching(self, text: str) -> _PendingEntry | None:
-        """The first entry that already says all of the text, or else one whose text is a part of it."""
+    def matching(self, text: str, left_out: Collection[str] = ()) -> _PendingEntry | None:
+        """The first entry that already says all of the text, or else one whose text is a part of it.
+
+        ``left_out`` are ids of earlier entries that do not count.
+        """
         text_runs = word_runs(text)
         holding = self._entries_at(self._holding.get(run, set()) for run in text_runs[:1])
         beginning = self._entries_at(self._beginning.get(run, set()) for run in text_runs)
-        containing = (entry for entry in holding if covers(entry.text, text))
-        contained = (entry for entry in beginning if covers(text, entry.text))
+        containing = (entry for entry in holding if covers(entry.text, text) and entry.earlier_id not in left_out)
+        contained = (entry for entry in beginning if covers(text, entry.text) and entry.earlier_id not in left_out)
         return next(containing, None) or next(contained, None)
 
     def _entries_at(self, numbers: Iterable[set[int]]) -> list[_PendingEntry]:

@@ -48,7 +48,9 @@ def entries_in_schema(
     if is_narrative_only(source) and not is_narrative_only(schema):
         entries = _narratives_as_facts(entries, schema, next_entry)
     moved = [(entry, _field_of(entry, schema)) for entry in entries]
-    kept = [_moved_to_field(entry, field) for entry, field in moved if field.is_list]
+    listed = [(entry.id, _moved_to_field(entry, field)) for entry, field in moved if field.is_list]
+    ids = {id_: entry.id for id_, entry in listed}
+    kept = [replace(entry, replaced_by=_renamed(entry.replaced_by, ids)) for _, entry in listed]
     joined = [
         _joined_entry(field, [entry for entry, target in moved if target is field and entry.in_doubt == in_doubt])
         for field in schema.fields

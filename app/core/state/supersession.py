@@ -28,7 +28,7 @@ from app.core.text.words import FRAME_STEMS
 from app.core.validation.orders import orders_in
 
 _CORRECTABLE_ROLES: Final = frozenset({"fact", "open"})
-_POSTINGS: Final = 64  # the most entries per word that are looked at
+_POSTINGS: Final = 64  # the most entries per word that are looked at: the newest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class _TextIndex:
         changing = any(not is_addition(sentence) for sentence in corrections)
         text = self._without_label(item.text)
         keys = {*_keys(text), *gone, *given_up_stems(text)}
-        about = sorted({place for key in keys for place in self._places.get(key, ())[:_POSTINGS]})
+        about = sorted({place for key in keys for place in self._places.get(key, ())[-_POSTINGS:]})
         return [
             place
             for place in about

@@ -257,7 +257,7 @@ def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
         raise CandidateError("unparseable")
     from_seqs = sources_in(fields.get("from"))
     replaces = tuple(dict.fromkeys(entry for value in _as_list(fields.get("replaces")) if (entry := _entry_id(value))))
-    for text in filter(_says_anything, _split_at_sentences(statement_in(fields["text"]))):
+    for text in filter(says_anything, _split_at_sentences(statement_in(fields["text"]))):
         yield CandidateItem(field=field, text=text, from_seqs=from_seqs, replaces=replaces)
 
 
@@ -342,11 +342,11 @@ def _short_line(value: Any, longest: int) -> str:
 
 def _narrative(value: Any) -> str:
     text_value = value.get("text") if isinstance(value, dict) else value
-    return " ".join(text for part in _as_list(text_value) if _says_anything(text := _one_line(part)))
+    return " ".join(text for part in _as_list(text_value) if says_anything(text := _one_line(part)))
 
 
-def _says_anything(text: str) -> bool:
-    # Models write "-" or "…" where they have nothing to tell.
+def says_anything(text: str) -> bool:
+    """Whether a text is more than punctuation: models write "-" or "…" where they have nothing to tell."""
     return any(unicodedata.category(character)[0] not in "PZ" for character in text)
 
 

@@ -27,6 +27,7 @@ from app.core.text.numerals import (
     celsius_from_fahrenheit,
     continues_number,
     fahrenheit_from_celsius,
+    is_in_hundreds,
     number_of_words,
     plain_number,
 )
@@ -554,7 +555,8 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
     if c.all_readings:
         found.forms |= {f"v:{digits}", *forms_of_eight_digits(digits)}
     around = c.text[max(0, token.start - _CHARACTERS_BEFORE) : token.start] + c.text[token.end : token.end + 1]
-    if ("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around):
+    is_list = found.kind == "number" and not found.unit and c.all_readings and is_in_hundreds(digits)  # "12,34,567"
+    if is_list or (("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around)):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
         found.forms |= set(parts) if c.all_readings else {"&".join(parts)}
 

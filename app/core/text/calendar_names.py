@@ -1,4 +1,4 @@
-"""The names of months and weekdays from the CLDR, for languages whose files list none."""
+"""The names of months and weekdays from the CLDR; whole names only for languages whose files list none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import date
 from typing import Final
 
 from babel import localedata
-from babel.dates import format_skeleton
+from babel.dates import format_skeleton, get_month_names
 
 from app.core.text.languages.loading import languages
 from app.core.text.plain_text import plain_text_of
@@ -16,6 +16,7 @@ from app.core.text.word_lists import NOISE
 
 _WITHOUT_FILE: Final = ("da", "fi", "hu", "nb", "ro", "sk")
 _DETECTED: Final = tuple(one.code for one in languages() if not one.values.months and one.spaced)
+_WITH_MONTHS: Final = tuple(one.code for one in languages() if one.values.months and one.spaced)
 _CODES: Final = (*_DETECTED, *_WITHOUT_FILE)
 _MIN_NAME_LENGTH: Final = 3
 Name = tuple[str, str, int]
@@ -35,8 +36,14 @@ def month_names() -> tuple[Name, ...]:
 
 def short_months() -> tuple[Name, ...]:
     """Abbreviations of months, only in languages that can be detected: elsewhere "set" and "mar" are other words."""
-    names = ((code, name.rstrip("."), month) for code, name, month in _babel_names(_DETECTED, "months", "abbreviated"))
-    return tuple((code, name.lower(), month) for code, name, month in names if _is_name(name))
+    listed = (
+        (code, name, month)
+        for code in _WITH_MONTHS
+        for month, name in get_month_names("abbreviated", locale=code).items()
+    )
+    found = (*_babel_names(_DETECTED, "months", "abbreviated"), *listed)
+    names = ((code, name.rstrip(".").lower(), month) for code, name, month in found)
+    return tuple(name for name in names if _is_name(name[1]))
 
 
 def weekday_names() -> tuple[Name, ...]:

@@ -82,7 +82,13 @@ def without_uncertain_values(tokens: Sequence[Token]) -> Sequence[Token]:
 
 
 def _is_beside_number(tokens: Sequence[Token], place: int) -> bool:
-    return any(one.kind in {"n", "o"} for one in (*tokens[place - 1 : place], *tokens[place + 1 : place + 2]))
+    for step in (-1, 1):
+        at = place + step
+        if 0 <= at < len(tokens) and tokens[at].text in t.DATE_FILL:  # "18 de abr"
+            at += step
+        if 0 <= at < len(tokens) and tokens[at].kind in {"n", "o"}:
+            return True
+    return False
 
 
 def _is_beside_word_of_language(tokens: Sequence[Token], place: int, text: str, code: str) -> bool:

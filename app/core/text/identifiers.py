@@ -72,7 +72,8 @@ _MONTHS = _any_month(MONTHS)
 _MONTHS_BEFORE_DAYS = (one.values.months for one in languages() if one.exact.month_first)
 _FIRST_MONTHS = _any_month(word for months in _MONTHS_BEFORE_DAYS for _, words in months for word in words)
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # the number of a day or a month: 8.0.36 is a version
-_AMOUNT = r"\d{1,15}(?:[.,\u00a0\u202f ]\d{3}(?!\d)){0,5}(?:[.,]\d{1,6})?"
+_IN_HUNDREDS = r"\d{1,2}(?:,\d\d){1,5},\d{3}(?!\d)(?:\.\d{1,6})?"  # as India groups digits: 12,34,567.50
+_AMOUNT = rf"(?:{_IN_HUNDREDS}|\d{{1,15}}(?:[.,\u00a0\u202f ]\d{{3}}(?!\d)){{0,5}}(?:[.,]\d{{1,6}})?)"
 _SCALE = rf"(?:\s?(?:{_any_word(word for word in SCALES if word.islower() and word.isalpha() and word != 'b')})\b\.?)"
 _COINS = _any_unit(CURRENCIES.keys() - UNITS - GENERIC)
 _CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')}|{_COINS})(?!\w))"

@@ -10,6 +10,8 @@ from app.core.text.patterns import compiled
 from app.core.text.tables import COMPOUND_HEADS, COMPOUND_STEMS, DOZENS, NUMBER_WORDS, NUMBERS, SCALES
 
 _GROUPED: Final = compiled(r"\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*+(?:(?!\1)[.,]\d{1,9})?")
+_IN_HUNDREDS: Final = compiled(r"\d{1,2}(?:,\d\d){1,5},\d{3}(?:\.\d{1,9})?")
+"""A number as India groups it: "1,00,000"."""
 _DECIMAL: Final = compiled(r"\d{1,15}[.,]\d{1,12}")
 _WRITTEN: Final = compiled(r"\b\d{1,15}[.,](\d{1,12})\b")
 _SEPARATORS: Final = str.maketrans("", "", ".,' ")
@@ -80,11 +82,18 @@ def readings_of_digits(digits: str) -> list[float]:
         has_decimals = last >= 0 and digits[last] != grouped[1]
         whole, decimals = (digits[:last], digits[last:]) if has_decimals else (digits, "")
         found.append(float(whole.translate(_SEPARATORS) + decimals.replace(",", ".")))
+    elif is_in_hundreds(digits):
+        found.append(float(digits.replace(",", "")))
     if _DECIMAL.fullmatch(digits):
         found.append(float(digits.replace(",", ".")))
     if " " in digits:
         found += [float(part) for part in digits.split(" ") if part.isdigit()]
     return found
+
+
+def is_in_hundreds(digits: str) -> bool:
+    """Whether digits are grouped as in India, by hundreds above the thousand: "12,34,567.50"."""
+    return _IN_HUNDREDS.fullmatch(digits) is not None
 
 
 def continues_number(last: float, following: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from html import unescape
 from typing import Final
@@ -10,6 +11,10 @@ from typing import Final
 from app.core.text.patterns import compiled
 from app.core.text.plain_view import PlainView
 
+_ACCENTS: Final = "\u0300-\u036f"
+_UNSEEN_IN_WORD: Final = "\u00ad\u2060\ufeff"
+_UNSEEN: Final = f"{_UNSEEN_IN_WORD}\u200b\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"
+"""Signs that no reader sees: breaks that are not needed, and marks of the direction of writing."""
 _MARKUP: Final = compiled(
     r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});"
     r"|\\[dt]?frac ?(?:\{ ?(?P<over>\d{1,9}) ?\} ?\{ ?(?P<under>\d{1,9}) ?\}|(?P<digit>\d) ?(?P<other>\d))"
@@ -19,12 +24,14 @@ _MARKUP: Final = compiled(
     r"|(?<![\w:/\\.])(?P<command>\\[a-zA-Z]{2,20}+_?+)(?=\d)"
     r"|\\(?P<sign>[%$#_&])|\{(?P<comma>[.,])\}|(?P<times>\\times\b|\\cdot\b)"
     r"|(?P<emphasis>\*\*|~~|`|(?<!\w)\*(?!\s)|(?<![\s*])\*(?!\w))"
+    rf"|(?P<accented>[^\W\d_][{_ACCENTS}]{{1,4}})"
+    rf"|(?P<unseen>(?<=[\d/.,:-])[{_UNSEEN}]{{1,4}}(?=[\d/.,:-])|(?<=\w)[{_UNSEEN_IN_WORD}]{{1,4}}(?=\w))"
 )
 _FORMULA: Final = compiled(r"\${1,2}[^$\n\\^_]{0,300}+[\\^_][^$\n]{0,300}+\${1,2}(?![A-Za-z0-9_])")
 """A formula between dollar signs, which do not mean money there."""
 _COMMAND: Final = compiled(r"\\(?![dt]?frac)[a-zA-Z]{2,20}+_?+(?=\d|\\[dt]?frac)")
 _PLAIN: Final = {"degree": "°", "times": "×", "blank": " ", "command": " "}
-_MAY_HAVE_MARKUP: Final = compiled(r"[\\&*`<{~$]")
+_MAY_HAVE_MARKUP: Final = compiled(rf"[\\&*`<{{~${_ACCENTS}{_UNSEEN}]")
 _SIGNS: Final = {
     **{ord(sign): "-" for sign in "‐‑‒–—―−﹣－"},
     **{ord(sign): " " for sign in "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\t"},
@@ -80,4 +87,6 @@ def _instead(match: re.Match[str]) -> str:
         return f"{over}/{match['under'] or match['other']}"
     if match.group().startswith("&"):
         return unescape(match.group())
+    if accented := match["accented"]:
+        return unicodedata.normalize("NFC", accented)
     return _PLAIN.get(match.lastgroup or "", match["sign"] or match["comma"] or "")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
 
 from app.core.text.cue_patterns import CUE_INDEX
+from app.core.text.day_notes import any_of, notes_of, written_days
 from app.core.text.language import detect
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Relative
@@ -154,12 +155,8 @@ def _begins_sentence(text: str, place: int) -> bool:
     return not before or before[-1] in _SIGNS_BEFORE_SENTENCE or "\n" in text[max(place - 2, 0) : place]
 
 
-def _any_of(words: Collection[str]) -> str:
-    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
-
-
 def _near_pattern(table: Relative) -> str:
-    words, parts = _any_of(table.days), _any_of(table.parts)
+    words, parts = any_of(table.days), any_of(table.parts)
     if next(iter(table.days))[0] >= _HAN:
         return rf"{table.not_after}(?P<word>{words}){table.not_before}(?:{parts})?"
     return rf"(?<![\w-]){table.not_after}(?P<word>{words})(?:['’]s)?(?: (?:{parts}))?{table.not_before}(?![\w-])"
@@ -173,17 +170,9 @@ def _other_pattern(table: Relative, needed: NeededPart) -> str:
 
 def _added_patterns(table: Relative) -> Iterator[str]:
     """Patterns of what ``day_in_brackets`` and ``date_note`` write; the former only after a word that means a day."""
-    months, weekdays = _any_of(table.months), _any_of(table.weekdays)
-    day, *notes = (
-        re.escape(table.brackets.replace("{}", form))
-        .replace(r"\{day\}", r"\d{1,2}")
-        .replace(r"\{year\}", r"\d{4}")
-        .replace(r"\{month\}", f"(?:{months})")
-        .replace(r"\{weekday\}", f"(?:{weekdays})")
-        for form in dict.fromkeys([table.day, table.said.weekday, table.said.day, table.said.month])
-    )
+    (day,) = written_days(table, [table.day])
     yield rf"(?P<word>{_near_pattern(table).replace('(?P<word>', '(?:')}){day}"
-    yield rf"(?P<word>)(?:{'|'.join(notes)})"
+    yield rf"(?P<word>)(?:{notes_of(table)})"
 
 
 _NEAR_DAY_PATTERNS: Final[Mapping[str, tuple[int, re.Pattern[str], Mapping[str, int]]]] = {

@@ -17,6 +17,7 @@ _MARKS: Final = compiled("[\"'’‘`“”„«»*]+")
 _PUNCTUATION: Final = compiled(
     r"(?<![.,;:!?…。，；：！？])[.,;:!?…。，；：！？]++(?=\s|$)|(?<=\s)[-–—]++(?=\s)|^[-–—•]\s"
 )
+_POWER: Final = compiled("(?<=[0-9])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]++")
 _KEY: Final = compiled(r"(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])\S+")
 _ARTICLES: Final = words_of("clauses", "articles")
 _REVERSING_WORDS: Final = words_of("clauses", "turns")
@@ -28,7 +29,8 @@ _MIN_SHARED_SHARE: Final = 0.6  # the shorter text's share of the longer: more t
 @memoized()
 def canonical(text: str) -> str:
     """A text for comparisons: without added days, and without case (but in ``aB3x``), quotes and punctuation."""
-    folded = unicodedata.normalize("NFKC", without_added_days(text))
+    powers = _POWER.sub(r"^\g<0>", without_added_days(text))  # "10⁵" is not 105
+    folded = unicodedata.normalize("NFKC", powers)
     plain = _PUNCTUATION.sub("", _MARKS.sub("", " ".join(folded.split())))
     return " ".join(word if _KEY.fullmatch(word) else _fold(word) for word in plain.split())
 

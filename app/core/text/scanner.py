@@ -15,6 +15,7 @@ from app.core.text.plain_text import PlainText
 from app.core.text.scan_results import Token
 from app.core.text.scripts import EAST_ASIAN, SCRIPTS
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
+from app.core.text.word_lists import GENERIC
 
 _FRACTIONS: Final = "".join(t.FRACTION_SIGNS)
 _LETTER: Final = rf"[^\W\d_{EAST_ASIAN}{_FRACTIONS}]"
@@ -32,6 +33,7 @@ _HAN_DECIMALS: Final = f"(?:{_POINT}{_HAN_DIGIT}{{1,6}})?"
 _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
 _OF_LENGTH: Final = "|".join(sorted({unit[1:] for unit in t.UNITS if unit[0] in t.HOUR_SIGNS} - {""})) or "(?!)"
 """The signs that turn an hour's sign into a length of time."""
+_CODES: Final = "|".join(sorted(word for word, code in t.CURRENCIES.items() if word == code.lower() not in GENERIC))
 _SHAPES: Final = (
     rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word; it comes first only for speed
     (
@@ -56,6 +58,8 @@ _SHAPES: Final = (
         r"(?P<iso>(?<![\w-])\d{4}-\d{2}-\d{2}"
         r"(?:[t ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?)?(?![\w-]))"
     ),
+    rf"(?P<currency>(?<![\w.@/-])(?:{_CODES})(?=\d(?:[\d.,']| (?=\d)){{0,30}}+(?![\w-])))",  # "USD500", not "EUR2X"
+    r"(?P<apart>(?<![\w.,/-])(?:\d{1,2}\. ?\d{1,2}\. \d{4}|\d{4}\. \d{1,2}\. \d{1,2}(?=\.))(?![\w/-]|[.,]\d))",
     (
         r"(?P<phone>(?<![\w+])"
         r"(?:\d{2,4} \d{6,8}"
@@ -99,7 +103,8 @@ _SHAPES: Final = (
 _SCAN: Final = compiled("|".join(_SHAPES))
 _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "url": shapes.url, "email": shapes.email, "path": shapes.path, "version": shapes.version, "uuid": shapes.code,
-    "octets": shapes.octets, "iso": shapes.iso, "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
+    "octets": shapes.octets, "iso": shapes.iso, "apart": shapes.date_apart, "currency": shapes.word,
+    "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
     "han_date": shapes.han_date, "han_day": shapes.han_day, "han_decimal": shapes.han_number,
     "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span,
     "syllables": shapes.syllables, "han_word": shapes.word,

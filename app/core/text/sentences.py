@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from app.core.text.day_notes import end_of_note
 from app.core.text.languages.combined_words import words_of
 from app.core.text.memo import memoized
 from app.core.text.patterns import capped, compiled
@@ -149,9 +150,10 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         return
     mark = _LIST_MARK.match(text, start, end)
     for match in _END.finditer(text, mark.end() if mark else start, end):
-        if _is_end(text, match, start, end):
-            yield _stripped(text, start, match.end())
-            start = match.end()
+        if match.start() >= start and _is_end(text, match, start, end):
+            stop = min(end_of_note(text, match.end()), end)
+            yield _stripped(text, start, stop)
+            start = stop
     yield _stripped(text, start, end)
 
 

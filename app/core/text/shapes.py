@@ -158,6 +158,18 @@ def iso(match: re.Match[str]) -> Iterator[Token]:
         yield _token("t", clock.group(), start + 11, _clock_parts(clock))
 
 
+def date_apart(match: re.Match[str]) -> Iterator[Token]:
+    """A day with spaces between its numbers: "28. 6. 2027", "2027. 6. 28."; numbers if there is no such day."""
+    days = _days(match.group().replace(" ", ""))
+    if days and all(map(is_day, days)):
+        yield _token("d", match.group(), match.start(), days)
+        return
+    start = match.start()
+    for piece in match.group().split(" "):
+        yield from _digit_tokens(piece.rstrip("."), start)
+        start += len(piece) + 1
+
+
 def percent(match: re.Match[str]) -> Iterator[Token]:
     """A Chinese percentage, such as "百分之十五"."""
     share = match["share"]

@@ -11,7 +11,7 @@ from app.core.anchors.prompt_ids import prompt_ids_of, without_prompt_ids
 from app.core.model.candidate import CandidateItem
 from app.core.model.model_io import Doubt, SummaryRequest
 from app.core.model.state import StateSchema
-from app.core.summarizer.candidate import json_in_answer, number_in, sources_in, statement_in
+from app.core.summarizer.candidate import json_in_answer, number_in, says_anything, sources_in, statement_in
 from app.core.summarizer.prompts import without_prompt_words
 from app.core.text.words import stems
 from app.core.validation.exact_checks import MAX_DOUBTS, Failure
@@ -67,7 +67,9 @@ def parse_second_answer(text: str, schema: StateSchema, request: SummaryRequest)
     added = tuple(
         CandidateItem(field=one["field"], text=item_text, from_seqs=sources_in(one.get("from"))[:_MAX_SOURCES])
         for one in _objects(data.get("added"), MAX_ADDED_ITEMS)
-        if one.get("field") in names and (item_text := _text(one.get("text"), passages)) and not is_excuse(item_text)
+        if one.get("field") in names
+        and says_anything(item_text := _text(one.get("text"), passages) or "")
+        and not is_excuse(item_text)
     )
     return SecondAnswer(statements=statements, added=added)
 
@@ -79,8 +81,9 @@ def _text(value: Any, passages: Collection[str]) -> str | None:
 
 
 def _answers_doubt(text: str, doubted: str) -> bool:
-    """Whether a text withdraws a statement or replaces it; a refusal or "N/A" does neither."""
-    is_statement = len(text.split()) > 1 or not set(stems(text)).isdisjoint(stems(doubted))
+    """Whether a text withdraws a statement or replaces it; a refusal, "N/A" or "- -" does neither."""
+    is_long = len(text.split()) > 1 and says_anything(text)
+    is_statement = is_long or not set(stems(text)).isdisjoint(stems(doubted))
     return not text or (is_statement and (is_excuse(doubted) or not is_excuse(text)))
 
 

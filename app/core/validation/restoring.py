@@ -6,7 +6,7 @@ Code cuts values that it does not find in the messages. Some of these values are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -39,6 +39,8 @@ class Restoration:
     """The last message that the version covers."""
     messages: Sequence[Message] = ()
     """The folded messages, from which the origins of an entry are found."""
+    demands: Collection[int] = ()
+    """Messages in which a user set a constraint or a goal: entries made from them are not set aside."""
 
 
 def is_proof(cut: Claim, quote: str, seq: int) -> bool:
@@ -62,8 +64,8 @@ def with_restored_cuts(
 
     * A shortened text gets its cut part back, and a sentence stands again where it stood.
     * An item that was cut as a whole becomes a new entry of its field, in the order of the sources. An entry that it
-      was to replace is removed if the verifier agrees, stays if a message contradicts the replacement, and is in doubt
-      otherwise.
+      was to replace is removed if the verifier agrees, stays if a message contradicts the replacement or if a user
+      demanded it, and is in doubt otherwise.
     * A text is not put back if it is already stated again, if its shortened text is no longer served, or if the version
       does not cover its sources, because somebody went back to an earlier version.
 
@@ -114,26 +116,32 @@ class _RestoredEntries:
         else:
             entry = _new_entry(claim, text, restoration, restoration.next_entry + self._new)
             self._new += 1
-            entry = replace(entry, superseded=tuple(self._decide_replaced(claim, entry.id, replacement_verdicts)))
+            decided = self._decide_replaced(claim, entry.id, replacement_verdicts, restoration.demands)
+            entry = replace(entry, superseded=tuple(decided))
             self.entries.insert(self._index_for(entry), entry)
         self._record("supported", entry, claim.text_left, claim.text)
         if text != claim.text:
             self._record("date_added", entry, claim.text, text)
 
     def _decide_replaced(
-        self, claim: Claim, successor: str, replacement_verdicts: Mapping[ReplacedEntry, str]
+        self,
+        claim: Claim,
+        successor: str,
+        replacement_verdicts: Mapping[ReplacedEntry, str],
+        demands: Collection[int],
     ) -> Iterator[str]:
         for index, one in enumerate(self.entries):
             verdict = replacement_verdicts.get((one.id, one.text, claim.text))
             if one.id not in claim.replaces or one.pruned or one.in_doubt or verdict == "contradicted":
                 continue
-            is_removed = verdict == "supported"
-            self.entries[index] = replace(
-                one, in_doubt=not is_removed, unverified=False, pruned=is_removed, replaced_by=(successor,)
-            )
-            self._record("dropped" if is_removed else "set_aside", one, one.text, None if is_removed else one.text)
-            if is_removed:
+            if verdict == "supported":
+                self.entries[index] = replace(one, unverified=False, pruned=True, replaced_by=(successor,))
+                self._record("dropped", one, one.text, None)
                 yield one.text
+                continue
+            stays = not frozenset(demands).isdisjoint(one.from_seqs)
+            self.entries[index] = replace(one, in_doubt=not stays, unverified=False, replaced_by=(successor,))
+            self._record("kept" if stays else "set_aside", one, one.text, one.text)
 
     def _served_indexes(self, field: str) -> list[int]:
         return [index for index, one in enumerate(self.entries) if one.field == field and not one.pruned]

@@ -15,6 +15,7 @@ from app.bootstrap import Container
 from app.core.model.conversation import Message
 from app.core.model.errors import InvalidInputError, NotFoundError, TooLargeError
 from app.core.text.parts import Part
+from app.core.text.speakers import name_in
 from app.http.dependencies import IdempotencyKey
 from app.http.idempotency import fingerprint
 from app.http.openai.ids import is_reasoning, item_of, uuid_of
@@ -173,13 +174,8 @@ class _References:
     async def draft(self, id_: str) -> MessageDraft:
         """The content of a referenced item."""
         place = item_of(id_)
-        if place is None:
-            raise NotFoundError(f"There is no item {id_[:100]!r}.")
-        message = self._read.get(place.message_id)
-        if message is None:
-            message = await self.services.openai.responses.referred(self.tenant_id, place.message_id)
-            self._read[place.message_id] = message
-        draft = _item_draft(message, place.part)
+        message = await self._message(place.message_id) if place else None
+        draft = _item_draft(message, place.part) if place and message else None
         if draft is None:
             raise NotFoundError(f"There is no item {id_[:100]!r}.")
         self._bytes += await off_loop(bytes_of, draft)
@@ -190,13 +186,22 @@ class _References:
             )
         return draft
 
+    async def _message(self, message_id: UUID) -> Message | None:
+        if message_id not in self._read:
+            try:
+                self._read[message_id] = await self.services.openai.responses.referred(self.tenant_id, message_id)
+            except NotFoundError:
+                return None
+        return self._read[message_id]
+
 
 def _item_draft(message: Message, part: int | None) -> MessageDraft | None:
     if part is None:
         parts: tuple[Part, ...] = tuple(
             one for one in message.parts if one.get("type") not in {"tool_call", "tool_result"}
         )
-        return MessageDraft(role=message.role, content=message.content, parts=parts, model=message.model)
+        who = {"name": message.metadata["name"]} if name_in(message.metadata) else {}
+        return MessageDraft(role=message.role, content=message.content, parts=parts, model=message.model, metadata=who)
     if part >= len(message.parts):
         return None
     return MessageDraft(role=message.role, content="", parts=(message.parts[part],))

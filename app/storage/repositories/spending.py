@@ -85,7 +85,8 @@ class SpendingRepository(Repository):
         """
         self._check_tenant(tenant_id)
         for purpose, key_id in OF_DELETED.items():
-            for one in await self._spent_on_rows(purpose, conversation_id):
+            spent = await self._spent_on_rows(purpose, conversation_id)
+            for one in sorted(spent, key=lambda one: one.minute):  # in one order, so that no two deletions deadlock
                 await self._add(tenant_id, key_id, one.minute, one.calls, one.tokens, one.usd)
         for table, at in _CALLS_MADE_AT.items():
             own = (table.conversation_id == conversation_id) & _between(col(at), _TRANSACTION_START - HOUR)

@@ -18,13 +18,14 @@ from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.prefixes import FORGOTTEN, LOST, CacheLookup, PrefixCaches
 from app.usecases.caching.prefixes import REFUSALS as CACHE_REFUSALS
 from app.usecases.chat.live_contexts import REBUILT, REFUSALS, LiveContextLookup, LiveContexts, Resumed
-from app.usecases.chat.reply import Answer, ModelCallbacks, NoAnswerError
+from app.usecases.chat.reply import Answer, ModelCallbacks, NoAnswerError, interrupted_answer
 from app.usecases.chat.spending import answer_with_cost_noted
 from app.usecases.context.context import ContextService
 from app.usecases.context.media import REFUSED, messages_with_data, with_fewer_media
 from app.usecases.context.recalling import RecallRequest
 from app.usecases.files.serving import has_files_with_data, with_files_in_words
 from app.usecases.ports import Models
+from app.usecases.shared.stopping import unless_stopped
 
 HALVINGS = 3  # an eighth of what was sent; if the window is still smaller, the model is wrong, not its number
 CONTEXT_TOO_LONG = "context_too_long"
@@ -115,13 +116,13 @@ class ModelCaller:
 
         lookup = await self.live.lookup(self.turn, self.model, self.recall_request.passages, self.options)
         if lookup is None:
-            return await self._ask_with_whole_context(call_model, with_own_tools=with_own_tools)
+            return await self._ask_with_whole_context(call_model, with_own_tools=with_own_tools, stop=stop)
         answer = (
             await self._resumed(lookup.resumed, call_model, with_own_tools=with_own_tools) if lookup.resumed else None
         )
         if answer is not None:
             return replace(answer, sent=lookup.sent)
-        return await self._answer_to_whole_context(lookup, call_model, with_own_tools=with_own_tools)
+        return await self._answer_to_whole_context(lookup, call_model, with_own_tools=with_own_tools, stop=stop)
 
     def _request(
         self, context: AssembledContext, *, with_own_tools: bool, continues: Continuation | None = None
@@ -156,17 +157,23 @@ class ModelCaller:
         return answer.of_context(resumed.context.warnings, estimated=0)
 
     async def _answer_to_whole_context(
-        self, lookup: LiveContextLookup, call_model: CallModel, *, with_own_tools: bool
+        self, lookup: LiveContextLookup, call_model: CallModel, *, with_own_tools: bool, stop: asyncio.Event
     ) -> Answer:
         warnings = (REBUILT,) if lookup.sent.live else ()
         if lookup.resumed is not None:  # it was given up meanwhile
             lookup = await self.live.lookup(self.turn, self.model) or lookup
-        answer = await self._ask_with_whole_context(call_model, with_own_tools=with_own_tools)
+        answer = await self._ask_with_whole_context(call_model, with_own_tools=with_own_tools, stop=stop)
         return replace(answer.with_warnings(warnings), sent=lookup.sent)
 
-    async def _ask_with_whole_context(self, call_model: CallModel, *, with_own_tools: bool) -> Answer:
+    async def _ask_with_whole_context(
+        self, call_model: CallModel, *, with_own_tools: bool, stop: asyncio.Event
+    ) -> Answer:
         while True:
-            context = with_fewer_media(await self._assembled(), self._media)
+            # A provider may take a minute for the copy of a large file.
+            assembled = await unless_stopped(stop, self._assembled())
+            if assembled is None:
+                return interrupted_answer(self.models.chat(self.model).profile)
+            context = with_fewer_media(assembled, self._media)
             if self._are_files_refused:
                 context = with_files_in_words(context)
             try:

@@ -15,6 +15,7 @@ from app.core.model.live_context import SentConversation
 from app.core.model.model_io import (
     ChatRequest,
     FinishReason,
+    ModelProfile,
     StepEvent,
     StepFinish,
     TextDelta,
@@ -258,16 +259,7 @@ async def run_step(model: ChatModel, request: ChatRequest, *, stop: asyncio.Even
     text, metered = text_so_far.text, model.profile.metered
     cut_off = (REASONING_CUT_OFF,) if reasoning.is_cut else ()
     if finish is None:
-        return Answer(
-            text=text,
-            model=model.profile.name,
-            usage=Usage(),
-            reasoning=reasoning.text,
-            metered=metered,
-            finish="other",
-            interrupted=True,
-            warnings=cut_off,
-        )
+        return interrupted_answer(model.profile, text, reasoning=reasoning.text, warnings=cut_off)
     complete_calls = tuple(calls) if request.tools and finish.reason in _COMPLETE_REASONS else ()
     # If an answer is cut off, or nobody runs its calls, the provider holds something else than the history, so no turn
     # may continue from it.
@@ -288,6 +280,22 @@ async def run_step(model: ChatModel, request: ChatRequest, *, stop: asyncio.Even
     if not complete_calls:
         refuse_no_answer(finish.reason, answer)
     return answer
+
+
+def interrupted_answer(
+    profile: ModelProfile, text: str = "", *, reasoning: str = "", warnings: tuple[str, ...] = ()
+) -> Answer:
+    """The answer of a model that was stopped, as far as it came; empty if the model was not asked."""
+    return Answer(
+        text=text,
+        model=profile.name,
+        usage=Usage(),
+        reasoning=reasoning,
+        metered=profile.metered,
+        finish="other",
+        interrupted=True,
+        warnings=warnings,
+    )
 
 
 def refuse_no_answer(reason: FinishReason, answer: Answer) -> None:

@@ -145,7 +145,12 @@ class ToolLoop:
     def _calls_to_make(self, step: Answer, scope: Scope, left: int) -> _Called:
         theirs, calls_left = scope.options.names, {True: MAX_OPEN_CALLS, False: left}
         calls: list[ToolCall] = []
-        for call in map(self._with_own_id, step.calls):
+        made = [*map(self._with_own_id, step.calls)]
+        # In a stored reply all calls but those of the service's tools are the client's.
+        known = theirs | self._shell.resolver.own_tools if theirs & {call.name for call in made} else None
+        for call in made:
+            if known is not None and call.name not in known:
+                continue
             is_theirs = call.name in theirs
             if calls_left[is_theirs] > 0:
                 calls.append(call)

@@ -253,7 +253,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         later = await _messages_for_probes(uow, conversation.id, tail.outline, planned.to_seq)
         number = conversation.state_version
         version = await uow.states.get(conversation.id, number) if number else None
-        demands = await _seqs_of_demands(uow, conversation.id, version) if version else frozenset[int]()
+        demands = await seqs_of_demands(uow, conversation.id, version) if version else frozenset[int]()
         released = await _released_messages(uow, conversation.id, version) if version else []
     shown = await _redacted(span)
     return Chunk(
@@ -275,7 +275,8 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
     )
 
 
-async def _seqs_of_demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
+async def seqs_of_demands(uow: UnitOfWork, conversation_id: UUID, version: StateVersion) -> frozenset[int]:
+    """The sources of a version's served entries in which a user set a constraint or a goal."""
     sources = {seq for entry in served(version.entries) for seq in entry.from_seqs}
     return frozenset(await uow.messages.goals_and_constraints(conversation_id, sorted(sources)))
 

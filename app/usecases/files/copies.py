@@ -101,6 +101,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         super().__init__(shell)
         self._memory = _Memory()
         self._copying: WeakValueDictionary[tuple[UUID, str, str], asyncio.Lock] = WeakValueDictionary()
+        self._being_made: dict[tuple[UUID, str, str], asyncio.Task[ProviderFile]] = {}
 
     async def addresses(self, keeper: Keeper, wanted: Sequence[Wanted]) -> tuple[dict[str, str], dict[str, str]]:
         """The addresses of the provider's copies of these files. Missing copies are made.
@@ -176,6 +177,20 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return found.get(wanted.sha256)
 
     async def _make_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile:
+        """Make a copy. If the turn that needs it is stopped, it is made all the same: no copy is left unrecorded."""
+        key = (keeper.tenant_id, keeper.account, wanted.sha256)
+        making = self._being_made.get(key)
+        if making is None:
+            making = self._being_made[key] = asyncio.create_task(self._made_copy(keeper, wanted))
+            making.add_done_callback(partial(self._forget_making, key))
+        return await asyncio.shield(making)
+
+    def _forget_making(self, key: tuple[UUID, str, str], made: asyncio.Task[ProviderFile]) -> None:
+        del self._being_made[key]
+        if not made.cancelled():
+            made.exception()  # retrieved, even if nobody waits any more
+
+    async def _made_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile:
         async with self._shell.uow(keeper.tenant_id) as uow:
             contents = await uow.contents.read([wanted.sha256])
         if wanted.sha256 not in contents:  # the file was removed meanwhile

@@ -31,11 +31,11 @@ class EventFeed:
         self._heartbeat_seconds = timings.event_heartbeat_seconds
 
     async def follow(
-        self, tenant_id: UUID, conversation_id: UUID, after: int, *, newest: int | None = None
+        self, tenant_id: UUID, conversation_id: UUID, after: int, *, newest: int | None = None, field: str = "after"
     ) -> AsyncGenerator[Event | None, None]:
         """Yield the events after number ``after``, stored and new ones, until the conversation is deleted.
 
-        With ``newest`` at most that many of the stored ones come first.
+        With ``newest`` at most that many of the stored ones come first. ``field`` is the name of ``after`` in errors.
 
         ``None`` is a heartbeat. It is the first item, once the arguments are found valid, so that a server can answer
         with an error before it begins to stream. Later it comes whenever there is no event for a while.
@@ -45,7 +45,7 @@ class EventFeed:
             InvalidInputError: ``after`` is neither 0 nor the number of an event of this conversation.
         """
         async with self._bus.subscribe(conversation_id) as wake_up:
-            last = await self._checked_last_event(tenant_id, conversation_id, after)
+            last = await self._checked_last_event(tenant_id, conversation_id, after, field)
             after = after if newest is None else max(after, last - newest)
             yield None
             spoke_at, woken = self._clock.monotonic(), False
@@ -68,7 +68,7 @@ class EventFeed:
                 pause = min(self._poll_seconds, self._heartbeat_seconds - quiet_for)
                 woken = await wake_up.wait(max(pause, MIN_WAIT_SECONDS))
 
-    async def _checked_last_event(self, tenant_id: UUID, conversation_id: UUID, after: int) -> int:
+    async def _checked_last_event(self, tenant_id: UUID, conversation_id: UUID, after: int, field: str) -> int:
         async with self._uow(tenant_id) as uow:
             last = (await uow.conversations.get(conversation_id)).last_event
             first = await uow.events.first(conversation_id) if 0 < after <= last else None
@@ -77,7 +77,7 @@ class EventFeed:
                 f"The last event of this conversation is {last}.",
                 errors=[
                     FieldError(
-                        field="last_event_id",
+                        field=field,
                         message=f"must be the id of an event of this conversation, 0 to {last}; "
                         "leave it out to start from the first event",
                     )
@@ -86,7 +86,7 @@ class EventFeed:
         # Events that are no longer kept cannot be sent, so a reader who lacks them has to begin anew.
         if 0 < after < (last if first is None else first - 1):
             message = "is too old: events after it are not kept any more; leave it out, and read the conversation anew"
-            wrong = FieldError(field="last_event_id", message=message)
+            wrong = FieldError(field=field, message=message)
             raise InvalidInputError(f"The first event that is kept is {first or last + 1}.", errors=[wrong])
         return last
 

@@ -90,10 +90,13 @@ class ArrayCompaction:
             if turn.reply_id is None:
                 raise PreviousResponseNotFoundError("the response has no output")
             reply = await uow.messages.get(turn.conversation_id, turn.reply_id)
+            if reply.status == "erased":
+                raise PreviousResponseNotFoundError("the response was deleted: nothing goes on from it")
             # The results of the service's own calls come after a reply that also has calls for the client.
             own_tools = self._shell.resolver.own_tools
             last = max(message.seq for message in [reply, *await messages_before_reply(uow, turn, own_tools)])
-            return await _as_drafts(uow, await uow.conversations.get(turn.conversation_id), last)
+            conversation = await uow.conversations.get(turn.conversation_id)
+            return await _as_drafts(uow, conversation, last, last_reply=reply)
 
     async def of_conversation(self, tenant_id: UUID, conversation_id: UUID) -> list[MessageDraft]:
         """The messages of a conversation; older ones as the state describes them. Raises ``NotFoundError``."""
@@ -213,12 +216,19 @@ class ArrayCompaction:
         )
 
 
-async def _as_drafts(uow: UnitOfWork, conversation: Conversation, through_seq: int) -> list[MessageDraft]:
-    """A conversation up to a position: the state in place of covered messages, the held ones, the rest unchanged."""
+async def _as_drafts(
+    uow: UnitOfWork, conversation: Conversation, through_seq: int, *, last_reply: Message | None = None
+) -> list[MessageDraft]:
+    """A conversation up to a position: the state in place of covered messages, the held ones, the rest unchanged.
+
+    ``last_reply`` belongs to it even if another reply has superseded it since.
+    """
     covered = conversation.boundary_seq if conversation.boundary_seq <= through_seq else 0
     first = max(covered, through_seq - MAX_MESSAGES) + 1
     held = await uow.messages.held(conversation.id, through_seq=first - 1)
     messages = await uow.messages.between(conversation.id, first, through_seq)
+    if last_reply is not None and last_reply.status == "superseded":
+        messages = sorted([*messages, last_reply], key=lambda message: message.seq)
     summary_drafts: list[MessageDraft] = []
     if covered and conversation.state_schema and conversation.compressed_state:
         schema = schema_named(conversation.state_schema)

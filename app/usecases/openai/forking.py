@@ -7,6 +7,7 @@ at once, many by the worker. A fork is independent: what is erased in one of the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
@@ -25,6 +26,7 @@ from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.files.attaching import fork_with_files
 from app.usecases.history.appending import FORK_RETRY_AFTER, append
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.removing import delete_conversation
 from app.usecases.ports import JobQueue
 from app.usecases.shared.idempotency import Idem, claim_key, record
 from app.usecases.shared.shell import Shell
@@ -72,6 +74,20 @@ class ForkService:
             " send it again in a moment",
             retry_after=FORK_RETRY_AFTER,
         )
+
+    async def drop_if_unused(self, tenant_id: UUID, fork_id: UUID, idem: Idem) -> None:
+        """Delete a fork whose request was refused, with the key ``idem`` under which it was made.
+
+        It stays if another request went on in it.
+        """
+        with suppress(NotFoundError):
+            async with self._shell.uow(tenant_id) as uow:
+                fork = await uow.conversations.lock(fork_id)
+                if fork.last_seq != fork.forked_through or await uow.turns.newest(fork_id) is not None:
+                    return
+                await delete_conversation(uow, fork_id)
+                await uow.idempotency.delete(idem.key)
+                await uow.commit()
 
     async def work(self, conversation_id: UUID) -> None:
         """Copy the rest of a fork's messages, in the worker. It does no harm if two workers do so at once."""
@@ -180,7 +196,18 @@ async def _next_copies(uow: UnitOfWork, fork: Conversation) -> list[MessageDraft
     size = AT_ONCE if last <= AT_ONCE else STEP
     through = min(last, first + size - 1)
     found = await uow.messages.all_between(source, first, through, max_bytes=READ_BYTES)
+    if found and found[-1].seq == last:
+        found = _with_answer_in_force(found)
     return [_copied_draft(message) for message in found]
+
+
+def _with_answer_in_force(messages: Sequence[Message]) -> list[Message]:
+    """The last messages of a fork: the reply that it goes on from is its answer, also if another took its place."""
+    at = max((number for number, one in enumerate(messages) if one.role != "tool"), default=0)
+    return [
+        replace(one, status="complete") if number == at and one.status == "superseded" else one
+        for number, one in enumerate(messages)
+    ]
 
 
 def _copied_draft(message: Message) -> MessageDraft:

@@ -129,10 +129,13 @@ class StoredResponses:
         found: list[Json] = []
         async with self._shell.uow(tenant_id) as uow:
             last = (await uow.conversations.get(conversation_id)).last_seq
+            step = 1 if order == "asc" else -1
             seq = 1 if order == "asc" else last
             if after is not None:
-                seq = (await self._message_of_item(uow, conversation_id, after[1])).seq
-            step = 1 if order == "asc" else -1
+                message = await self._message_of_item(uow, conversation_id, after[1])
+                seq = message.seq
+                if message.status == "erased":  # it has no items any more: the page begins with the next message
+                    seq, after = seq + step, None
             while 1 <= seq <= last:
                 read = Page(limit=limit + 1, after=encode((seq - step,)), order=order)
                 stored, cursor = await uow.messages.page(conversation_id, read)

@@ -132,16 +132,23 @@ class StoredAnswers:
         before = await self._begun_before(tenant_id, idem, request)
         if before is not None:
             return before
+        given = _input(request, request.prompt.messages)
         for _ in range(2):
             place, expected = await self._place_after(tenant_id, turn_id, request.patience)
             if expected is None:
                 break
             try:
-                return await self._at_end(tenant_id, place.conversation_id, request, idem, expected)
+                return await self._at_end(tenant_id, place.conversation_id, given, idem, expected)
             except ConversationMovedOnError:
                 continue  # another request continued from there first: fork
-        fork_id = await self._forks.fork(tenant_id, place, replace(idem, key=f"{idem.key}:fork"))
-        begun = await self._begin_when_free(tenant_id, fork_id, request, idem)
+        fork_key = _fork_key(idem)
+        fork_id = await self._forks.fork(tenant_id, place, fork_key)
+        try:
+            begun = await self._begin_when_free(tenant_id, fork_id, request, idem)
+        except DomainError as error:
+            if not error.retryable:
+                await self._forks.drop_if_unused(tenant_id, fork_id, fork_key)
+            raise
         return replace(_begun_or_conflict(begun), forked_from=place.conversation_id)
 
     async def in_new_conversation(self, tenant_id: UUID, request: Request) -> BegunAnswer:
@@ -188,9 +195,9 @@ class StoredAnswers:
         return await self._begun_turn(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
 
     async def _at_end(
-        self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
+        self, tenant_id: UUID, conversation_id: UUID, given: ChatInput, idem: Idem, expected: UUID
     ) -> BegunAnswer:
-        given = replace(_input(request, request.prompt.messages), expected_last_message_id=expected)
+        given = replace(given, expected_last_message_id=expected)
         handle = await self._chat.start(tenant_id, conversation_id, given, idem=idem)
         return await self._begun_turn(tenant_id, handle)
 
@@ -297,7 +304,10 @@ class StoredAnswers:
             raise TurnInProgressError("the response is still being made", retry_after=RETRY_AFTER) from None
 
     async def _begun_before(self, tenant_id: UUID, idem: Idem, request: Request) -> BegunAnswer | None:
-        """The turn that an earlier try of the same request began, followed from its beginning."""
+        """The turn that an earlier try of the same request began, followed from its beginning.
+
+        If its answer was deleted, the same body asks anew. Raises ``NotFoundError`` if the client gave the key itself.
+        """
         if idem.is_first_try:
             return None
         async with self._shell.uow(tenant_id) as uow:
@@ -306,7 +316,14 @@ class StoredAnswers:
                 return None
             if idem.lifetime is not None and found.created_at < self._shell.clock.now() - idem.lifetime:
                 return None
-            turn = await uow.turns.get(UUID(found.ref["turn_id"]))
+            turn = await _turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
+            if turn is None:
+                if request.attempt.own is not None:
+                    raise NotFoundError("the answer to this Idempotency-Key was deleted: ask again with a new key")
+                await uow.idempotency.delete(idem.key)
+                await uow.idempotency.delete(_fork_key(idem).key)
+                await uow.commit()
+                return None
         if turn.reply_id is None and turn.status != "running":
             # The turn died: its message is answered again, with the model, tools and instructions of its request.
             handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
@@ -368,6 +385,21 @@ async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, r
             return
         agrees = await off_loop(reconciling.read, texts)
         seq = texts[-1].seq
+
+
+async def _turn_with_its_answer(uow: UnitOfWork, turn_id: UUID) -> Turn | None:
+    """The turn; ``None`` if it was deleted with its conversation, or its reply was erased."""
+    try:
+        turn = await uow.turns.get(turn_id)
+        reply = await uow.messages.get(turn.conversation_id, turn.reply_id) if turn.reply_id else None
+    except NotFoundError:
+        return None
+    return None if reply is not None and reply.status == "erased" else turn
+
+
+def _fork_key(idem: Idem) -> Idem:
+    """The key by which a repeated request finds the fork that was made for it."""
+    return replace(idem, key=f"{idem.key}:fork")
 
 
 def _key_of_new_conversation(attempt: RequestAttempt, opening: Idem | None) -> Idem | None:

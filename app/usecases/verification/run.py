@@ -38,7 +38,7 @@ from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED
-from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
+from app.usecases.compaction.chunk import chunk_tokens, seqs_of_demands, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.segmenting import cut_of, extractive_level
 from app.usecases.compaction.spend_guard import SPEND_LIMIT, SpendGuard
@@ -463,7 +463,8 @@ class VerificationService:
         Returns how many claims were judged, and whether that led to a new version.
         """
         version, current = judged.version, await uow.states.get(present.id, present.state_version)
-        verified = await _with_verdicts_applied(self._shell.resolver(present), current, judged, compute)
+        demands = await seqs_of_demands(uow, present.id, current)
+        verified = await _with_verdicts_applied(self._shell.resolver(present), current, judged, demands, compute)
         counts = _counts(verified, judged.judgement)
         moves_anchors = await settle_claims(uow, present, verified)
         await uow.states.mark_verified(present.id, version.version, counts)
@@ -499,18 +500,23 @@ class VerificationService:
 
 
 async def _with_verdicts_applied(
-    resolved: Resolved, current: StateVersion, judged: _Judged, compute: Compute
+    resolved: Resolved, current: StateVersion, judged: _Judged, demands: frozenset[int], compute: Compute
 ) -> VerifiedState:
     before = judged.subject.sources.before
     # Nothing was erased since then, so the earlier version is unchanged.
     is_alike = before is not None and before.state_schema == current.state_schema
     earlier = before.entries if before is not None and is_alike else ()
     cap, estimator = resolved.budgets.state_cap, resolved.policy.estimator
-    return await compute(_verified_state, current, judged, earlier, cap, estimator)
+    return await compute(_verified_state, current, judged, earlier, demands, cap, estimator)
 
 
 def _verified_state(
-    current: StateVersion, judged: _Judged, before: Sequence[StateEntry], cap: int, estimator: Estimator
+    current: StateVersion,
+    judged: _Judged,
+    before: Sequence[StateEntry],
+    demands: frozenset[int],
+    cap: int,
+    estimator: Estimator,
 ) -> VerifiedState:
     judgement, missing = judged.judgement, judged.subject.sources.missing_from(current.entries)
     entries = (*current.entries, *missing)
@@ -520,6 +526,7 @@ def _verified_state(
         next_entry=next_entry_number(entries, current.next_entry),
         boundary_seq=current.boundary_seq,
         messages=judged.subject.messages,
+        demands=demands,
     )
     found = apply_verdicts(
         entries,

@@ -218,7 +218,8 @@ export class FollowedReply extends ReplyStream {
 
 /** The name by which an event is recognised over another connection. */
 function nameOf(event: ChatEvent): string {
-  if (event.type === "message.created") return event.type;
-  if (event.type === "context.recalled") return `${event.type} ${event.data.seqs.join()}`;
-  return event.type === "tool.called" ? `${event.type} ${event.data.id}` : `${event.id}`;
+  // Repeated after the turn's end, a message's event has no number.
+  if (event.type === "message.created") return `${event.type} ${event.data.message_id}`;
+  if (event.type === "tool.called") return `${event.type} ${event.data.id}`;
+  return event.id === undefined ? `${event.type} ${JSON.stringify(event.data)}` : `${event.id}`;
 }

@@ -45,6 +45,22 @@ test("a broken reply is asked for again under its key, and no word comes twice",
   assert.deepEqual(new Set(seen.map((one) => one.body)), new Set(['{"content":"hi"}']));
 });
 
+test("every message of a turn comes once, with or without a number", async () => {
+  const ids = ["1", "2", "3"].map((digit) => ID.replace("1", digit));
+  const live = ids.map((id, at) => frame("message.created", { message_id: id }, at + 5));
+  const [begun, waited] = ids.map((id) => frame("compaction.started", { compaction_id: id }));
+  const { client } = world([
+    stream([...live, begun], { breaks: true }),
+    stream([...live, begun, waited], { breaks: true }),
+    stream([frame("message.created", { message_id: ids[2] }), COMPLETED]),
+  ]);
+  const events = await all(client.chatStream(ID, "hi"));
+  assert.deepEqual(
+    events.slice(0, -1).map((event) => event.data.message_id ?? event.data.compaction_id),
+    [...ids, ids[0], ids[1]],
+  );
+});
+
 test("no thought and no recalled passage comes twice", async () => {
   const [recalled, more] = [[3], [3, 4]].map((seqs) => frame("context.recalled", { seqs }));
   const [first, again, rest] = ["They ", "They ask.", " Kindly."].map((text) => frame("reasoning.delta", { text }));

@@ -1,6 +1,6 @@
 /** A conversation's events from now on, each once and in order, even over broken connections. */
-import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { ApiError, send } from './client';
+import { framesOf } from './frames';
 import type { Event } from './types';
 
 const FIRST_PAUSE = 1_000;
@@ -14,6 +14,8 @@ interface Follower {
   onEvent: (event: Event) => void;
   /** Called with whether events come, or the connection was lost and is tried again. */
   onLive?: (live: boolean) => void;
+  /** Called when some events can no longer be had: as many as at first come again. */
+  onMissed?: () => void;
   /** Called when the conversation no longer exists. */
   onGone?: (error: unknown) => void;
 }
@@ -40,7 +42,10 @@ export async function followEvents(id: string, follower: Follower, signal: Abort
       if (status === 404) follower.onGone?.(error);
       if ([401, 403, 404].includes(status)) return;
       // Events after the last one seen are no longer stored.
-      if (status === 422) last = null;
+      if (status === 422) {
+        last = null;
+        follower.onMissed?.();
+      }
     } finally {
       watch.end();
     }
@@ -75,10 +80,7 @@ const seen = () => new Promise((resolve) => document.addEventListener('visibilit
 
 async function* eventsOf(response: Response): AsyncGenerator<Event> {
   if (!response.body) return;
-  const frames = response.body
-    .pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>)
-    .pipeThrough(new EventSourceParserStream());
-  const reader = frames.getReader();
+  const reader = framesOf(response.body);
   try {
     for (;;) {
       const { done, value } = await reader.read();

@@ -9,7 +9,8 @@ export const metadata: Metadata = {
   referrer: 'no-referrer',
 };
 
-export const viewport: Viewport = { width: 'device-width', initialScale: 1 };
+/** A keyboard on the screen covers nothing: the page is as high as what is left. */
+export const viewport: Viewport = { width: 'device-width', initialScale: 1, interactiveWidget: 'resizes-content' };
 
 /** The nonce of a request to the page's own server; static files have none, since their scripts are known by hash. */
 async function nonceOf(): Promise<string | undefined> {

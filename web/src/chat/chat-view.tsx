@@ -43,12 +43,19 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
   const [isCompactOpen, setIsCompactOpen] = useState(false);
   const [areFilesOpen, setAreFilesOpen] = useState(attaching !== null);
   const files = useFiles();
-  const { choose } = files;
+  const { choose, told } = files;
   // A file may be refused long after its user has closed the dialog, or left the chat.
-  const isRefused = files.chosen.some((one) => one.step === 'refused');
+  const isRefused = files.chosen.some((one) => one.step === 'refused' && !one.isTold);
   useEffect(() => {
     if (isRefused) setAreFilesOpen(true);
   }, [isRefused]);
+  const showFiles = useCallback(
+    (open: boolean) => {
+      setAreFilesOpen(open);
+      if (!open) told();
+    },
+    [told],
+  );
   const attach = useCallback(
     (given: File[]) => {
       setAreFilesOpen(true);
@@ -161,7 +168,7 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
           onCompact={() => setIsCompactOpen(true)}
         />
       </div>
-      <FilesDialog files={files} open={areFilesOpen} onOpenChange={setAreFilesOpen} />
+      <FilesDialog files={files} open={areFilesOpen} onOpenChange={showFiles} />
       <CompactDialog open={isCompactOpen} onOpenChange={setIsCompactOpen} />
       <Confirm
         open={erasing !== null}

@@ -26,7 +26,7 @@ export function CompactionDivider({ compaction }: { compaction: Compaction }) {
   const isApplied = compaction.status === 'applied';
   if (!isApplied) return <FailedCompaction compaction={compaction} />;
   return (
-    <section className="my-5" data-testid="compaction" aria-label={t('compaction')}>
+    <section className="my-5" data-testid="compaction" aria-label={`${t('compaction')} #${compaction.from_seq}–${compaction.to_seq}`}>
       <div className="flex items-center gap-2">
         <span className="h-px flex-1 bg-line" aria-hidden />
         <button

@@ -1,7 +1,7 @@
 'use client';
 
 import { GitCompareArrows } from 'lucide-react';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { getState } from '@/api/resources';
 import type { Compaction } from '@/api/types';
 import { useWords } from '@/i18n/provider';
@@ -10,6 +10,7 @@ import { Restore } from '@/state-view/restore';
 import { Difference } from '@/state-view/difference';
 import { StateFields } from '@/state-view/state-fields';
 import { useConversation } from '@/state/conversation';
+import { OpenerProvider, useOpener } from '@/state/opener';
 import { Button } from '@/ui/button';
 import { Dialog } from '@/ui/dialog';
 import { Shown, useLoaded } from '@/ui/loaded';
@@ -25,6 +26,18 @@ export function CompactionState({ compaction }: { compaction: Compaction }) {
     [id, version, revisions.states],
   );
   const before = compaction.state_version_before;
+  const opener = useOpener();
+  // An original is shown behind the dialog.
+  const outside = useMemo(
+    () => ({
+      ...opener,
+      message: (seq: number) => {
+        setComparing(false);
+        opener.message(seq);
+      },
+    }),
+    [opener],
+  );
   return (
     <div className="appears mt-3 space-y-4 rounded-2xl border border-line bg-surface p-4" data-testid="compaction-state">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-2">
@@ -65,7 +78,9 @@ export function CompactionState({ compaction }: { compaction: Compaction }) {
           wide
           title={t('difference_title', { a: before, b: version })}
         >
-          <Difference a={before} b={version} />
+          <OpenerProvider value={outside}>
+            <Difference a={before} b={version} />
+          </OpenerProvider>
         </Dialog>
       )}
     </div>

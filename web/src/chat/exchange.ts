@@ -74,7 +74,11 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
 
   const run = useCallback(
     async (begun: Running, start: Start) => {
-      if (current.current?.isTurn) return;
+      if (current.current?.isTurn) {
+        // Somebody else's turn has just begun, and the field did not show it yet.
+        if (begun.question) giveBack(id, begun.question);
+        return;
+      }
       current.current?.control.abort();
       const mine: Request = {
         control: new AbortController(),

@@ -16,8 +16,32 @@ interface Props {
   running?: boolean;
 }
 
-/** Markdown that may end anywhere. Of a very long table only the beginning is shown, until more is asked for. */
+/** Browsers need many seconds to set a text of a megabyte. */
+const MOST = 200_000;
+
+/** Where a text that is too long is cut: after a line or a word. */
+function cutOf(text: string): number {
+  const near = text.slice(0, MOST);
+  return Math.max(near.lastIndexOf('\n'), near.lastIndexOf(' ')) + 1 || MOST;
+}
+
+/** Markdown that may end anywhere. Of a very long text or table only the beginning is shown, until more is asked for. */
 export const Markdown = memo(function Markdown({ text, running = false }: Props) {
+  const { t, number } = useWords();
+  const [whole, setWhole] = useState(false);
+  // A reply that is being written is set as it grows.
+  if (whole || running || text.length <= MOST) return <Tables text={text} running={running} />;
+  return (
+    <>
+      <Tables text={text.slice(0, cutOf(text))} running={running} />
+      <p className="my-2">
+        <Button onClick={() => setWhole(true)}>{t('show_whole', { count: number(text.length) })}</Button>
+      </p>
+    </>
+  );
+});
+
+function Tables({ text, running = false }: Props) {
   const { t } = useWords();
   const [whole, setWhole] = useState(false);
   const table = useMemo(() => (whole ? null : longTable(text)), [whole, text]);
@@ -28,10 +52,10 @@ export const Markdown = memo(function Markdown({ text, running = false }: Props)
       <p className="my-2">
         <Button onClick={() => setWhole(true)}>{t('show_rows', { count: table.rows })}</Button>
       </p>
-      {table.end < text.length && <Markdown text={text.slice(table.end)} running={running} />}
+      {table.end < text.length && <Tables text={text.slice(table.end)} running={running} />}
     </>
   );
-});
+}
 
 /** Pictures from elsewhere are not loaded, since the page's policy forbids it. */
 function Blocks({ text, running = false }: Props) {

@@ -18,7 +18,7 @@ import { Notices, Sources } from './sources';
 import { textsOf } from './texts';
 
 /** Browsers need many seconds to set a text of some megabytes. */
-const MOST_OF_A_QUESTION = 100_000;
+export const MOST_OF_A_QUESTION = 100_000;
 
 export interface MessageActions {
   pin: (message: Message) => void;

@@ -1,7 +1,7 @@
 'use client';
 
 import { ChevronRight } from 'lucide-react';
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { randomKey } from '@/api/random-key';
 import { createConversation, listPresets } from '@/api/resources';
 import type { Preset } from '@/api/types';
@@ -16,8 +16,17 @@ import { presetTitle, presetWhat } from '@/views/preset-words';
 import { Composer } from './composer';
 import { titleOf } from './title';
 
+export interface Begun {
+  id: string;
+  /** The first message; `null` if the conversation begins with its files. */
+  words: string | null;
+  files: File[];
+  /** The user went elsewhere before the service answered. */
+  isLeft: boolean;
+}
+
 /** Shown before the first message: how the conversation is to be kept. Without words it begins with its files. */
-export function NewConversation({ onBegin }: { onBegin: (id: string, words: string | null, files: File[]) => void }) {
+export function NewConversation({ onBegin }: { onBegin: (begun: Begun) => void }) {
   const { t, language } = useWords();
   const presets = useLoaded((signal) => listPresets(signal), []);
   /** `null` until the user chooses one: then it is the service's default. */
@@ -30,6 +39,12 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
 
   /** A request of which nobody knows whether it arrived: sent again with its key, it makes one conversation. */
   const unsure = useRef<{ body: string; key: string } | null>(null);
+
+  const isLeft = useRef(false);
+  useEffect(() => {
+    isLeft.current = false;
+    return () => void (isLeft.current = true);
+  }, []);
 
   const begin = async (words: string | null, files: File[] = []) => {
     setBusy(true);
@@ -45,7 +60,7 @@ export function NewConversation({ onBegin }: { onBegin: (id: string, words: stri
       const written = JSON.stringify(body);
       if (unsure.current?.body !== written) unsure.current = { body: written, key: randomKey() };
       const made = await createConversation(body, unsure.current.key);
-      onBegin(made.id, words, files);
+      onBegin({ id: made.id, words, files, isLeft: isLeft.current });
     } catch (failure) {
       if (!isUnreachable(failure)) unsure.current = null;
       setError(failure);

@@ -119,7 +119,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
     const onClick = (event: MouseEvent) => {
       if ((event.target as Element).closest('summary, [aria-expanded]')) opened.current = performance.now();
     };
-    // Text that grows moves the end. Something that the reader opens does not: they read it from its beginning.
+    // Text that grows moves the end, and so does a field below that takes more lines. Something that the reader opens does not: they read it from its beginning.
     const observer = new ResizeObserver(() => {
       if (!frame.current) return;
       if (performance.now() - opened.current < SOON) {
@@ -128,6 +128,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
       } else if (stays(frame.current)) toEnd(frame.current);
     });
     observer.observe(box);
+    if (frame.current) observer.observe(frame.current);
     box.addEventListener('click', onClick);
     return () => {
       observer.disconnect();

@@ -15,7 +15,8 @@ import { Spinner } from '@/ui/spinner';
 import { CompactionDivider, RunningDivider } from './compaction-divider';
 import { entriesOf } from './entries';
 import type { Exchange } from './exchange';
-import { type MessageActions, MessageRow } from './message-row';
+import { LongText } from './long-text';
+import { type MessageActions, MessageRow, MOST_OF_A_QUESTION } from './message-row';
 import { RunningReply } from './running-reply';
 import { useScrolling } from './scrolling';
 
@@ -127,9 +128,9 @@ export function Thread({ history, exchange, actions }: Props) {
           )}
           {atEnd && exchange.question !== null && (
             <article className="flex flex-col items-end py-2">
-              <p className="max-w-[85%] rounded-2xl rounded-br-md bg-accent-wash px-3.5 py-2 whitespace-pre-wrap">
-                {exchange.question}
-              </p>
+              <div className="max-w-[85%] rounded-2xl rounded-br-md bg-accent-wash px-3.5 py-2">
+                <LongText text={exchange.question} most={MOST_OF_A_QUESTION} />
+              </div>
             </article>
           )}
           {atEnd && compacting && <RunningDivider trigger={compacting.trigger} since={compacting.since} />}

@@ -2,8 +2,8 @@
  * The AI SDK's UI message stream, read without the SDK: `useChat` keeps every message of a conversation in memory, and
  * with its validators it is a third of the script that this page may have.
  */
-import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { ApiError, send } from '@/api/client';
+import { framesOf } from '@/api/frames';
 import type { Gauge } from '@/api/types';
 import { type Chunk, EMPTY, grown, type Handlers, type Reply } from './parts';
 
@@ -52,10 +52,7 @@ export async function follow(conversation: string, handlers: Handlers, signal: A
 
 async function read(response: Response, handlers: Handlers, signal: AbortSignal): Promise<Reply> {
   if (!response.body) throw new ApiError(0, 'unreachable', 'unreachable');
-  const frames = response.body
-    .pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>)
-    .pipeThrough(new EventSourceParserStream());
-  const reader = frames.getReader();
+  const reader = framesOf(response.body);
   let reply: Reply = EMPTY;
   try {
     for (;;) {

@@ -4,7 +4,7 @@ import { COOKIE, cookieOf, isRight, LIFE_SECONDS } from './identity';
 import { isOwnPage } from './own-page';
 import { problem } from './problem';
 import { type Settings, settings } from './settings';
-import { Tries } from './tries';
+import { addressOf, Tries } from './tries';
 
 const LARGEST = 4_000;
 const tries = new Tries();
@@ -12,7 +12,7 @@ const tries = new Tries();
 export async function logIn(request: Request, given: Settings = settings(), limit: Tries = tries): Promise<Response> {
   if (!isOwnPage(request)) return problem(403, 'forbidden', 'Log in on the page itself.');
   const { name, password } = await credentials(request);
-  if (!limit.take(name)) return problem(429, 'rate_limited', 'Too many tries.', { 'retry-after': '60' });
+  if (!limit.take(name, addressOf(request.headers))) return problem(429, 'rate_limited', 'Too many tries.', { 'retry-after': '60' });
   if (!isRight(name, password, given)) return problem(401, 'unauthenticated', 'Name or password are wrong.');
   return answer(`${COOKIE}=${cookieOf(name, given, Date.now())}; Max-Age=${LIFE_SECONDS}`, given);
 }

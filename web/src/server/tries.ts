@@ -1,9 +1,10 @@
 /** How often somebody may try to log in within a minute, by name and by address. */
 
 const MOST = 8;
-const MOST_IN_ALL = 60;
+const MOST_FROM_ADDRESS = 60;
 const WINDOW = 60_000;
 const MOST_KEPT = 10_000;
+const LONGEST = 200;
 
 export class Tries {
   private readonly kept = new Map<string, number[]>();
@@ -11,18 +12,24 @@ export class Tries {
   constructor(private readonly now: () => number = Date.now) {}
 
   /** Whether one more try is allowed; the call counts as a try. */
-  take(name: string): boolean {
-    const all = this.count('\0all');
-    const own = this.count(name.slice(0, 200));
-    return own <= MOST && all <= MOST_IN_ALL;
+  take(name: string, address: string): boolean {
+    const from = this.count(`from ${address.slice(-LONGEST)}`);
+    const own = this.count(`name ${name.slice(0, LONGEST)}`);
+    return own <= MOST && from <= MOST_FROM_ADDRESS;
   }
 
-  private count(name: string): number {
+  private count(key: string): number {
     const now = this.now();
-    const recent = [...(this.kept.get(name) ?? []).filter((at) => at > now - WINDOW), now].slice(-MOST_IN_ALL - 1);
-    this.kept.delete(name);
-    this.kept.set(name, recent);
+    const recent = [...(this.kept.get(key) ?? []).filter((at) => at > now - WINDOW), now].slice(-MOST_FROM_ADDRESS - 1);
+    this.kept.delete(key);
+    this.kept.set(key, recent);
     while (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value as string);
     return recent.length;
   }
 }
+
+/**
+ * Who sends a request: the address that the nearest proxy added last, or the connection's own, which Next puts there if
+ * no proxy did. Without a proxy that names addresses a client may name any: then its names alone limit its tries.
+ */
+export const addressOf = (headers: Headers): string => (headers.get('x-forwarded-for') ?? '').split(',').at(-1)!.trim();

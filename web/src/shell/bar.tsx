@@ -13,7 +13,8 @@ export function Bar({ title, onOpenList, children }: { title: string; onOpenList
       <Button look="quiet" square className="md:hidden" aria-label={t('conversations')} onClick={onOpenList}>
         <MenuIcon className="size-4.5" aria-hidden />
       </Button>
-      <h1 className="min-w-0 flex-1 truncate px-1 text-sm font-semibold">{title}</h1>
+      {/* A conversation that is not read yet, or is gone, has no title. */}
+      <h1 className="min-w-0 flex-1 truncate px-1 text-sm font-semibold">{title || <span className="sr-only">Throughline</span>}</h1>
       {children}
       <Preferences />
     </header>

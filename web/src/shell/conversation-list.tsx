@@ -162,8 +162,8 @@ function Row({ summary, isOpen, onOpen }: { summary: ConversationSummary; isOpen
       )}
     >
       <span className="block truncate text-sm font-medium">{summary.title || t('untitled')}</span>
-      <span className="flex gap-2 text-xs text-soft tabular-nums">
-        <span>{t('messages', { count: summary.message_count })}</span>
+      <span className="flex gap-1.5 text-xs whitespace-nowrap text-soft tabular-nums">
+        <span className="min-w-0 truncate">{t('messages', { count: summary.message_count })}</span>
         <span aria-hidden>·</span>
         <span title={t('gauge_title')}>{percent(summary.context.utilization)}</span>
         <span className="flex-1 text-right">{date(summary.last_message_at ?? summary.created_at)}</span>

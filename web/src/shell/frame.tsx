@@ -6,7 +6,7 @@ import { ConversationProvider } from '@/state/conversation';
 import { giveBack, moveDraft } from '@/state/drafts';
 import { useNavigation } from '@/state/navigation';
 import { Dialog } from '@/ui/dialog';
-import { NewConversation } from '@/chat/new-conversation';
+import { type Begun, NewConversation } from '@/chat/new-conversation';
 import { Bar } from './bar';
 import { ConversationList } from './conversation-list';
 import { Workspace } from './workspace';
@@ -25,13 +25,19 @@ export function Frame() {
   const listAgain = useCallback(() => setListed((before) => before + 1), []);
 
   const begin = useCallback(
-    (id: string, words: string | null, files: File[]) => {
+    ({ id, words, files, isLeft }: Begun) => {
+      listAgain();
+      // Whoever went elsewhere meanwhile stays there, and finds in the conversation what they gave it.
+      if (isLeft) {
+        if (words === null) setAttaching({ id, files });
+        else giveBack(id, words);
+        return;
+      }
       moveDraft(id);
       // Those of an earlier conversation, which was left before they could be sent.
       if (firstWords) giveBack(firstWords.id, firstWords.words);
       setFirstWords(words === null ? null : { id, words });
       setAttaching(words === null ? { id, files } : null);
-      listAgain();
       open({ conversation: id, view: 'chat' });
     },
     [open, listAgain, firstWords],

@@ -1,6 +1,6 @@
 'use client';
 
-import { useDeferredValue, useState } from 'react';
+import { useState } from 'react';
 import { searchMessages } from '@/api/resources';
 import type { Listing, SearchHit } from '@/api/types';
 import { useWords } from '@/i18n/provider';
@@ -9,6 +9,7 @@ import { useOpener } from '@/state/opener';
 import { Dialog } from '@/ui/dialog';
 import { Field } from '@/ui/field';
 import { More, Shown, useFurther, useLoaded, Waiting } from '@/ui/loaded';
+import { useSettled } from '@/ui/settled';
 import { foundIn } from './found';
 
 const NOTHING: Listing<SearchHit> = { data: [], next_cursor: null, has_more: false };
@@ -19,7 +20,7 @@ export function SearchDialog({ onClose }: { onClose: () => void }) {
   const { id } = useConversation();
   const opener = useOpener();
   const [text, setText] = useState('');
-  const wanted = useDeferredValue(text.trim());
+  const wanted = useSettled(text.trim());
   const found = useLoaded(
     async (signal) => ({ wanted, ...(wanted ? await searchMessages(id, wanted, null, signal) : NOTHING) }),
     [id, wanted],

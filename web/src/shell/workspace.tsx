@@ -126,7 +126,7 @@ export function Workspace({ onOpenList, onListChanged, firstWords, onFirstWordsS
           </MenuItem>
         </Menu>
       </Bar>
-      <nav className="shrink-0 overflow-x-auto border-b border-line [scrollbar-width:none] print:hidden" aria-label={t('views')}>
+      <nav className="more-beside shrink-0 overflow-x-auto border-b border-line [scrollbar-width:none] print:hidden" aria-label={t('views')}>
         <ul className="flex px-2 sm:px-3">
           {VIEWS.map((one) => (
             <li key={one} ref={one === view ? openTab : undefined}>

@@ -9,7 +9,7 @@ import { Button } from '@/ui/button';
 import { Confirm } from '@/ui/confirm';
 
 /** Goes back to a version of the state, after asking for confirmation. */
-export function Restore({ version }: { version: number }) {
+export function Restore({ version, onRestored }: { version: number; onRestored?: () => void }) {
   const { t } = useWords();
   const { id, conversation, refresh, setConversation } = useConversation();
   const [open, setOpen] = useState(false);
@@ -17,6 +17,7 @@ export function Restore({ version }: { version: number }) {
   const restore = async () => {
     setConversation(await restoreState(id, version));
     refresh();
+    onRestored?.();
   };
 
   return (

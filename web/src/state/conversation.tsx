@@ -40,6 +40,7 @@ type Action =
   | { type: 'error'; error: unknown }
   | { type: 'live'; live: boolean }
   | { type: 'event'; event: Event }
+  | { type: 'missed' }
   | { type: 'gone'; error: unknown }
   | { type: 'all' };
 
@@ -98,6 +99,9 @@ function reduce(held: Held, action: Action): Held {
       return { ...held, live: action.live };
     case 'event':
       return afterEvent(held, action.event);
+    case 'missed':
+      // What ended meanwhile is told by none of the events that come.
+      return { ...held, compacting: null };
     case 'gone':
       return { ...held, conversation: undefined, error: action.error };
     case 'all':
@@ -157,8 +161,9 @@ export function ConversationProvider({ id, children }: { id: string; children: R
       }
       wasLost = !live;
     };
+    const onMissed = () => dispatch({ type: 'missed' });
     const onGone = (error: unknown) => dispatch({ type: 'gone', error });
-    void followEvents(id, { newest: 0, onEvent, onLive, onGone }, control.signal);
+    void followEvents(id, { newest: 0, onEvent, onLive, onMissed, onGone }, control.signal);
     return () => {
       control.abort();
       if (wanted.current) clearTimeout(wanted.current);

@@ -17,6 +17,8 @@ export interface Chosen {
   /** `asks` means that somebody has to state the file's weight. */
   step: 'asks' | 'waits' | 'sent' | 'refused';
   error?: unknown;
+  /** Its user has closed the dialog in which the refusal is told. */
+  isTold?: boolean;
   /** The key with which it is sent, also when it is sent again. */
   idempotency: string;
 }
@@ -31,6 +33,8 @@ export interface Files {
   /** Attach a refused file once more. */
   again: (one: Chosen) => void;
   dismiss: (one: Chosen) => void;
+  /** What was refused so far was told. */
+  told: () => void;
   remove: (id: string) => Promise<void>;
 }
 
@@ -97,7 +101,7 @@ export function useFiles(): Files {
           // Another view of the conversation may be open.
           if (!isShown.current) refresh();
         } catch (error) {
-          change(id, { key: one.key, change: { step: 'refused', error } });
+          change(id, { key: one.key, change: { step: 'refused', error, isTold: false } });
         }
       };
       lines.set(id, (lines.get(id) ?? Promise.resolve()).then(send));
@@ -125,6 +129,9 @@ export function useFiles(): Files {
     },
     [id, attach],
   );
+  const told = useCallback(() => {
+    for (const one of held.get(id) ?? NONE) if (one.step === 'refused') change(id, { key: one.key, change: { isTold: true } });
+  }, [id]);
   const dismiss = useCallback((one: Chosen) => change(id, { key: one.key, change: null }), [id]);
   const remove = useCallback(
     async (file: string) => {
@@ -134,5 +141,5 @@ export function useFiles(): Files {
     },
     [id, reload, refresh],
   );
-  return { attached: loaded.value?.data ?? [], loaded, chosen, choose, weigh: attach, again, dismiss, remove };
+  return { attached: loaded.value?.data ?? [], loaded, chosen, choose, weigh: attach, again, dismiss, told, remove };
 }

@@ -2,6 +2,7 @@
 
 import { useSearchParams } from 'next/navigation';
 import { createContext, type ReactNode, useCallback, useContext, useMemo } from 'react';
+import { isAtPanel, markHere } from './panels';
 
 export const VIEWS = ['chat', 'state', 'context', 'stats', 'timeline', 'settings'] as const;
 export type View = (typeof VIEWS)[number];
@@ -40,7 +41,9 @@ export function NavigationProvider({ children }: { children: ReactNode }) {
       if (next.message) query.set('m', String(next.message));
       const text = query.toString();
       const url = text ? `?${text}` : window.location.pathname;
-      window.history[replace ? 'replaceState' : 'pushState'](null, '', url);
+      // Whoever goes on from a panel leaves its entry behind; a change of the place below it keeps that entry.
+      if (replace) window.history.replaceState(markHere(), '', url);
+      else window.history[isAtPanel() ? 'replaceState' : 'pushState'](null, '', url);
     },
     [conversation, view],
   );

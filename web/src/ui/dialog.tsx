@@ -4,6 +4,7 @@ import { X } from 'lucide-react';
 import { Dialog as Primitive } from 'radix-ui';
 import { type ReactNode, useRef } from 'react';
 import { useWords } from '@/i18n/provider';
+import { useBackCloses } from '@/state/panels';
 import { Button } from './button';
 import { classes } from './classes';
 
@@ -23,6 +24,7 @@ interface Props {
 export function Dialog(props: Props) {
   const { open, onOpenChange, title, description, children, side = 'middle', wide = false, toType = false } = props;
   const { t } = useWords();
+  useBackCloses(open, () => onOpenChange(false));
   const inMiddle = side === 'middle';
   // The dialog opens from many places, so no trigger is known to which the focus could return.
   const before = useRef<HTMLElement | null>(null);

@@ -14,7 +14,13 @@ const OWN: Readonly<Record<string, Key>> = {
   request_timeout: 'error_timeout',
   context_over_window: 'error_over_window',
   message_too_large: 'error_message_too_large',
+  compaction_in_progress: 'error_compacting',
+  conversation_set_aside: 'error_set_aside',
+  lease_expired: 'error_lost',
 };
+
+/** Codes whose title says all that a reader can use; the detail is in English. */
+const TOLD_BY_TITLE = new Set(['not_found', 'internal_error', 'unauthenticated']);
 
 /** The text for an error: the page's own, or the service's title in the reader's language with its detail. */
 export function useErrorWords(): (error: unknown) => string {
@@ -34,10 +40,15 @@ export function errorWords({ code, text, problem }: Told, { t, word, language, n
     const wait = Number(extra.reset_seconds);
     return wait > 0 ? t('error_rate_until', { wait: number(...inUnits(wait)) }) : t('error_rate');
   }
+  const { size, protected_tokens: held, limit, seq } = extra;
+  if (code === 'pin_budget_exceeded' && typeof limit === 'number') {
+    return t(seq ? 'error_hold' : 'error_pin', { seq: String(seq), size: Number(size), held: Number(held), limit });
+  }
   const own = OWN[code];
   if (own) return t(own);
   const title = problem?.title;
-  return language === 'en' || !title ? text : `${title}: ${text}`;
+  if (language === 'en' || !title) return text;
+  return TOLD_BY_TITLE.has(code) ? `${title}.` : `${title}: ${text}`;
 }
 
 /** Seconds as a number with its unit; many seconds are told in minutes. */

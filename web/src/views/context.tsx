@@ -1,7 +1,7 @@
 'use client';
 
 import { Check, Copy } from 'lucide-react';
-import { useDeferredValue, useState } from 'react';
+import { useState } from 'react';
 import { type ContextFormat, getContext } from '@/api/resources';
 import type { AssembledContext } from '@/api/types';
 import { Bar } from '@/chat/gauge';
@@ -16,6 +16,7 @@ import { copyText } from '@/ui/copy';
 import { Choice, Field } from '@/ui/field';
 import { Failure, Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
+import { useSettled } from '@/ui/settled';
 import { Section } from './section';
 
 const FORMATS: ContextFormat[] = ['plain', 'openai', 'gemini', 'anthropic'];
@@ -31,7 +32,7 @@ export default function ContextView() {
   const { id, revisions } = useConversation();
   const [format, setFormat] = useState<ContextFormat>('plain');
   const [query, setQuery] = useState('');
-  const asked = useDeferredValue(query.trim());
+  const asked = useSettled(query.trim());
   const found = useLoaded(
     (signal) => getContext(id, format, asked, signal).then((context) => ({ context, format })),
     [id, format, asked, revisions.messages, revisions.states],

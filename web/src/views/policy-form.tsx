@@ -80,7 +80,7 @@ export function PolicyForm({ conversation, presets, onSaved }: Props) {
   return (
     <Section title={t('change_policy')} what={t('change_policy_what')}>
       <form onSubmit={save} className="space-y-3">
-        <div className="grid gap-3 sm:grid-cols-3">
+        <div className="grid items-end gap-3 sm:grid-cols-2 lg:grid-cols-3">
           <Field
             label={t('policy_context_window')}
             type="number"

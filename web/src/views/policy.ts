@@ -18,6 +18,7 @@ export const POLICY_FIELDS = [
   'served_as',
   'anchor_share',
   'pin_share',
+  'over_allotment',
   'protect',
   'held_roles',
   'levels',

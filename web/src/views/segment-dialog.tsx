@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'react';
 import { expandSegment, type Level } from '@/api/resources';
 import type { Segment } from '@/api/types';
-import { MarkedText } from '@/chat/marked-text';
+import { LongText } from '@/chat/long-text';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
 import { useOpener } from '@/state/opener';
@@ -74,15 +74,13 @@ export default function SegmentDialog({ segment, onClose }: { segment: string; o
                 <button type="button" className="text-xs text-accent hover:underline" onClick={() => opener.message(message.seq)}>
                   #{message.seq} {word('role', message.role)}
                 </button>
-                <p className="whitespace-pre-wrap">{message.content}</p>
+                <LongText text={message.content} />
               </li>
             ))}
           </ul>
         )}
         {found && found.level !== 'full' && (
-          <p className="whitespace-pre-wrap">
-            <MarkedText text={found.content} />
-          </p>
+          <LongText key={found.level} text={found.content} />
         )}
         {found?.next_cursor && (
           <Button className="mt-3" onClick={() => void more()}>

@@ -21,7 +21,7 @@ export default function SettingsView() {
   const { conversation, error, refresh } = useConversation();
   const presets = useLoaded((signal) => listPresets(signal), []);
   /** The form that was saved last. */
-  const [saved, setSaved] = useState<'general' | 'policy' | null>(null);
+  const [saved, setSaved] = useState<'general' | 'preset' | 'policy' | null>(null);
   if (!conversation) {
     return <Shown of={{ value: conversation, error, loading: !error, reload: refresh }}>{() => null}</Shown>;
   }
@@ -33,7 +33,8 @@ export default function SettingsView() {
           {/* A form begins anew where what it changes has changed, and not with every message that comes. */}
           <General key={JSON.stringify([title, locale, system_prompt])} conversation={conversation} onSaved={() => setSaved('general')} />
           {saved === 'general' && <Saved />}
-          <PresetChoice conversation={conversation} presets={data} />
+          <PresetChoice key={preset} conversation={conversation} presets={data} onSaved={() => setSaved('preset')} />
+          {saved === 'preset' && <Saved />}
           <PolicyForm
             key={JSON.stringify([preset, policy])}
             conversation={conversation}
@@ -57,18 +58,18 @@ function Saved() {
   );
 }
 
-function useChange(): { change: (body: Record<string, unknown>) => Promise<boolean>; busy: boolean; done: boolean; error: unknown } {
+function useChange(): { change: (body: Record<string, unknown>) => Promise<boolean>; busy: boolean; error: unknown } {
   const { id, setConversation, refresh } = useConversation();
-  const [state, setState] = useState<{ busy: boolean; done: boolean; error: unknown }>({ busy: false, done: false, error: null });
+  const [state, setState] = useState<{ busy: boolean; error: unknown }>({ busy: false, error: null });
   const change = async (body: Record<string, unknown>) => {
-    setState({ busy: true, done: false, error: null });
+    setState({ busy: true, error: null });
     try {
       setConversation(await patchConversation(id, body));
       refresh();
-      setState({ busy: false, done: true, error: null });
+      setState({ busy: false, error: null });
       return true;
     } catch (error) {
-      setState({ busy: false, done: false, error });
+      setState({ busy: false, error });
       return false;
     }
   };
@@ -96,7 +97,7 @@ function General({ conversation, onSaved }: { conversation: Conversation; onSave
   return (
     <Section title={t('general')}>
       <form onSubmit={save} className="space-y-3">
-        <div className="grid items-end gap-3 sm:grid-cols-[1fr_15rem]">
+        <div className="grid items-end gap-3 lg:grid-cols-[1fr_15rem]">
           <Field label={t('title')} value={title} onChange={setTitle} maxLength={200} />
           <Choice label={t('locale')} value={locale} options={known} onChange={setLocale} />
         </div>
@@ -113,9 +114,15 @@ function General({ conversation, onSaved }: { conversation: Conversation; onSave
   );
 }
 
-function PresetChoice({ conversation, presets }: { conversation: Conversation; presets: Preset[] }) {
+interface PresetProps {
+  conversation: Conversation;
+  presets: Preset[];
+  onSaved: () => void;
+}
+
+function PresetChoice({ conversation, presets, onSaved }: PresetProps) {
   const { t } = useWords();
-  const { change, busy, done, error } = useChange();
+  const { change, busy, error } = useChange();
   const [chosen, setChosen] = useState(conversation.preset);
   const preset = presets.find((one) => one.name === chosen);
   // The same preset, chosen again, moves a conversation from an earlier version to the present one.
@@ -132,7 +139,7 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
             onChange={setChosen}
           />
         </div>
-        <Button look="primary" disabled={busy || isInForce} onClick={() => void change({ preset: chosen })}>
+        <Button look="primary" disabled={busy || isInForce} onClick={() => void change({ preset: chosen }).then((done) => done && onSaved())}>
           {t('change_preset')}
         </Button>
       </div>
@@ -140,11 +147,6 @@ function PresetChoice({ conversation, presets }: { conversation: Conversation; p
       {Boolean(error) && (
         <div className="mt-3">
           <Failure error={error} />
-        </div>
-      )}
-      {done && (
-        <div className="mt-3">
-          <Saved />
         </div>
       )}
     </Section>

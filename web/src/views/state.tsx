@@ -1,6 +1,6 @@
 'use client';
 
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { listSegments, listStates } from '@/api/resources';
 import type { StateVersion } from '@/api/types';
 import { useWords } from '@/i18n/provider';
@@ -33,9 +33,9 @@ function Versions({ of }: { of: Further<StateVersion> }) {
   const { items: versions } = of;
   const { t, date, moment } = useWords();
   const newest = versions.reduce((best, one) => (one.version > best.version ? one : best));
-  const [chosen, setChosen] = useState(newest.version);
+  /** `null` for the newest one: whoever reads an earlier version stays there when another is made. */
+  const [chosen, setChosen] = useState<number | null>(null);
   const [other, setOther] = useState<number | null>(null);
-  useEffect(() => setChosen(newest.version), [newest.version]);
   const version = versions.find((one) => one.version === chosen) ?? newest;
   const options = versions
     .toSorted((a, b) => b.version - a.version)
@@ -46,7 +46,7 @@ function Versions({ of }: { of: Further<StateVersion> }) {
       <div className="space-y-4">
         <div className="flex flex-wrap items-end gap-3">
           <div className="min-w-44">
-            <Choice label={t('version_heading')} value={String(version.version)} options={options} onChange={(value) => setChosen(Number(value))} />
+            <Choice label={t('version_heading')} value={String(version.version)} options={options} onChange={(value) => setChosen(Number(value) === newest.version ? null : Number(value))} />
           </div>
           {versions.length > 1 && (
             <div className="min-w-44">
@@ -58,7 +58,7 @@ function Versions({ of }: { of: Further<StateVersion> }) {
               />
             </div>
           )}
-          <Restore version={version.version} />
+          <Restore version={version.version} onRestored={() => setChosen(null)} />
           <More of={of} />
         </div>
         <div className="flex flex-wrap gap-1.5">

@@ -55,7 +55,11 @@ export default function TimelineView() {
       waiting.push(event);
       timer ??= setTimeout(flush, 60);
     };
-    void followEvents(id, { newest: NEWEST, onEvent, onLive: setLive, onGone: setError }, control.signal);
+    const onMissed = () => {
+      waiting = [];
+      setEvents([]);
+    };
+    void followEvents(id, { newest: NEWEST, onEvent, onLive: setLive, onMissed, onGone: setError }, control.signal);
     return () => {
       control.abort();
       if (timer) clearTimeout(timer);

@@ -1,0 +1,147 @@
+/** What a page does about a connection that is dead, about events that are gone, and how much it asks for. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { api, open, send, settled, withPage } from './browser.mjs';
+
+const field = (page) => page.getByRole('textbox', { name: 'Message', exact: true });
+const begun = async (...contents) => {
+  const { id } = await api('POST', '/conversations', {});
+  const messages = contents.map((content, place) => ({ role: place % 2 ? 'assistant' : 'user', content }));
+  if (messages.length) await api('POST', `/conversations/${id}/messages/batch`, { messages });
+  return id;
+};
+
+/** Lets the answers to some requests become silent: `dead` names them, from now on. Long waits are short. */
+const watchful = (page) =>
+  page.addInitScript(() => {
+    const { fetch, setTimeout } = window;
+    window.dead = null;
+    window.setTimeout = (work, pause, ...rest) => setTimeout(work, pause > 60_000 ? 1_500 : pause, ...rest);
+    window.fetch = async (address, options) => {
+      const answer = await fetch(address, options);
+      if (!answer.body || !/\/(events|ui)(\?|$)/.test(String(address))) return answer;
+      let isDead = false;
+      const silenced = new TransformStream({
+        transform(bytes, stream) {
+          isDead ||= window.dead !== null && String(address).includes(window.dead);
+          if (!isDead) stream.enqueue(bytes);
+        },
+        flush: () => (isDead ? new Promise(() => {}) : undefined),
+      });
+      return new Response(answer.body.pipeThrough(silenced), { status: answer.status, headers: answer.headers });
+    };
+  });
+
+test('a connection that died without a word is noticed, and another one brings what was missed', async () => {
+  const id = await begun('One.', 'Two.');
+  await withPage({}, async (page) => {
+    await watchful(page);
+    await open(page, `?c=${id}`);
+    await page.locator('[data-seq="2"]').waitFor();
+    await page.waitForTimeout(300);
+    await page.evaluate(() => (window.dead = '/events'));
+    await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content: 'Three.' }] });
+    await page.waitForTimeout(700);
+    assert.equal(await page.locator('[data-seq="3"]').count(), 0, 'control: nothing came');
+    await page.evaluate(() => (window.dead = null));
+    await page.locator('[data-seq="3"]').waitFor({ timeout: 8_000 });
+  });
+});
+
+test('a reply whose connection died without a word is there all the same, once', async () => {
+  const id = await begun();
+  await withPage({}, async (page) => {
+    await watchful(page);
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    await page.evaluate(() => (window.dead = '/ui'));
+    await send(page, 'Are you there?');
+    await page.waitForTimeout(700);
+    await page.evaluate(() => (window.dead = null));
+    await page.locator('[data-seq="2"]').waitFor({ timeout: 8_000 });
+    await settled(page);
+    const { data } = await api('GET', `/conversations/${id}/messages`);
+    assert.deepEqual(data.map((one) => one.role), ['user', 'assistant']);
+  });
+});
+
+test('of events that are no longer stored none is shown twice, and what ended among them does not run for ever', async () => {
+  const id = await begun('One.', 'Two.');
+  const event = (number, type, data) =>
+    `id: ${number}\nevent: ${type}\ndata: ${JSON.stringify({ id: String(number), type, data, occurred_at: '2026-01-01T00:00:00Z', notification: null })}\n\n`;
+  await withPage({ allows: ['422'] }, async (page) => {
+    // The first connection brings the beginning of a compaction and breaks; its end is no longer stored.
+    let asked = 0;
+    await page.route('**/events?*', (route) => {
+      asked += 1;
+      if (asked === 1) return route.fulfill({ contentType: 'text/event-stream', body: event(7, 'compaction.started', { compaction_id: 'c', trigger: 'manual' }) });
+      if (asked === 2) return route.fulfill({ status: 422, json: { code: 'last_event_id' } });
+      return route.continue();
+    });
+    await open(page, `?c=${id}`);
+    await page.getByTestId('compacting').waitFor();
+    await page.getByTestId('compacting').waitFor({ state: 'detached' });
+    assert.equal(await page.getByRole('button', { name: 'Compact', exact: true }).isEnabled(), true);
+
+    await page.unrouteAll();
+    let told = 0;
+    await page.route('**/events?newest=300', (route) => {
+      told += 1;
+      return told === 1 ? route.fulfill({ contentType: 'text/event-stream', body: event(7, 'compaction.started', { compaction_id: 'c', trigger: 'manual' }) }) : route.continue();
+    });
+    await page.route('**/events?after=*', (route) => (told === 1 ? route.fulfill({ status: 422, json: { code: 'last_event_id' } }) : route.continue()));
+    await page.getByRole('button', { name: 'Timeline', exact: true }).click();
+    await page.locator('main').getByText('Compaction began').waitFor();
+    await page.locator('main').getByText('Message stored').nth(1).waitFor();
+    assert.equal(await page.locator('main').getByText('Compaction began').count(), 0);
+  });
+});
+
+test('a message that meets a turn which has just begun elsewhere comes back to its writer', async () => {
+  const id = await begun();
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    await page.waitForTimeout(500);
+    await field(page).fill('Mine');
+    // The page hears of the other turn in the moment in which its reader presses Enter.
+    await page.evaluate(() => {
+      const parse = JSON.parse;
+      const area = document.querySelector('textarea');
+      JSON.parse = (text, ...rest) => {
+        const told = parse(text, ...rest);
+        if (told?.type === 'start' && area.value === 'Mine') {
+          JSON.parse = parse;
+          queueMicrotask(() => area.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true })));
+        }
+        return told;
+      };
+    });
+    const told = api('POST', `/conversations/${id}/chat`, { content: 'Tell me slowly about the harbour.' });
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await told;
+    await settled(page);
+    await page.waitForTimeout(300);
+    const said = (await api('GET', `/conversations/${id}/messages`)).data.map((one) => one.content);
+    assert.ok(said.includes('Mine') || (await field(page).inputValue()) === 'Mine', 'it is nowhere');
+  });
+});
+
+test('what is typed is asked for by the word, not by the letter', async () => {
+  const id = await begun('The harbour at night.');
+  await withPage({}, async (page) => {
+    let asked = 0;
+    page.on('request', (request) => (asked += /\/(search|context)\?/.test(request.url()) ? 1 : 0));
+    await open(page, `?c=${id}&view=context`);
+    await page.locator('main table').waitFor();
+    asked = 0;
+    await page.getByLabel('Question').pressSequentially('harbour at night', { delay: 25 });
+    await page.waitForTimeout(800);
+    assert.ok(asked >= 1 && asked <= 3, `${asked} contexts for a question`);
+    asked = 0;
+    await page.getByRole('button', { name: 'Search in this conversation' }).click();
+    await page.getByRole('dialog').getByRole('searchbox').pressSequentially('harbour night', { delay: 25 });
+    await page.getByRole('dialog').getByRole('button', { name: /#1\b/ }).waitFor();
+    assert.ok(asked <= 3, `${asked} searches for two words`);
+  });
+});
