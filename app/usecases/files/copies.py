@@ -170,6 +170,9 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return await self._usable_address_of(keeper, await self._make_copy(keeper, wanted))
 
     async def _existing_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile | None:
+        making = self._being_made.get((keeper.tenant_id, keeper.account, wanted.sha256))
+        if making is not None:  # for a turn that was stopped; it may be recorded just after a look at the records
+            return await asyncio.shield(making)
         async with self._shell.uow(keeper.tenant_id) as uow:
             found: Mapping[str, ProviderFile] = await uow.file_copies.in_use(
                 keeper.account, [wanted.sha256], lasting=LASTING
