@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.bootstrap import Container, Parts
 from app.core.model.errors import ModelUnavailableError
-from app.core.model.files import FileCopy
+from app.core.model.files import FileCopy, ProviderFile
 from app.core.model.model_io import ChatRequest, StepEvent
 from app.core.model.records import Page, Scope
 from app.core.text.file_types import file_tokens, is_what_it_says, media_type_of, pdf_pages
@@ -30,6 +30,7 @@ from app.providers.built_models import BuiltModels
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.repositories.files import ProviderFileRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import copy_deletion, retries
@@ -415,6 +416,36 @@ class TestCopiesAtGemini:
             answered = await talk.chat("One.")
             assert answered["warnings"] == []
             assert any("fileData" in part for part in first_parts(gemini))
+
+    async def test_a_copy_that_is_recorded_just_after_a_look_at_the_records_is_not_made_again(
+        self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        keep_file, in_use = BuiltModels.keep_file, ProviderFileRepository.in_use
+        reached, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(*given: Any) -> FileCopy:
+            reached.set()
+            await go_on.wait()
+            return await keep_file(*given)
+
+        async def looked_too_early(*given: Any, **named: Any) -> dict[str, ProviderFile]:
+            found = await in_use(*given, **named)
+            while reached.is_set() and process.container.file_copies._being_made:
+                go_on.set()
+                await asyncio.sleep(0.01)
+            return found
+
+        monkeypatch.setattr(BuiltModels, "keep_file", slow)
+        monkeypatch.setattr(ProviderFileRepository, "in_use", looked_too_early)
+        async with with_gemini(begin, gemini) as process, talking(process) as talk:
+            good(await talk.attach(LARGE, "application/pdf"))
+            answering = asyncio.create_task(talk.chat("One."))
+            await reached.wait()
+            good(await talk.http.post(talk.path("/chat/interrupt"), json={}))
+            await answering
+            asyncio.get_running_loop().call_later(0.3, go_on.set)
+            await talk.chat("Two.")
+            assert gemini.files()["uploads"] == 1
 
     async def test_a_turn_that_is_stopped_while_a_file_is_copied_ends_at_once(
         self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
