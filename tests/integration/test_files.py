@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.bootstrap import Container, Parts
 from app.core.model.errors import ModelUnavailableError
-from app.core.model.files import FileCopy
+from app.core.model.files import FileCopy, ProviderFile
 from app.core.model.model_io import ChatRequest, StepEvent
 from app.core.model.records import Page, Scope
 from app.core.text.file_types import file_tokens, is_what_it_says, media_type_of, pdf_pages
@@ -31,16 +31,17 @@ from app.providers.built_models import BuiltModels
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.repositories.files import ProviderFileRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.files.copies import Keeper, Wanted
 from app.usecases.openai.forking import ForkPoint
-from app.usecases.shared import copy_deletion
+from app.usecases.shared import copy_deletion, retries
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, FakeJobQueue, LocalTurnStreams, ScriptedChatModel, well
 from tests.gemini_files import spelled
 from tests.gemini_server import Gemini
 from tests.integration.keyed import Keyed, keyed
-from tests.integration.services import PollingBus
+from tests.integration.services import Outage, PollingBus
 
 PNG: Final = b"\x89PNG\r\n\x1a\n a picture"
 PDF: Final = b"%PDF-1.7\n1 0 obj <</Type /Page>>\n2 0 obj <</Type/Page >>\n3 0 obj <</Type /Pages>>\n"
@@ -432,6 +433,36 @@ class TestCopiesAtGemini:
             await talk.chat("One.")
             assert any("fileData" in part for part in first_parts(gemini))
 
+    async def test_a_copy_that_is_recorded_just_after_a_look_at_the_records_is_not_made_again(
+        self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        keep_file, in_use = BuiltModels.keep_file, ProviderFileRepository.in_use
+        reached, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(*given: Any) -> FileCopy:
+            reached.set()
+            await go_on.wait()
+            return await keep_file(*given)
+
+        async def looked_too_early(*given: Any, **named: Any) -> dict[str, ProviderFile]:
+            found = await in_use(*given, **named)
+            while reached.is_set() and process.container.file_copies._being_made:
+                go_on.set()
+                await asyncio.sleep(0.01)
+            return found
+
+        monkeypatch.setattr(BuiltModels, "keep_file", slow)
+        monkeypatch.setattr(ProviderFileRepository, "in_use", looked_too_early)
+        async with with_gemini(begin, gemini) as process, talking(process) as talk:
+            good(await talk.attach(LARGE, "application/pdf"))
+            answering = asyncio.create_task(talk.chat("One."))
+            await reached.wait()
+            good(await talk.http.post(talk.path("/chat/interrupt"), json={}))
+            await answering
+            asyncio.get_running_loop().call_later(0.3, go_on.set)
+            await talk.chat("Two.")
+            assert gemini.files()["uploads"] == 1
+
     async def test_a_turn_that_is_stopped_while_a_file_is_copied_ends_at_once(
         self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -510,6 +541,28 @@ class TestCopiesAtGemini:
             entries, _ = await process.container.audit.page(copy.tenant_id, Page(limit=9, order="desc"))
             assert (entries[0].action, entries[0].data["reason"]) == ("file_copy.given_up", "another_account")
             assert len(gemini.files()["kept"]) == 1
+
+    @pytest.mark.parametrize("seconds", [1, 30])
+    async def test_one_that_is_made_while_the_database_is_away_is_noted_or_taken_back(
+        self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch, seconds: int
+    ) -> None:
+        monkeypatch.setattr(retries, "OUTAGE_TRIES", 3)
+        outage, keep = Outage(begin, seconds), BuiltModels.keep_file
+
+        async def keep_before_outage(*given: Any) -> Any:
+            kept = await keep(*given)
+            outage.begin()
+            return kept
+
+        monkeypatch.setattr(BuiltModels, "keep_file", keep_before_outage)
+        async with with_gemini(outage, gemini) as process, talking(process) as talk:
+            good(await talk.attach(LARGE, "application/pdf"))
+            answer = await talk.http.post(talk.path("/chat"), json={"content": "One."})
+            outage.end()
+            async with begin(None) as uow:
+                noted = await uow.file_copies.count()
+        expected = (True, 1, 1) if seconds == 1 else (False, 0, 0)
+        assert (answer.is_success, noted, len(gemini.files()["kept"])) == expected
 
     @pytest.mark.long
     async def test_two_processes_that_copy_at_once_keep_one(self, begin: UnitOfWorkFactory, gemini: Gemini) -> None:

@@ -29,7 +29,7 @@ from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import removing
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared import retries
-from tests.fakes import ScriptedChatModel
+from tests.fakes import FakeModels, ScriptedChatModel
 from tests.integration import tool_samples
 from tests.integration.services import Service, history
 from tests.integration.test_turns import chat, start
@@ -123,6 +123,26 @@ class TestATurn:
         assert (result.reply.content, away) == ("Meow.", [])
         async with service.begin(service.tenant) as uow:
             assert await uow.copies.count() == 1
+
+    async def test_a_copy_that_cannot_be_noted_is_deleted_at_once(
+        self, service: Service, openai: OpenAI, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def away(*_: object) -> None:
+            raise DependencyUnavailableError("away")
+
+        forgotten: list[str] = []
+
+        async def forget(_: FakeModels, name: str, response_id: str) -> None:
+            forgotten.append(response_id)
+
+        monkeypatch.setattr(ProviderCopyRepository, "note", away)
+        monkeypatch.setattr(FakeModels, "forget", forget)
+        monkeypatch.setattr(retries, "OUTAGE_PAUSE", 0.01)
+        conversation_id = await manual(service)
+        openai.script("Meow.")
+        with pytest.raises(DependencyUnavailableError):
+            await chat(service, conversation_id, "My cat is Tilda.")
+        assert forgotten == list(openai.kept) != [], "nobody else would ever have it deleted"
 
     async def test_what_was_appended_between_turns_goes_along(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await manual(service)

@@ -225,6 +225,25 @@ async def test_a_fold_passes_over_it_and_its_segment_still_shows_it(service: Ser
     assert FIRST not in await sent(service, conversation_id)
 
 
+async def test_a_compaction_that_did_not_read_it_is_applied(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """Otherwise whoever is not content with a reply would have the compaction after it paid for twice."""
+    gate = Gate()
+    service = Service(begin, tenant, gate, chat=ScriptedChatModel(FIRST, SECOND))
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 20)
+    await chat(service, conversation_id, "Where are the crates?")
+    given = CompactInput(keep_tail_messages=4)
+    compacting = asyncio.create_task(service.container.manual.compact(tenant, conversation_id, given, timeout=PATIENCE))
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await again(service, conversation_id)
+    gate.go_on.set()
+    view = await asyncio.wait_for(compacting, PATIENCE)
+
+    assert view.compaction.status == "applied"
+    assert SECOND in await sent(service, conversation_id)
+    await check_sums(service, conversation_id)
+
+
 @pytest.mark.long
 async def test_a_compaction_that_read_it_finds_itself_stale(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     gate = Gate()

@@ -781,7 +781,7 @@ async def test_a_record_of_another_tenant_is_refused(begin: UnitOfWorkFactory, e
         lambda unit: unit.file_copies.note(file_copy(owner, "files/stolen"), lasting=HOUR),
         lambda unit: unit.spending.add_chat(owner, KEY, Usage()),
         lambda unit: unit.spending.add_of_deleted(owner, "compaction", 1, Usage()),
-        lambda unit: unit.spending.keep_of_deleted(owner, CONVERSATION),
+        lambda unit: unit.spending.keep_of_deleted(owner, [CONVERSATION]),
     ]
     before = await dumps(engine, owner)
     for call in calls:

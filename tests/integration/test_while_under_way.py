@@ -411,6 +411,25 @@ async def test_a_narrative_told_anew_is_served_by_the_policy_that_holds_then(
     assert stored.layout.anchors == ""
 
 
+async def test_a_narrative_is_told_anew_though_a_file_is_removed_meanwhile(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    """Nothing would tell it again: the digest in its place would stay until the next compaction."""
+    gate = Gate()
+    service = Service(begin, tenant, honest, gate)
+    row_id = await erased_with(service)
+    conversation_id = (await service.container.manual.get(tenant, row_id)).compaction.conversation_id
+    given = NewFile(name="a.txt", media_type="text/plain", data=b"The crates are blue.")
+    file = await service.container.files.add(tenant, conversation_id, given)
+    running = asyncio.create_task(service.container.compaction.execute(row_id))
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    await service.container.files.remove(tenant, conversation_id, file.id)
+    gate.go_on.set()
+    ended = await asyncio.wait_for(running, PATIENCE)
+    assert ended is not None
+    assert ended.status == "applied"
+
+
 async def test_a_narrative_that_is_not_told_in_time_leaves_its_call_on_record(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:

@@ -77,23 +77,24 @@ class SpendingRepository(Repository):
         tokens = used.input_tokens + used.output_tokens
         await self._add(tenant_id, OF_DELETED[purpose], None, calls, tokens, used.cost_usd or 0.0)
 
-    async def keep_of_deleted(self, tenant_id: UUID, conversation_id: UUID) -> None:
-        """Keep counting what was spent on a conversation in the last hour, which is deleted in this transaction.
+    async def keep_of_deleted(self, tenant_id: UUID, conversation_ids: Sequence[UUID]) -> None:
+        """Keep counting what was spent in the last hour on *locked* conversations, which this transaction deletes.
 
         Otherwise a tenant could exceed its limits by deleting conversations. The calls are removed from the rows of
-        the conversation, which may be there for some time.
+        the conversations, which may be there for some time. Call it once in a transaction: the rows that it writes are
+        locked in one order, so that no two deletions deadlock.
         """
         self._check_tenant(tenant_id)
         for purpose, key_id in OF_DELETED.items():
-            spent = await self._spent_on_rows(purpose, conversation_id)
-            for one in sorted(spent, key=lambda one: one.minute):  # in one order, so that no two deletions deadlock
+            spent = await self._spent_on_rows(purpose, conversation_ids)
+            for one in sorted(spent, key=lambda one: one.minute):
                 await self._add(tenant_id, key_id, one.minute, one.calls, one.tokens, one.usd)
         for table, at in _CALLS_MADE_AT.items():
-            own = (table.conversation_id == conversation_id) & _between(col(at), _TRANSACTION_START - HOUR)
+            own = table.conversation_id.in_(conversation_ids) & _between(col(at), _TRANSACTION_START - HOUR)
             await self._session.execute(update(table).where(own).values(attempts=[]))
         row = DetailCallRow
         recent = col(row.called_at) > _TRANSACTION_START - HOUR
-        await self._session.execute(delete(row).where(col(row.conversation_id) == conversation_id, recent))
+        await self._session.execute(delete(row).where(col(row.conversation_id).in_(conversation_ids), recent))
 
     async def _add(
         self, tenant_id: UUID, key_id: UUID, minute: datetime | None, calls: int, tokens: int, usd: float
@@ -120,12 +121,13 @@ class SpendingRepository(Repository):
         return sorted([*await self._spent_on_rows(purpose), *deleted], key=lambda one: one.minute)
 
     async def _spent_on_rows(
-        self, purpose: SpendingPurpose, conversation_id: UUID | None = None
+        self, purpose: SpendingPurpose, conversation_ids: Sequence[UUID] | None = None
     ) -> list[MinuteSpending]:
-        """What the rows of compactions, verifications and other calls say, of one conversation or of all."""
+        """What the rows of compactions, verifications and other calls say, of these conversations or of all."""
         found: list[MinuteSpending] = []
         for table, statement in _METERED_BY_MINUTE[purpose]():
-            own = statement if conversation_id is None else statement.where(table.conversation_id == conversation_id)
+            of = col(table.conversation_id)
+            own = statement if conversation_ids is None else statement.where(of.in_(conversation_ids))
             found += await self._spent_by_minute(own)
         return found
 

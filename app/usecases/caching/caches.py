@@ -312,7 +312,7 @@ class _Work:
                 await uow.copies.note(copy_of(made, conversation_id, self._shell.clock.now()))
                 await uow.commit()
         except (NotFoundError, DependencyUnavailableError):
-            with suppress(ModelUnavailableError):
+            with suppress(ModelUnavailableError, InvalidInputError):
                 await self._shell.models.store.forget(made.model, made.name or "")
 
     async def _record_failure(self, reason: str, *, minimum: int | None = None) -> None:

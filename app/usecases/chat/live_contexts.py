@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
@@ -12,7 +13,12 @@ from app.core.context.assembly import AssembledContext, ContextInputs
 from app.core.context.live_context import calls_in, live_context_addition
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, LiveContext, Message
-from app.core.model.errors import NotFoundError
+from app.core.model.errors import (
+    DependencyUnavailableError,
+    InvalidInputError,
+    ModelUnavailableError,
+    NotFoundError,
+)
 from app.core.model.live_context import SentConversation, live_context_after, sent_conversation
 from app.core.model.model_io import Continuation
 from app.core.model.records import ProviderCopy, Turn
@@ -98,7 +104,12 @@ class LiveContexts(Service):
             model=answer.model,
             made_at=self._shell.clock.now(),
         )
-        await through_short_outage(partial(self._note, copy, sent), self._shell.clock)
+        try:
+            await through_short_outage(partial(self._note, copy, sent), self._shell.clock)
+        except (DependencyUnavailableError, NotFoundError):  # nobody would ever have it deleted
+            with suppress(ModelUnavailableError, InvalidInputError):
+                await self._shell.models.store.forget(copy.model, copy.response_id)
+            raise
 
     async def _note(self, copy: ProviderCopy, sent: SentConversation) -> None:
         async with self._shell.uow(copy.tenant_id) as uow:

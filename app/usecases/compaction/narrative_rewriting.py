@@ -36,6 +36,7 @@ from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, su
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.ending import count_compaction, end_row, finish
 from app.usecases.compaction.job import Job
+from app.usecases.compaction.saving import is_outdated
 from app.usecases.shared.layouts import MAX_ANCHORS, lay_out
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.resolve import Resolved
@@ -237,7 +238,7 @@ async def _save_once(
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-        if attempted.applied is None or chunk.is_stale(present):
+        if attempted.applied is None or await is_outdated(uow, chunk, present):
             ended = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
             stored = await _write_version(shell, uow, present, chunk, attempted, attempted.applied, row, results)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from app.core.continuity.comparing import Exam
 from app.core.model.anchors import Anchor
 from app.core.model.continuity import Continuity
-from app.core.model.conversation import Conversation, Layout, QuietPeriod
+from app.core.model.conversation import Conversation, Layout, Message, MessageStatus, QuietPeriod
 from app.core.model.records import Compaction, Event
 from app.core.model.state import Verified
 from app.core.planning.triggers import quiet_after
@@ -38,7 +39,7 @@ from app.usecases.verification.pending import initial_mark, is_pressing, note_ve
 async def save_chunk(
     shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, applied: AppliedCandidate
 ) -> Compaction:
-    """Install a state, if the lease is still held and state version, boundary and content epoch are unchanged.
+    """Install a state, if the lease is still held and what the state was made from is unchanged.
 
     Returns:
         The row: still running while chunks follow, ``applied`` after the last, ``superseded`` when another change of
@@ -105,7 +106,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-        if chunk.is_stale(present):
+        if await is_outdated(uow, chunk, present):
             saved = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
         else:
             present = await find_due_anchors_within(uow, shell, present, compute=results)
@@ -122,6 +123,27 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
             saved = await _record_chunk(shell, uow, lease, row, chunk, attempted, served.applied, stored, probed)
         await uow.commit()
     return saved, uow.committed_events
+
+
+async def is_outdated(uow: UnitOfWork, chunk: Chunk, present: Conversation) -> bool:
+    """Whether what a chunk was made from has changed meanwhile, in the transaction that saves the new state.
+
+    The content epoch also counts changes after the chunk: a reply that was made again, a file that was removed.
+    """
+    if not chunk.is_stale(present):
+        return False
+    read, number = chunk.resolved.conversation, present.state_version
+    if (read.state_version, read.boundary_seq) != (number, present.boundary_seq) or not chunk.span:
+        return True
+    entries = (await uow.states.get(present.id, number)).entries if number else ()
+    if chunk.version is not None and not set(chunk.version.entries).issubset(entries):
+        return True
+    stored = await uow.messages.between(present.id, chunk.span[0].seq, chunk.plan.to_seq)
+    return not set(map(_weights, chunk.span)).issubset(map(_weights, stored))
+
+
+def _weights(message: Message) -> tuple[UUID, MessageStatus, int]:
+    return message.id, message.status, message.byte_length
 
 
 async def _superseded(shell: Shell, lease: Lease, attempted: AttemptsResult) -> tuple[Compaction, Sequence[Event]]:

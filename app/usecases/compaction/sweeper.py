@@ -148,8 +148,8 @@ class Sweeper:
     async def sweep(self) -> None:
         """One pass: every step is tried, whether or not the one before failed.
 
-        The first pass after an outage of the database ends no work whose lease is over, since all leases are: processes
-        that live renew theirs at once.
+        The first pass after an outage of the database ends no work whose lease is over, and has nobody take it over,
+        since all leases are over: processes that live renew theirs at once.
         """
         was_away, self._was_away = self._was_away, not await self._run_step(self._reach_database)
         judges_leases = not (was_away or self._was_away)
@@ -164,7 +164,7 @@ class Sweeper:
         for chore in self._chores:
             await self._run_step(chore)
         await self._run_step(self._keep_house)
-        if self._sends_verifications:
+        if self._sends_verifications and judges_leases:
             await self._run_step(self._send_verifications)
         if self._sends_details:
             await self._run_step(self._send_details)

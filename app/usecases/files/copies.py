@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -18,11 +19,18 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from app.core.model.errors import InvalidInputError, ModelNotAllowedError, ModelUnavailableError
+from app.core.model.errors import (
+    DependencyUnavailableError,
+    InvalidInputError,
+    ModelNotAllowedError,
+    ModelUnavailableError,
+    NotFoundError,
+)
 from app.core.model.files import FILE_FAILED, FILE_LOST, FileCopy, ProviderFile
 from app.storage.repositories.copies import CopyRepository
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.shared.copy_deletion import AT_ONCE, CopyDeletion
+from app.usecases.shared.retries import through_short_outage
 from app.usecases.shared.shell import Shell
 
 Known = TypeVar("Known")
@@ -165,6 +173,9 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         return await self._usable_address_of(keeper, await self._make_copy(keeper, wanted))
 
     async def _existing_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile | None:
+        making = self._being_made.get((keeper.tenant_id, keeper.account, wanted.sha256))
+        if making is not None:  # for a turn that was stopped; it may be recorded just after a look at the records
+            return await asyncio.shield(making)
         async with self._shell.uow(keeper.tenant_id) as uow:
             found: Mapping[str, ProviderFile] = await uow.file_copies.in_use(
                 keeper.account, [wanted.sha256], lasting=LASTING
@@ -203,7 +214,16 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             made_at=self._shell.clock.now(),
             expires_at=kept.expires_at,
         )
-        async with self._shell.uow(keeper.tenant_id) as uow:
+        try:
+            return await through_short_outage(partial(self._noted, copy), self._shell.clock)
+        except (DependencyUnavailableError, NotFoundError):  # nobody would ever have it deleted
+            with suppress(ModelUnavailableError, InvalidInputError):
+                await self._shell.models.store.forget_file(copy.model, copy.name)
+            raise
+
+    async def _noted(self, copy: ProviderFile) -> ProviderFile:
+        """Record a copy, and return the copy to use from now on."""
+        async with self._shell.uow(copy.tenant_id) as uow:
             used = await uow.file_copies.note(copy, lasting=LASTING)
             await uow.commit()
         return used

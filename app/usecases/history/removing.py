@@ -8,6 +8,7 @@ from uuid import UUID
 
 import structlog
 
+from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Erasure
 from app.core.text import memo
@@ -36,17 +37,27 @@ async def delete_conversation(uow: UnitOfWork, conversation_id: UUID) -> list[UU
     Returns:
         The turns whose streams may still be in Redis.
     """
-    conversation = await uow.conversations.lock(conversation_id)
-    turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
-    await uow.copies.mark_for_deletion(conversation_id)
-    await uow.files.remove_all(conversation_id)
-    await uow.caches.leave(conversation_id)
-    await uow.spending.keep_of_deleted(conversation.tenant_id, conversation_id)
+    return await delete_conversations(uow, [conversation_id])
+
+
+async def delete_conversations(uow: UnitOfWork, conversation_ids: Sequence[UUID]) -> list[UUID]:
+    """Delete some conversations of a tenant, as ``delete_conversation`` does. Call it once in a transaction."""
+    conversations = [await uow.conversations.lock(id_) for id_ in conversation_ids]
+    if conversations:
+        await uow.spending.keep_of_deleted(conversations[0].tenant_id, conversation_ids)
+    return [turn for conversation in conversations for turn in await _delete_locked(uow, conversation)]
+
+
+async def _delete_locked(uow: UnitOfWork, conversation: Conversation) -> list[UUID]:
+    turns = await uow.turns.newest_ids(conversation.id, limit=STREAMS)
+    await uow.copies.mark_for_deletion(conversation.id)
+    await uow.files.remove_all(conversation.id)
+    await uow.caches.leave(conversation.id)
     if conversation.last_seq + conversation.last_event <= SHORT:
-        await uow.conversations.delete(conversation_id)
+        await uow.conversations.delete(conversation.id)
     else:
-        await uow.conversations.hide(conversation_id)
-        await uow.removal.stop(conversation_id)
+        await uow.conversations.hide(conversation.id)
+        await uow.removal.stop(conversation.id)
     return turns
 
 
@@ -127,14 +138,12 @@ class RemovalService(Service):
 
     async def _erase(self, found: Erasure) -> bool:
         """Delete some conversations of an erasure. Once none is left, delete the erasure's end user or tenant."""
-        turns: list[UUID] = []
         async with self._shell.uow(found.tenant_id) as uow:
             erasure = await uow.erasures.lock(found.id)
             if erasure is None:  # another process works on it
                 return False
             ids = await uow.conversations.of_user(erasure.user_id, limit=CONVERSATIONS)
-            for conversation_id in ids:
-                turns += await delete_conversation(uow, conversation_id)
+            turns = await delete_conversations(uow, ids)
             if ids:
                 await uow.erasures.count_deleted(erasure.id, len(ids))
             ended = not ids and await self._is_all_removed(uow, erasure)
