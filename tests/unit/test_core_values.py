@@ -15,9 +15,11 @@ from babel.numbers import format_decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.text import plain_text, scanner
+from app.core.text import moments, plain_text, scanner
+from app.core.text.days import forms_in_month_of_last_date
 from app.core.text.memo import forget
 from app.core.text.plain_text import plain_text_of
+from app.core.text.scan_results import Cursor, FoundValue, Token
 from app.core.text.values import ValueIndex, _SearchableText, values
 from bench.trust.formatted import failing
 from tests.corpus import assert_values, assert_verdicts, corpus
@@ -404,6 +406,17 @@ HOSTILE = [
 def test_linear_time_on_hostile_text(unit: str) -> None:
     at = datetime(2026, 8, 28, tzinfo=UTC)
     assert_linear(lambda text: [values(text), shown(text, at=at)], unit * (12_000 // len(unit)))
+
+
+def test_for_the_month_of_a_day_only_dates_are_looked_at() -> None:
+    """A list has thousands of numbers that may be days, and for each of them every value before was looked at."""
+    number = FoundValue("number", 0, 1)
+    day_and_month = [Token("n", "3", 0, 1), Token("w", "may", 2, 5)]
+    del number.kind  # whoever looks at it fails
+    cursor = Cursor("3 may", "3 May", day_and_month, None, all_readings=False, found=[number] * 1_000)
+    assert forms_in_month_of_last_date(cursor, 7) == frozenset()
+    cursor.add("date", 0, 2, moments.claimed_forms((2026, 5, 3)))
+    assert forms_in_month_of_last_date(cursor, 7) == moments.claimed_forms((None, 5, 7))
 
 
 @pytest.mark.parametrize("unit", ["１", "1", "1a"])

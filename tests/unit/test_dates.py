@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from app.core.anchors.detect import detect
 from app.core.anchors.rendering import anchor_line, seqs_in
 from app.core.model.conversation import Message
+from app.core.model.policies.goals import states_goal
 from app.core.model.schemas import SESSION
+from app.core.reading.cues import cues_of
 from app.core.text.languages.language_file import Language
 from app.core.text.languages.loading import languages
 from app.core.text.relative import date_note, has_relative_time, near_days, without_added_days
@@ -21,6 +23,7 @@ from app.core.text.sameness import canonical
 from app.core.validation import dates
 from app.core.validation.dates import text_with_dates
 from app.core.validation.gate import judge
+from app.core.validation.orders import orders_in
 from tests.unit.talk import answer, fact, proposal, request, talk
 
 AT = datetime(2025, 5, 13, 22, 30, tzinfo=UTC)
@@ -83,6 +86,23 @@ def test_the_day_stands_beside_its_word_or_beside_the_entry(text: str, expected:
 )
 def test_nothing_is_added_where_no_day_follows_or_one_is_told(text: str) -> None:
     assert text_with_dates(text, said(text)) == text
+
+
+@pytest.mark.parametrize("text", ["Ivo comes on Friday", "Встреча будет в четверг", "Они приехали в прошлый четверг"])
+def test_a_space_at_which_no_line_breaks_hides_no_time(text: str) -> None:
+    tight = text.replace(" ", "\u00a0")
+    dated = text_with_dates(text, said(text))
+    assert dated != text
+    assert text_with_dates(text, said(tight)) == dated
+    assert text_with_dates(tight, said(text)) == tight + dated.removeprefix(text)
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u202f", "\u2009"])
+def test_nor_any_other_words(space: str) -> None:
+    demand, goal, order = "The room must not be red", "My goal is to save 900 euros", "Always call the bride Mrs Lund"
+    assert cues_of(demand.replace(" ", space)) == cues_of(demand) != frozenset()
+    assert states_goal(goal.replace(" ", space))
+    assert orders_in(order.replace(" ", space))
 
 
 def test_the_day_is_that_of_the_message_which_says_so() -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
+from app.core.text.blanks import with_plain_blanks
 from app.core.text.corrections import correction_in
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
 from app.core.text.languages.combined_words import alternatives
@@ -86,8 +87,8 @@ READING_TOOL: Final = compiled(
 @memoized()
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
-    plain = sentence.replace("\u2019", "'")
-    possible_cues = CUE_INDEX.may_match_text(sentence)
+    plain = with_plain_blanks(sentence).replace("\u2019", "'")
+    possible_cues = CUE_INDEX.may_match_text(plain)
     texts = (plain, correction_in(plain))
     return frozenset(
         cue

@@ -62,6 +62,8 @@ _BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
 _OF: Final = words_of("values", "shared")
 _YEAR: Final = compiled(r"(?:19|20)\d\d")
 _LAST_DAY, _MAX_DAYS_IN_LIST, _MAX_FILLING_WORDS, _MAX_TOKENS_TO_DATE = 31, 4, 3, 5
+_MAX_DATES_BACK: Final = 64
+"""How many dates before a day without a month are looked at, since a text may have a hundred thousand."""
 _DAY: Final = 86_400
 _DAYS: Final = ("s", float(_DAY))
 _WEEK: Final = 7
@@ -274,7 +276,7 @@ def names_day(c: Cursor, place: int) -> bool:
 
 def forms_in_month_of_last_date(c: Cursor, day: int) -> frozenset[str]:
     """The forms that a day without a month claims in the month of the date before it: "on 15 May, not on the 22nd"."""
-    dates = (form for one in reversed(c.found) if one.kind == "date" for form in sorted(one.forms))
+    dates = (form for one in c.dates[: -_MAX_DATES_BACK - 1 : -1] for form in sorted(one.forms))
     last = next(
         (form_day for form in dates if (form_day := moments.day_in(form) or moments.day_of_year_in(form))), None
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal, get_args
 
+from app.core.text.blanks import with_plain_blanks
 from app.core.text.cue_patterns import CUE_INDEX
 from app.core.text.day_notes import any_of, notes_of, written_days
 from app.core.text.language import detect
@@ -51,6 +52,7 @@ class NearDay:
 
 def near_days(text: str) -> list[NearDay]:
     """The words of a text that mean one certain day, in order, without words in titles such as "USA Today"."""
+    text = with_plain_blanks(text)
     found = _near_days_of(text, CUE_INDEX.may_match_text(text))
     return [] if found and _is_in_language_without_table(text) else found
 
@@ -88,7 +90,8 @@ class OtherTime:
 
 
 def other_times(text: str) -> list[OtherTime]:
-    """The other times of a text; first those that need the weekday, then the day, then the month."""
+    """The other times of a text, with plain spaces; first those that need the weekday, then the day, then the month."""
+    text = with_plain_blanks(text)
     possible = CUE_INDEX.may_match_text(text)
     found = [
         OtherTime(language, match[0], needed)
@@ -101,6 +104,7 @@ def other_times(text: str) -> list[OtherTime]:
 
 def has_relative_time(text: str) -> bool:
     """Whether a text holds any relative time."""
+    text = with_plain_blanks(text)
     possible = CUE_INDEX.may_match_text(text) & _ANY_BIT
     has_match = bool(possible) and (
         bool(_near_days_of(text, possible))

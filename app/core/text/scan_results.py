@@ -76,6 +76,8 @@ class Cursor:
     all_readings: bool
     """Whether all that the text may mean is wanted, and not only what it states."""
     found: list[FoundValue] = field(default_factory=list)
+    dates: list[FoundValue] = field(default_factory=list)
+    """Those of ``found`` that are dates."""
     weekdays: dict[int, int] = field(default_factory=dict)
     """The weekdays that are named without a date, by the index of their token."""
 
@@ -143,7 +145,10 @@ class Cursor:
     def add(self, kind: str, first: int, after: int, forms: Iterable[str], *, is_stated: bool = True) -> None:
         """Keep a value that reaches from the token ``first`` up to the token before ``after``."""
         start, end = self.tokens[first].start, self.tokens[after - 1].end
-        self.found.append(FoundValue(kind, start, end, frozenset(forms), is_stated))
+        value = FoundValue(kind, start, end, frozenset(forms), is_stated)
+        self.found.append(value)
+        if kind == "date":
+            self.dates.append(value)
 
     def add_possible(self, place: int, forms: Iterable[str], kind: str = "date") -> None:
         """Keep a value that the text may mean without stating it; only if all readings are wanted."""

@@ -17,6 +17,7 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.repairs import Repair
 from app.core.model.word_overlap import message_text
+from app.core.text.blanks import with_plain_blanks
 from app.core.text.budget import Budget
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.relative import NearDay, date_note, day_in_brackets, has_relative_time, near_days, other_times
@@ -96,7 +97,8 @@ def text_with_dates(text: str, sources: Sequence[Message], *, may_append_day: bo
     dated = "".join([*pieces, text[end:]])
     if not may_append_day or dated != text or absolute or len(known) == len(relative_days) + len(other_relative_times):
         return dated
-    words = [other.text for other in other_relative_times] or [text[one.start : one.end] for one in relative_days]
+    plain = with_plain_blanks(text)
+    words = [other.text for other in other_relative_times] or [plain[one.start : one.end] for one in relative_days]
     message_day = _common_message_day(words, sources)
     return inserted_before_end(dated, date_note(message_day, text)) if message_day else dated
 
@@ -132,7 +134,8 @@ def narrative_with_dates(text: str, span: Sequence[Message], *, is_narrative_onl
 
 def _source_messages(sentence: str, span: Sequence[Message]) -> list[Message]:
     """The messages that have a relative time of the sentence and most of its words."""
-    wanted = [sentence[one.start : one.end].casefold() for one in near_days(sentence)]
+    plain = with_plain_blanks(sentence)
+    wanted = [plain[one.start : one.end].casefold() for one in near_days(sentence)]
     wanted += [other.text.casefold() for other in other_times(sentence)]
     wanted = list(dict.fromkeys(wanted))[:_MAX_RELATIVE_TIMES]
     content = frozenset(stems(sentence)) if wanted else frozenset[str]()
@@ -140,7 +143,7 @@ def _source_messages(sentence: str, span: Sequence[Message]) -> list[Message]:
         message
         for message in (span if wanted else ())
         for text in [message_text(message)[:_MAX_MESSAGE_LENGTH]]
-        for folded in [text.casefold()]
+        for folded in [with_plain_blanks(text).casefold()]
         if any(word in folded for word in wanted)
         and len(content.intersection(stems(text))) >= _MIN_SHARED_WORD_SHARE * len(content)
     ]
@@ -166,7 +169,8 @@ def _distances_in_days(text: str) -> frozenset[tuple[str, int]]:
 
 def _common_message_day(words: Sequence[str], sources: Sequence[Message]) -> date | None:
     words = list(dict.fromkeys(words))[:_MAX_RELATIVE_TIMES]
-    texts: Mapping[int, str] = {one.seq: message_text(one)[:_MAX_MESSAGE_LENGTH].casefold() for one in sources}
+    shown = {one.seq: message_text(one)[:_MAX_MESSAGE_LENGTH] for one in sources}
+    texts: Mapping[int, str] = {seq: with_plain_blanks(text).casefold() for seq, text in shown.items()}
     days = {_day_of_message(one) for one in sources if any(word.casefold() in texts[one.seq] for word in words)}
     return days.pop() if len(days) == 1 else None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from app.core.text.blanks import with_plain_blanks
 from app.core.text.clauses import main_clause_starts
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
 from app.core.text.languages.loading import languages
@@ -88,6 +89,7 @@ def orders_in(text: str) -> list[str]:
 
 
 def _gives_orders(sentence: str) -> bool:
+    sentence = with_plain_blanks(sentence)
     possible_cues = CUE_INDEX.may_match_text(sentence)
     return _start_of_ordered_part(sentence) is not None or any(
         obligation.matches((sentence,), possible_cues) and composed.match(sentence)
@@ -152,7 +154,7 @@ class Wishes:
         If an order has few content words, somebody must have said all of them, and most of its other words. Otherwise
         anyone who names Clara would have asked for "always praise Clara" or "never mention Clara".
         """
-        ordered = order[_start_of_ordered_part(order) or 0 :]
+        ordered = order[_start_of_ordered_part(with_plain_blanks(order)) or 0 :]
         words, topic = frozenset(stems(ordered)), content_stems(ordered)
         if _any_holds_share(words, (report.matching(words) for report in self._reports), _REPORTED_SHARE):
             return True

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from app.core.text.blanks import with_plain_blanks
 from app.core.text.languages.loading import languages
 from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex
@@ -36,4 +37,4 @@ _GOALS: Final = _GoalPatterns([pattern for one in languages() for pattern in one
 
 def states_goal(text: str) -> bool:
     """Whether a text says what somebody is after, in any language that has patterns for it."""
-    return _GOALS.fit(text[:MAX_CHARACTERS].translate(_APOSTROPHE))
+    return _GOALS.fit(with_plain_blanks(text[:MAX_CHARACTERS]).translate(_APOSTROPHE))
