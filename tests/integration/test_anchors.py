@@ -20,7 +20,7 @@ from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import chunk
 from app.usecases.compaction.manual import CompactInput
-from app.usecases.history import anchoring, appending
+from app.usecases.history import anchoring, appending, erasure
 from app.usecases.history.anchoring import add_proposed, proposed_anchors
 from app.usecases.history.drafts import MessageDraft
 from tests.integration.rows import anchor, make_tenant
@@ -372,11 +372,16 @@ def found(seq: int, content: str, **given: Any) -> FoundAnchor:
 
 class TestSaving:
     @pytest.mark.daily(1)
-    @pytest.mark.parametrize("guarded", [True, False], ids=["fenced", "control"])
+    @pytest.mark.parametrize("guards", [1, 2, 0], ids=["compared when saved", "ended by the erasure", "control"])
     async def test_an_erasure_in_the_middle_makes_a_run_stale(
-        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guarded: bool
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, guards: int
     ) -> None:
-        if not guarded:
+        async def nothing(*_: Any, **__: Any) -> None:
+            pass
+
+        if guards < 2:
+            monkeypatch.setattr(erasure, "end_row", nothing)
+        if guards < 1:
             monkeypatch.setattr(chunk, "_version_numbers", lambda row: (row.state_version, row.boundary_seq, 0))
         gate = Gate()
         service = Service(begin, tenant, gate)
@@ -385,16 +390,15 @@ class TestSaving:
         running = asyncio.create_task(service.container.compaction.execute(service.queue.ids[0]))
         await gate.reached.wait()
         async with begin(tenant) as uow:
-            row = await uow.conversations.lock(conversation_id)
-            await uow.conversations.update(conversation_id, content_epoch=row.content_epoch + 1)
-            await uow.commit()
+            read = await uow.messages.at_seq(conversation_id, 5)
+        await service.container.erasure.erase(tenant, conversation_id, read.id)
         gate.go_on.set()
         ended = await asyncio.wait_for(running, PATIENCE)
 
         assert ended is not None
-        expected = ("superseded", "stale") if guarded else ("applied", None)
+        expected = ("superseded", "stale") if guards else ("applied", None)
         assert (ended.status, ended.reason) == expected
-        assert (await service.row(conversation_id)).state_version == (0 if guarded else 1)
+        assert (await service.row(conversation_id)).state_version == (0 if guards else 1)
 
     async def test_sizes_and_quiet_are_as_evaluation_sees_them(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         service = Service(begin, tenant, honest)

@@ -20,11 +20,20 @@ export class Tries {
 
   private count(key: string): number {
     const now = this.now();
+    if (!this.kept.has(key) && !this.hasRoom(now)) return Infinity;
     const recent = [...(this.kept.get(key) ?? []).filter((at) => at > now - WINDOW), now].slice(-MOST_FROM_ADDRESS - 1);
     this.kept.delete(key);
     this.kept.set(key, recent);
-    while (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value as string);
     return recent.length;
+  }
+
+  /** Whether one more key can be kept; none of the last minute is forgotten, so that no flood of keys frees a name. */
+  private hasRoom(now: number): boolean {
+    for (const [key, times] of this.kept) {
+      if (this.kept.size < MOST_KEPT || times.at(-1)! > now - WINDOW) break;
+      this.kept.delete(key);
+    }
+    return this.kept.size < MOST_KEPT;
   }
 }
 
