@@ -29,8 +29,8 @@ _MIN_SHARED_SHARE: Final = 0.6  # the shorter text's share of the longer: more t
 @memoized()
 def canonical(text: str) -> str:
     """A text for comparisons: without added days, and without case (but in ``aB3x``), quotes and punctuation."""
-    powers = _POWER.sub(r"^\g<0>", without_added_days(text))  # "10⁵" is not 105
-    folded = unicodedata.normalize("NFKC", powers)
+    told = without_added_days(text)
+    folded = told if told.isascii() else unicodedata.normalize("NFKC", _POWER.sub(r"^\g<0>", told))  # 10⁵ is not 105
     plain = _PUNCTUATION.sub("", _MARKS.sub("", " ".join(folded.split())))
     return " ".join(word if _KEY.fullmatch(word) else _fold(word) for word in plain.split())
 
