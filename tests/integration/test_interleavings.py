@@ -154,10 +154,10 @@ class World:
     async def let_time_pass(self, _: Service) -> None:
         """Ten minutes pass: leases, pauses and waits of rows are over."""
         async with self.engine.begin() as connection:
+            await connection.execute(text("UPDATE conversations SET quiet_until = quiet_until - interval '10 min'"))
             for table in TABLES:
                 over = f"UPDATE {table} SET lease_until = lease_until - interval '10 min' WHERE status = 'running'"  # noqa: S608
                 await connection.execute(text(over))
-            await connection.execute(text("UPDATE conversations SET quiet_until = quiet_until - interval '10 min'"))
             waits = "UPDATE compactions SET queued_at = queued_at - interval '10 min' WHERE status = 'queued'"
             await connection.execute(text(waits))
 
