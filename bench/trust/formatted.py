@@ -27,6 +27,12 @@ LOCALES: Final = (
 _AT: Final = datetime(2026, 11, 3, 12, tzinfo=UTC)
 _EACH: Final = 40
 _FIRST_DAY: Final = date(2026, 1, 1)
+SENTENCES: Final[Mapping[str, str]] = {
+    "es": "La reunión es el {}.", "es_MX": "La reunión es el {}.", "fr": "La réunion est le {}.",
+    "fr_CH": "La réunion est le {}.", "it": "La riunione è il {}.", "pt_BR": "A reunião é em {}.",
+    "pt_PT": "A reunião é em {}.", "tr": "Toplantı {} günü.",
+}  # fmt: skip
+"""Sentences for days with the abbreviated name of their month, which is read only where its language is known."""
 Pair = tuple[str, str]
 """A value as a language writes it, and in plain digits."""
 
@@ -51,11 +57,17 @@ def _day(dice: random.Random, locale: str) -> Pair:
     return format_date(day, "short", locale=locale), day.isoformat()
 
 
+def _day_by_name(dice: random.Random, locale: str) -> Pair:
+    day = _FIRST_DAY + timedelta(days=dice.randrange(600))
+    return SENTENCES.get(locale, "{}").format(format_date(day, "medium", locale=locale)), day.isoformat()
+
+
 KINDS: Final[Mapping[str, Callable[[random.Random, str], Pair]]] = {
     "numbers": _number,
     "decimals": _decimals,
     "money": _money,
     "days": _day,
+    "days by name": _day_by_name,
 }
 
 

@@ -29,7 +29,7 @@ OUTAGE_TRIES: Final = 4
 OUTAGE_PAUSE: Final = 0.5
 """Seconds until the second try; doubled with each further one."""
 MAX_OUTAGE_PAUSE: Final = 2.0
-"""The longest pause, in seconds, while nobody waits: shorter than a lease, which is kept if the outage ends in time."""
+"""The longest pause, in seconds, until a given time: shorter than a lease, which is kept if the outage ends in time."""
 
 
 class Compute(Protocol):
@@ -121,7 +121,8 @@ async def through_short_outage(save: Callable[[], Awaitable[Result]], clock: Clo
 async def through_outage(save: Callable[[], Awaitable[Result]], clock: Clock, *, until: float) -> Result:
     """Save what was paid for, again and again until that time by the monotonic clock, while the database is away.
 
-    It is for work that nobody waits for. Raises ``DependencyUnavailableError`` if the database stays away.
+    It is for whoever knows how long to wait; ``through_short_outage`` counts tries instead. Raises
+    ``DependencyUnavailableError`` if the database stays away.
     """
     pause = OUTAGE_PAUSE
     while True:
