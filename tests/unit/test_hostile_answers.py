@@ -94,7 +94,6 @@ def test_control_without_a_cap_it_takes_longer(
     name: str, module: object, cap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shape, count = SHAPES[name]
-    seconds(shape, 4 * count)
-    held = seconds(shape, 4 * count)
+    held = min(seconds(shape, 4 * count) for _ in range(3))  # other processes can only make it longer
     monkeypatch.setattr(module, cap, 1_000_000)
     assert seconds(shape, 4 * count) > 2 * held
