@@ -647,6 +647,13 @@ def test_a_day_that_a_weekday_may_mean_is_told_apart() -> None:
     assert texts.sources(thursday) == {1, 2}
 
 
+@pytest.mark.parametrize("text", ["Gilt bis 31.12.9999, ab Freitag zu zahlen.", "Valid until 9999-12-31, from Friday."])
+def test_the_last_day_of_the_calendar_which_means_without_an_end_is_read_beside_a_weekday(text: str) -> None:
+    texts = shown(text, at=datetime(2026, 8, 28, tzinfo=UTC))
+    held = ["9999-12-31", "28 August 2026", "4 September 2026"]
+    assert all(texts.holds(value) for told in held for value in values(told))
+
+
 @pytest.mark.parametrize(
     ("text", "is_day"),
     [

@@ -7,7 +7,7 @@ that were shown. Those that *keep* or *state* one add a value that the text stat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
 from itertools import islice
 from typing import Final
 
@@ -215,8 +215,11 @@ def add_days_of_weekdays(c: Cursor) -> None:
     days = {day for one in first_dates for form in one.forms if (day := moments.day_in(form))}
     for place, weekday in islice(c.weekdays.items(), _MAX_DAYS_IN_LIST):
         for day in sorted(days):
-            after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
-            c.add_possible(place, moments.forms_of_dates([day + after, day + after - timedelta(days=_WEEK)]), WEEKDAY)
+            ahead = (weekday - day.weekday() - 1) % _WEEK + 1
+            # A date may be the last one of the calendar, which many systems write for "without an end".
+            distances = (ahead * _DAY, (ahead - _WEEK) * _DAY)
+            near = [one for distance in distances for one in moments.days_at_distance(day, distance, "s")]
+            c.add_possible(place, moments.forms_of_dates(near), WEEKDAY)
 
 
 def has_own_date(c: Cursor, place: int) -> bool:
