@@ -42,8 +42,8 @@ class EventFeed:
 
         Raises:
             NotFoundError: there is no such conversation of this tenant.
-            InvalidInputError: ``after`` is neither 0 nor the number of an event of this conversation, or an event after it
-                is no longer kept.
+            InvalidInputError: ``after`` is neither 0 nor the number of an event of this conversation, or an event after
+                it is no longer kept.
         """
         async with self._bus.subscribe(conversation_id) as wake_up:
             last = await self._checked_last_event(tenant_id, conversation_id, after, field)
