@@ -233,6 +233,24 @@ async def test_right_after_an_outage_a_process_that_lives_keeps_its_work(
     assert [(await world.get(one.id)).status for one in (alive, crashed)] == ["running", "queued"]
 
 
+async def test_right_after_a_sleep_of_the_machine_a_process_that_lives_keeps_its_work(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A laptop that wakes: the monotonic clock, by which heartbeats and sweeps come, stood still meanwhile."""
+    sweeper = world.sweeper()
+    await sweeper.sweep()
+    alive, crashed = [await world.crashed() for _ in range(2)]
+    awake = world.clock.now()
+    monkeypatch.setattr(world.clock, "now", lambda: awake + HOUR)
+    await sweeper.sweep()
+    async with world.begin(world.tenant) as uow:
+        assert alive.lease_token is not None
+        assert await uow.compactions.heartbeat(alive.id, alive.lease_token)
+        await uow.commit()
+    await sweeper.sweep()
+    assert [(await world.get(one.id)).status for one in (alive, crashed)] == ["running", "queued"]
+
+
 @pytest.mark.case("33")
 async def test_after_five_claims_it_is_given_up_with_an_event(world: World) -> None:
     crashed = await world.crashed(claims=MAX_CLAIMS)
