@@ -73,6 +73,7 @@ CASES: Final[Mapping[str, str]] = {
     "34-sweepers": "five sweepers at once",
     "34-no-sweeper": "no sweeper for five minutes",
     "34-lease": "a lease shorter than the model call",
+    "34-sleep": "a machine that slept, so that all leases are over",
     "34-clocks": "clocks that are off by an hour, or step back",
     "35-disk": "the disk of Postgres is full",
     "35-pool": "the pool of connections is exhausted",

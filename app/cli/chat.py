@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from types import FrameType
 from typing import Annotated, Any, Final
 
@@ -152,7 +153,7 @@ class Session:
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                self._show(self._client.chat_stream(self._conversation_id, text))
+                self._show(self._client.chat_stream(self._conversation_id, text, utc_offset=_utc_offset()))
             except ConflictError as error:
                 if error.code != "turn_in_progress" or time.monotonic() > deadline:
                     raise
@@ -215,6 +216,12 @@ class Session:
     def _complain(self, error: Exception) -> None:
         self.failures += 1
         self.screen.line((" ".join(words_of(error, self._say).split()), "red"))
+
+
+def _utc_offset() -> int:
+    """The minutes from UTC to the clock of this terminal now: its day is the day of the message."""
+    offset = datetime.now(UTC).astimezone().utcoffset() or timedelta(0)
+    return offset // timedelta(minutes=1)
 
 
 def _lines(screen: Screen) -> Iterator[str]:

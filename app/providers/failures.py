@@ -12,6 +12,10 @@ from app.core.model.files import FILE_LOST
 RESPONSE_LOST: Final = "previous_response_not_found"
 CACHE_LOST: Final = "cache_lost"
 TIMEOUT: Final = "timeout"
+LONGEST_WAIT: Final = 86_400.0
+"""The most seconds that a provider may ask to wait. It may name a date, and our clock may be behind; and the largest
+numbers are no time span.
+"""
 
 _REASONS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
     (provider.ModelRequestTimeout, TIMEOUT, True),
@@ -92,6 +96,7 @@ def unavailable(error: Exception) -> ModelUnavailableError:
         _reason_and_retryable(status),
     )
     wait = error.retry_after if isinstance(error, provider.ModelAPIError) else None
+    wait = None if wait is None else min(wait, LONGEST_WAIT)
     return ModelUnavailableError(word, retryable=retryable, status=status, retry_after=wait)
 
 

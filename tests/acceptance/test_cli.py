@@ -117,6 +117,17 @@ class TestChat:
         assert process.output.count("Compressing the conversation · Context at 70 %") == 1, "each is told once"
         assert code == 0
 
+    def test_the_day_of_a_message_is_that_of_the_terminal_s_clock(
+        self, run: Run, client: Throughline, offline: Service, start_talk: StartTalk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        talk = start_talk(offline)
+        with monkeypatch.context() as abroad:
+            abroad.setenv("TZ", "ACST-9:30")
+            time.tzset()
+            good(run("chat", talk.id, stdin=said("We bought the tiles yesterday.")))
+        time.tzset()
+        assert [one.utc_offset for one in client.messages(talk.id)] == [570, 570]
+
     def test_commands(self, run: Run, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy=MANUAL)
         talk.batch(lines(40))

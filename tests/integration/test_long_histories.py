@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from datetime import timedelta
 from itertools import accumulate
 from typing import Any, Final
@@ -588,8 +588,25 @@ class TestRetention:
             async for first in feed.follow(tenant, conversation_id, after):
                 assert first is None
                 break
-        with pytest.raises(InvalidInputError, match="first event that is kept is 4"):
+        with pytest.raises(InvalidInputError, match="next event that is kept is 4"):
             await anext(feed.follow(tenant, conversation_id, 2))
+
+    async def test_an_event_that_is_kept_longer_than_the_next_one_hides_no_gap(
+        self, service: Service, engine: AsyncEngine, tenant: UUID
+    ) -> None:
+        """As when the clock of the process that wrote it was ahead."""
+        conversation_id = await service.conversation(max_tokens=-1)
+        await service.say(conversation_id, 5)
+        async with engine.begin() as connection:
+            aged = "UPDATE events SET occurred_at = occurred_at - interval '9 days' WHERE number IN (1, 3, 4)"
+            await connection.execute(text(aged))
+        await RetentionService(service.begin, Retention(events=timedelta(days=7))).work()
+        feed = service.container.feed
+        for after in (1, 2):
+            with pytest.raises(InvalidInputError, match="next event that is kept is"):
+                await anext(feed.follow(tenant, conversation_id, after))
+        async with aclosing(feed.follow(tenant, conversation_id, 0)) as anew:
+            assert [event.number for event in [await anext(anew) for _ in range(3)] if event] == [2, 5], "what is kept"
 
     @pytest.mark.long
     async def test_a_conversation_keeps_the_newest_versions_of_its_state(

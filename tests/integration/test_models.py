@@ -585,7 +585,15 @@ class TestWhatProvidersRefuse:
         await registry.close()
         assert (proposal.text, proposal.finish) == ("", "blocked")
 
-    @pytest.mark.parametrize(("headers", "wait"), [({"retry-after": "7"}, 7.0), ({}, None)])
+    @pytest.mark.parametrize(
+        ("headers", "wait"),
+        [
+            ({"retry-after": "7"}, 7.0),
+            ({}, None),
+            ({"retry-after": "9" * 30}, 86_400.0),
+            ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, 86_400.0),
+        ],
+    )
     async def test_the_wait_that_was_asked_for_is_passed_on(
         self, openai: OpenAIServer, headers: dict[str, str], wait: float | None
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,7 +12,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.model.conversation import Usage
 from app.core.model.errors import RateLimitedError
+from app.core.model.records import Attempt, DetailCall
 from app.http.errors import status_of
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -334,3 +336,22 @@ async def test_a_call_that_is_made_while_its_conversation_is_deleted_counts(
     await asyncio.wait_for(running, PATIENCE)
     async with begin(tenant) as uow:
         assert (await uow.spending.metered_calls(WINDOW, uuid4()))[1] == 1
+
+
+async def test_calls_that_a_clock_years_ahead_noted_count_no_longer(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    conversation_id = await Service(begin, tenant).conversation()
+    call = Attempt(model="m", outcome="accepted", reason=None, duration_ms=30, usage=Usage(input_tokens=9))
+    row = DetailCall(id=uuid4(), conversation_id=conversation_id, called_at=datetime.now(UTC))
+
+    async def counted(*, ahead: timedelta) -> tuple[int, ...]:
+        at = row.called_at + ahead
+        calls = [replace(row, attempt=call), replace(row, attempt=call, purpose="embedding"), row]
+        async with begin(tenant) as uow:
+            for one in calls:
+                await uow.detail_calls.begin(replace(one, id=uuid4(), called_at=at))
+            spent = [await uow.spending.by_minute(purpose) for purpose in ("compaction", "embedding")]
+            metered = await uow.spending.metered_calls(WINDOW, conversation_id)
+            return (*map(len, spent), *metered, await uow.detail_calls.running(WINDOW))
+
+    assert await counted(ahead=timedelta(days=1_000)) == (0, 0, 0, 0, 0)
+    assert await counted(ahead=timedelta(minutes=1)) == (1, 1, 2, 2, 1), "the control"

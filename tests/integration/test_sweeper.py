@@ -233,6 +233,31 @@ async def test_right_after_an_outage_a_process_that_lives_keeps_its_work(
     assert [(await world.get(one.id)).status for one in (alive, crashed)] == ["running", "queued"]
 
 
+@guarded("34-sleep")
+async def test_right_after_a_sleep_of_the_machine_a_process_that_lives_keeps_its_work(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
+) -> None:
+    """A laptop that wakes: the monotonic clock, by which heartbeats and sweeps come, stood still meanwhile.
+
+    Control: nobody looks whether the machine slept.
+    """
+    if not is_guarded:
+        monkeypatch.setattr(Sweeper, "_has_slept", lambda _: False)
+    sweeper = world.sweeper()
+    await sweeper.sweep()
+    alive, crashed = [await world.crashed() for _ in range(2)]
+    awake = world.clock.now()
+    monkeypatch.setattr(world.clock, "now", lambda: awake + HOUR)
+    await sweeper.sweep()
+    async with world.begin(world.tenant) as uow:
+        assert alive.lease_token is not None
+        assert await uow.compactions.heartbeat(alive.id, alive.lease_token) == is_guarded
+        await uow.commit()
+    await sweeper.sweep()
+    assert ((await world.get(alive.id)).status == "running") == is_guarded
+    assert (await world.get(crashed.id)).status == "queued"
+
+
 @pytest.mark.case("33")
 async def test_after_five_claims_it_is_given_up_with_an_event(world: World) -> None:
     crashed = await world.crashed(claims=MAX_CLAIMS)

@@ -342,7 +342,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "works.forget_crashes": (lambda unit: unit.works.forget_crashes(CONVERSATION), None),
     "events.add": (lambda unit: unit.events.add(CONVERSATION, "stolen", {}, START), NOT_FOUND),
     "events.add_many": (lambda unit: unit.events.add_many(CONVERSATION, [("stolen", {})], START), NOT_FOUND),
-    "events.first": (lambda unit: unit.events.first(CONVERSATION), None),
+    "events.count_and_first": (lambda unit: unit.events.count_and_first(CONVERSATION, 0, 9), (0, None)),
     "events.forget_older_than": (lambda unit: unit.events.forget_older_than(timedelta(), limit=9), 0),
     "events.after": (lambda unit: unit.events.after(CONVERSATION, 0, limit=9), []),
     "idempotency.get": (lambda unit: unit.idempotency.get("key"), None),

@@ -302,3 +302,9 @@ def test_control_without_the_stays_that_day_fails(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(source_texts, "_MAX_STAYS", 0)
     text = "They have dinner together on 29 May."
     assert examine_candidate(candidate(item(text, 7)), SourceTexts(STAY)).failures
+
+
+def test_nothing_is_calculated_beyond_the_calendar() -> None:
+    """Many systems write its last day for "without an end"; a weekday after it has no date."""
+    shown = SourceTexts(talk("The licence is valid until 9999-12-31. The party is on Thursday after."))
+    assert len(examine_candidate(candidate(item("The party is on 4 March", 1)), shown).failures) == 1

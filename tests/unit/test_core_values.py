@@ -648,6 +648,36 @@ def test_a_day_that_a_weekday_may_mean_is_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("Done by the end of the year.", 2026),
+        ("Fertig bis Ende des Jahres.", 2026),
+        ("Готово до конца года.", 2026),
+        ("Done by the end of next year.", 2027),
+    ],
+)
+def test_the_end_of_a_year_is_its_last_day(text: str, year: int) -> None:
+    texts = shown(text, at=datetime(2026, 12, 5, tzinfo=UTC))
+    told = [f"31 December {year}", f"31 December {2053 - year}", f"30 December {year}"]
+    assert [all(map(texts.holds, values(one))) for one in told] == [True, False, False]
+
+
+@pytest.mark.parametrize("year", range(2024, 2029))
+def test_the_day_that_most_years_lack_is_read_in_each_of_them(year: int) -> None:
+    texts = shown("My birthday is 29 February.", at=datetime(year, 11, 16, tzinfo=UTC))
+    held = ["29 February", "29.02.", f"29 February {2024 if year < 2028 else 2032}", "29 February 2028"]
+    assert all(texts.holds(value) for told in held for value in values(told))
+    assert not any(texts.holds(value) for told in ("28 February", "29 February 2020") for value in values(told))
+
+
+@pytest.mark.parametrize("text", ["Gilt bis 31.12.9999, ab Freitag zu zahlen.", "Valid until 9999-12-31, from Friday."])
+def test_the_last_day_of_the_calendar_which_means_without_an_end_is_read_beside_a_weekday(text: str) -> None:
+    texts = shown(text, at=datetime(2026, 8, 28, tzinfo=UTC))
+    held = ["9999-12-31", "28 August 2026", "4 September 2026"]
+    assert all(texts.holds(value) for told in held for value in values(told))
+
+
+@pytest.mark.parametrize(
     ("text", "is_day"),
     [
         ("The sales role moves on the 15 or later", True),

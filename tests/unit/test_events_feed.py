@@ -80,9 +80,10 @@ class _Work:
         await asyncio.sleep(0)
         return found
 
-    async def first(self, conversation_id: UUID) -> int | None:
+    async def count_and_first(self, conversation_id: UUID, after: int, through: int) -> tuple[int, int | None]:
         await asyncio.sleep(0)
-        return next((event.number for event in self._tables.events if event.conversation_id == conversation_id), None)
+        these = [event.number for event in self._tables.events if after < event.number <= through]
+        return len(these), next(iter(these), None)
 
 
 class Reader:

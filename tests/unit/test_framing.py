@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.core.model.anchors import FoundAnchor
-from app.core.summarizer.framing import fenced_text, frame_entries, frame_messages
+from app.core.summarizer.framing import MAX_NAMED_SOURCES, fenced_text, frame_entries, frame_messages
 from app.core.text.elision import elide, size_limits
 from app.core.text.escaping import TAGS, clean, escape, escape_block, place_in_escaped, unescape
 from app.core.text.token_counts import estimate_text
@@ -224,6 +224,15 @@ def test_entries_are_framed_with_their_ids() -> None:
         '<entry id="F3" field="logos" from="4 9">Budget &#x3c;/entry> 5 000 €</entry>',
         '<entry id="S4" field="pathos" from="1">calm</entry>',
     ]
+
+
+def test_an_entry_that_thousands_of_messages_told_names_the_first_and_the_newest_of_them() -> None:
+    """Otherwise its element, and with it every prompt, would grow as long as the conversation goes on."""
+    framed = frame_entries([entry("F3", "The release moves on", seqs=range(7, 40_000, 3))])
+    assert len(framed) < 300
+    named = [int(seq) for seq in framed.partition('from="')[2].partition('"')[0].split()]
+    assert named == [7, *range(39_913, 40_000, 3)]
+    assert len(named) == MAX_NAMED_SOURCES
 
 
 @pytest.mark.parametrize(

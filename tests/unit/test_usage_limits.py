@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -68,6 +69,17 @@ def test_an_hour_is_free_when_its_oldest_minutes_are_over() -> None:
     assert found["chat_usd_per_hour"].wait == 3_660
     assert hourly_usages("verification", spent, limits, "tenant", minute) == []
     assert hourly_usages("chat", [], Limits(chat_usd_per_hour=0), "key", minute)[0].wait == 3_600
+
+
+@pytest.mark.parametrize(("hours", "wait"), [(-48, 3_660), (0, 1_800), (3, 1)])
+def test_a_limit_holds_on_a_clock_that_differs_from_the_database_s_and_nobody_waits_for_days(
+    hours: int, wait: int
+) -> None:
+    clock = FakeClock()
+    spent = [MinuteSpending(minute=clock.now() - timedelta(minutes=31), calls=9)]
+    now = clock.now() + timedelta(hours=hours)
+    [usage] = hourly_usages("chat", spent, Limits(chat_calls_per_hour=9), "tenant", now)
+    assert (usage.wait, usage.resets_in, usage.remaining) == (wait, wait, 0)
 
 
 def test_limits_of_the_settings_and_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ STEPS_PER_MINUTE: Final = MINUTE_SECONDS // STEP_SECONDS
 HOUR: Final = timedelta(hours=1)
 """The window in which calls, tokens and money are counted."""
 
+_SHORTEST_WAIT: Final = timedelta(seconds=1)
+
 SpendingPurpose = Literal["chat", "compaction", "verification", "embedding"]
 LimitOwner = Literal["tenant", "key"]
 Count = Annotated[int, Field(ge=0, le=10**15)]
@@ -180,8 +182,10 @@ def hourly_usages(
 def _hourly_usage(
     name: str, spent: Sequence[tuple[datetime, float]], limit: float, whose: LimitOwner, now: datetime
 ) -> LimitUsage:
-    # A minute counts until all of it is an hour ago.
-    ends = [((minute + HOUR + timedelta(minutes=1) - now).total_seconds(), amount) for minute, amount in spent]
+    # A minute counts until all of it is an hour ago. The minutes are those of the database, and ``now`` may come from a
+    # clock that differs: all of them are of the last hour.
+    longest = HOUR + timedelta(minutes=1)
+    ends = [(min(max(minute + longest - now, _SHORTEST_WAIT), longest).total_seconds(), one) for minute, one in spent]
     return _usage_of_limit(name, ends, limit, whose, window=HOUR.total_seconds())
 
 

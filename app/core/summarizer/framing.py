@@ -26,6 +26,8 @@ from app.core.text.token_counts import estimate_text
 
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 KEPT_PASSAGE_TAG: Final = "kept_verbatim"
+MAX_NAMED_SOURCES: Final = 30
+"""The most messages that an entry's element names: its first one, and the newest."""
 _MAX_ADDRESS_LENGTH: Final = 300  # characters; a longer address contains the data itself
 
 
@@ -84,10 +86,16 @@ def framed_texts(messages: Sequence[Message], *, max_tokens: int | None = None) 
 def frame_entries(entries: Sequence[StateEntry]) -> str:
     """One element per entry of a state, with the id that a candidate may name. An entry in doubt is marked so."""
     return "\n".join(
-        f'<entry id="{entry.id}" field="{entry.field}" from="{" ".join(map(str, entry.from_seqs))}">'
+        f'<entry id="{entry.id}" field="{entry.field}" from="{" ".join(map(str, _named_sources(entry)))}">'
         f"{escape(text)}</entry>"
         for entry, text in zip(entries, with_doubt_marks(entries), strict=True)
     )
+
+
+def _named_sources(entry: StateEntry) -> Sequence[int]:
+    # An entry that every fold tells anew comes from thousands of messages after some years.
+    seqs = entry.from_seqs
+    return seqs if len(seqs) <= MAX_NAMED_SOURCES else (seqs[0], *seqs[1 - MAX_NAMED_SOURCES :])
 
 
 def fenced_text(tag: str, text: str) -> str:

@@ -7,7 +7,7 @@ that were shown. Those that *keep* or *state* one add a value that the text stat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
 from itertools import islice
 from typing import Final
 
@@ -71,6 +71,8 @@ _STOP_SIGNS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
 _MAX_CHARACTERS_TO_MONTH: Final = 10
 """The most characters between "end" and its month: "Ende des Monats"."""
+_ENDING_SPANS: Final = frozenset({"month", "year"})
+"""The spans whose end is their last day: "the end of the month", "Ende des Jahres"."""
 
 
 def date_at(c: Cursor, place: int) -> int:
@@ -198,13 +200,11 @@ def add_relative_days(c: Cursor, place: int) -> int:
             c.weekdays[place] = WEEKDAYS[word]
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
         c.add_possible(place, moments.forms_of_span(at, step or 0, SPANS[word]), WEEKDAY)
-    is_end = SPANS.get(word) == "month" and ENDS & {
-        c.word(place - 1),
-        c.word(place - 2),
-        c.word(place - 3),
-    }
+    span = SPANS.get(word)
+    is_end = span in _ENDING_SPANS and ENDS & {c.word(place - 1), c.word(place - 2), c.word(place - 3)}
     if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _MAX_CHARACTERS_TO_MONTH):
-        c.add_possible(place, moments.forms_of_dates([moments.month_end(at)]))
+        end = date(at.year + (step or 0), 12, 31) if span == "year" else moments.month_end(at)
+        c.add_possible(place, moments.forms_of_dates([end]))
     return place
 
 
@@ -215,8 +215,11 @@ def add_days_of_weekdays(c: Cursor) -> None:
     days = {day for one in first_dates for form in one.forms if (day := moments.day_in(form))}
     for place, weekday in islice(c.weekdays.items(), _MAX_DAYS_IN_LIST):
         for day in sorted(days):
-            after = timedelta(days=(weekday - day.weekday() - 1) % _WEEK + 1)
-            c.add_possible(place, moments.forms_of_dates([day + after, day + after - timedelta(days=_WEEK)]), WEEKDAY)
+            ahead = (weekday - day.weekday() - 1) % _WEEK + 1
+            # A date may be the last one of the calendar, which many systems write for "without an end".
+            distances = (ahead * _DAY, (ahead - _WEEK) * _DAY)
+            near = [one for distance in distances for one in moments.days_at_distance(day, distance, "s")]
+            c.add_possible(place, moments.forms_of_dates(near), WEEKDAY)
 
 
 def has_own_date(c: Cursor, place: int) -> bool:

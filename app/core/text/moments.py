@@ -23,6 +23,8 @@ _NOON: Final = 12
 YEARLESS: Final = "d:*-"
 LEAP_YEAR: Final = 2024
 """A year that has every day."""
+_LEAP_DAY, _LEAP_YEARS_APART = (2, 29), 8
+"""Two leap years are at most eight years apart."""
 _DAY_FORM, _SHORT_DAY_FORM, _TIME_FORM = len("d:2026-09-12"), len("d:--09-12"), len("t:17:00")
 
 
@@ -120,7 +122,9 @@ def form_of_weekday(weekday: int, number: int) -> str:
 def _years(month: int, number: int, at: date | None) -> list[int]:
     if at is None:
         return []
-    days = [day for year in (at.year - 1, at.year, at.year + 1) if (day := date_or_none(year, month, number))]
+    reach = _LEAP_YEARS_APART if (month, number) == _LEAP_DAY else 1
+    years = range(at.year - reach, at.year + reach + 1)
+    days = [day for year in years if (day := date_or_none(year, month, number))]
     past = [day.year for day in days if day < at]
     return [*past[-1:], *[day.year for day in days if day >= at][:1]]
 

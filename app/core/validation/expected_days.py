@@ -89,7 +89,11 @@ class _Date(ExpectedValue):
     has_year: bool
 
     def position_of(self, result: float) -> int | None:
-        return round(result) if self.has_year else date.fromordinal(round(result)).replace(year=LEAP_YEAR).toordinal()
+        day = round(result)
+        if self.has_year:
+            return day
+        is_in_calendar = date.min.toordinal() <= day <= date.max.toordinal()
+        return date.fromordinal(day).replace(year=LEAP_YEAR).toordinal() if is_in_calendar else None
 
     def known_operands(self, basis: CalculationBasis) -> Results:
         yield from (float(day.toordinal()) for one in (basis.statement, basis.own_operands) for day in one.days)

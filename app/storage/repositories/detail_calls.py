@@ -1,6 +1,7 @@
 """The SQL of ``detail_calls``: model calls for L1 texts and for vectors, without their contents.
 
-Times are those of the database.
+Their times come from the clocks of the processes that made them. A time that is far ahead was noted by a wrong clock,
+and is ignored: otherwise its call would count for years.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from datetime import timedelta
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import and_, func, insert, select, text, update
 from sqlmodel import col
 
 from app.core.model.records import Attempt, DetailCall
+from app.core.model.usage_limits import HOUR
 from app.storage.repositories.base import Repository
 from app.storage.repositories.mapping import columns
 from app.storage.tables import NOT_ENDED, DetailCallRow
@@ -42,8 +44,8 @@ class DetailCallRepository(Repository):
 
     async def running(self, span: timedelta, *, conversation_id: UUID | None = None) -> int:
         """How many calls for L1 texts that began within ``span`` still run, in a conversation or in the whole scope."""
-        row = DetailCallRow
-        recent = col(row.called_at) > func.transaction_timestamp() - span
+        row, present = DetailCallRow, func.transaction_timestamp()
+        recent = and_(col(row.called_at) > present - span, col(row.called_at) <= present + HOUR)
         statement = select(func.count()).select_from(row).where(IS_UNENDED, recent, FOR_L1S)
         if conversation_id is not None:
             statement = statement.where(col(row.conversation_id) == conversation_id)

@@ -103,11 +103,12 @@ class EventRepository(Repository):
         rows = await self._session.all(_AFTER, conversation_id=conversation_id, number=number, limit=limit)
         return [record_from_row(Event, row) for row in rows]
 
-    async def first(self, conversation_id: UUID) -> int | None:
-        """The number of the oldest event that is kept."""
-        statement = select(func.min(col(EventRow.number))).where(col(EventRow.conversation_id) == conversation_id)
-        found: int | None = await self._session.first(statement)
-        return found
+    async def count_and_first(self, conversation_id: UUID, after: int, through: int) -> tuple[int, int | None]:
+        """How many events after one number and up to another are kept, and the number of the first of them."""
+        number = col(EventRow.number)
+        these = (col(EventRow.conversation_id) == conversation_id, number > after, number <= through)
+        ((count, first),) = await self._session.rows(select(func.count(), func.min(number)).where(*these))
+        return count, first
 
     async def forget_older_than(self, age: timedelta, *, limit: int) -> int:
         """Delete older rows, at most ``limit``, and return how many."""

@@ -93,7 +93,7 @@ class SpendingRepository(Repository):
             own = table.conversation_id.in_(conversation_ids) & _between(col(at), _TRANSACTION_START - HOUR)
             await self._session.execute(update(table).where(own).values(attempts=[]))
         row = DetailCallRow
-        recent = col(row.called_at) > _TRANSACTION_START - HOUR
+        recent = _between(col(row.called_at), _TRANSACTION_START - HOUR)
         await self._session.execute(delete(row).where(col(row.conversation_id).in_(conversation_ids), recent))
 
     async def _add(
@@ -169,7 +169,7 @@ def _metered_calls() -> Any:
         _count_of_metered(CompactionRow.attempts).label("calls"),
     ).where(or_(col(CompactionRow.finished_at).is_(None), _between(col(CompactionRow.finished_at), since)))
     for_l1s: Any = select(col(DetailCallRow.conversation_id), literal_column("1")).where(
-        col(DetailCallRow.called_at) > since,
+        _between(col(DetailCallRow.called_at), since),
         FOR_L1S,
         or_(IS_UNENDED, literal_column("attempt -> 'metered' = 'true'::jsonb")),
     )
@@ -203,7 +203,7 @@ def _detail_calls_by_minute(purpose: DetailCallPurpose) -> Any:
     minute = func.date_trunc("minute", col(row.called_at)).label("minute")
     attempt: Any = col(row.attempt)
     statement = select(minute, func.count(), *_tokens_and_dollars(attempt)).where(
-        col(row.called_at) > _TRANSACTION_START - HOUR,
+        _between(col(row.called_at), _TRANSACTION_START - HOUR),
         col(row.purpose) == purpose,
         attempt.op("->>")("metered") == "true",
     )

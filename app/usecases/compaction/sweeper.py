@@ -119,6 +119,7 @@ class Sweeper:
         self._has_hastened = False
         self._was_away = False
         """Whether the last sweep did not reach the database, or could not write."""
+        self._clock_ahead = self._seconds_ahead()
         self._all_limits_checked = False
         self._limit_checked_through: tuple[UUID, UUID] | None = None
         self._stand_in = LocalCompactionRunner(
@@ -149,10 +150,10 @@ class Sweeper:
         """One pass: every step is tried, whether or not the one before failed.
 
         The first pass after an outage of the database ends no work whose lease is over, and has nobody take it over,
-        since all leases are over: processes that live renew theirs at once.
+        since all leases are over: processes that live renew theirs at once. So does the first after the machine slept.
         """
         was_away, self._was_away = self._was_away, not await self._run_step(self._reach_database)
-        judges_leases = not (was_away or self._was_away)
+        judges_leases = not (self._has_slept() or was_away or self._was_away)
         if judges_leases:
             await self._run_step(self._recover_crashed)
         await self._run_step(self._send_waiting)
@@ -197,6 +198,15 @@ class Sweeper:
             _log.warning("sweeper.step_failed", step=step.__name__.lstrip("_"), error=type(error).__name__)
             return False
         return True
+
+    def _has_slept(self) -> bool:
+        """Whether the machine slept since the last pass, or its clock was set, for longer than leases are safe from."""
+        before, self._clock_ahead = self._clock_ahead, self._seconds_ahead()
+        return self._clock_ahead - before > self._timings.lease_seconds - self._timings.heartbeat_seconds
+
+    def _seconds_ahead(self) -> float:
+        # The monotonic clock stands still while a machine sleeps.
+        return self._clock.now().timestamp() - self._clock.monotonic()
 
     async def _reach_database(self) -> None:
         async with self._uow(None) as uow:

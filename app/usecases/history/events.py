@@ -42,7 +42,8 @@ class EventFeed:
 
         Raises:
             NotFoundError: there is no such conversation of this tenant.
-            InvalidInputError: ``after`` is neither 0 nor the number of an event of this conversation.
+            InvalidInputError: ``after`` is neither 0 nor the number of an event of this conversation, or an event after
+                it is no longer kept.
         """
         async with self._bus.subscribe(conversation_id) as wake_up:
             last = await self._checked_last_event(tenant_id, conversation_id, after, field)
@@ -71,7 +72,7 @@ class EventFeed:
     async def _checked_last_event(self, tenant_id: UUID, conversation_id: UUID, after: int, field: str) -> int:
         async with self._uow(tenant_id) as uow:
             last = (await uow.conversations.get(conversation_id)).last_event
-            first = await uow.events.first(conversation_id) if 0 < after <= last else None
+            count, first = await uow.events.count_and_first(conversation_id, after, last) if after > 0 else (0, None)
         if not 0 <= after <= last:
             raise InvalidInputError(
                 f"The last event of this conversation is {last}.",
@@ -83,11 +84,12 @@ class EventFeed:
                     )
                 ],
             )
-        # Events that are no longer kept cannot be sent, so a reader who lacks them has to begin anew.
-        if 0 < after < (last if first is None else first - 1):
+        # Events that are no longer kept cannot be sent, so a reader who lacks them has to begin anew. An event may be
+        # kept longer than one after it, since their times come from the clocks of several processes.
+        if after > 0 and count < last - after:
             message = "is too old: events after it are not kept any more; leave it out, and read the conversation anew"
             wrong = FieldError(field=field, message=message)
-            raise InvalidInputError(f"The first event that is kept is {first or last + 1}.", errors=[wrong])
+            raise InvalidInputError(f"The next event that is kept is {first or last + 1}.", errors=[wrong])
         return last
 
     async def _events_after(self, tenant_id: UUID, conversation_id: UUID, after: int) -> Sequence[Event]:
