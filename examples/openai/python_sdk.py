@@ -42,7 +42,7 @@ items = client.conversations.items.list(conversation.id, order="asc")
 print("items:", [item.type for item in items])
 
 compacted = client.responses.compact(model="throughline", previous_response_id=second.id)
-print("compacted:", compacted.output[0].type)
+print("compacted:", compacted.output[-1].type)
 
 client.responses.delete(second.id)
 try:

@@ -81,6 +81,44 @@ def test_every_endpoint_is_on_the_page_and_none_besides() -> None:
     assert told(section(PAGE, "Endpoints")) == built()
 
 
+PAGED: Final = {"limit", "after", "order"}
+"""Parameters of every list, which the page names once."""
+WORD: Final = re.compile(r"\w+")
+
+
+def rows_of(page: str) -> dict[str, str]:
+    """For each path without `/v1` the rows of the endpoints about it, one after the other."""
+    rows: dict[str, str] = {}
+    for line in section(page, "Endpoints").splitlines():
+        for path in {nameless(path) for _, path in OPERATION.findall(line.split(" | ")[0]) if line.startswith("| `")}:
+            rows[path] = f"{rows.get(path, '')}\n{line}"
+    return rows
+
+
+def unnamed_on(page: str) -> set[tuple[str, str]]:
+    """Fields of bodies, and parameters of queries, that the row of their endpoint does not name."""
+    rows = rows_of(page)
+    asked = ((path, name) for path, item in DOCUMENT["paths"].items() if "/v1/" not in path for name in _asked(item))
+    return {(path, name) for path, name in asked if name not in WORD.findall(rows[nameless(path)])}
+
+
+def _asked(item: dict[str, Any]) -> Iterator[str]:
+    for operation in item.values():
+        yield from {at["name"] for at in operation.get("parameters", []) if at["in"] == "query"} - PAGED
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            name = content["schema"].get("$ref", "").rpartition("/")[2]
+            yield from DOCUMENT["components"]["schemas"].get(name, {}).get("properties", {})
+
+
+def test_every_field_and_parameter_of_a_request_is_in_the_row_of_its_endpoint() -> None:
+    assert unnamed_on(PAGE) == set()
+
+
+def test_control_a_row_that_forgets_a_field_is_seen() -> None:
+    without = PAGE.replace("messageId?, utc_offset?, ", "messageId?, ").replace("`?status=failed`", "")
+    assert unnamed_on(without) == {("/conversations/{conversation_id}/ui", "utc_offset"), ("/compactions", "status")}
+
+
 def test_what_is_planned_is_not_there_yet() -> None:
     planned = told(section(PAGE, "Planned"))
     assert len(planned) > 2
