@@ -17,6 +17,7 @@ from app.core.text.localization.catalogue import CATALOGUES
 from app.core.validation.gate import judge
 from app.http.errors import STATUS, status_of
 from app.http.openapi import CHECKED_IN
+from tests.unit.warning_codes import warning_codes
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
@@ -117,6 +118,12 @@ def test_every_field_and_parameter_of_a_request_is_in_the_row_of_its_endpoint() 
 def test_control_a_row_that_forgets_a_field_is_seen() -> None:
     without = PAGE.replace("messageId?, utc_offset?, ", "messageId?, ").replace("`?status=failed`", "")
     assert unnamed_on(without) == {("/conversations/{conversation_id}/ui", "utc_offset"), ("/compactions", "status")}
+
+
+def test_every_warning_is_on_the_page_and_none_besides() -> None:
+    rows = [line.split(" | ")[0] for line in section(PAGE, "Warnings").splitlines() if line.startswith("| `")]
+    told = [code for row in rows for code in re.findall(r"`([a-z_]+)(?::<\w+>)?`", row)]
+    assert sorted(told) == sorted(warning_codes())
 
 
 def test_what_is_planned_is_not_there_yet() -> None:
