@@ -8,15 +8,17 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pytest
 
 from app.core.model.errors import REMEDIES, ModelFailedError
+from app.core.model.repairs import RepairReason
 from app.core.text.localization.catalogue import CATALOGUES
 from app.core.validation.gate import judge
 from app.http.errors import STATUS, status_of
 from app.http.openapi import CHECKED_IN
+from app.providers.failures import _REASONS, _STATUSES
 from tests.unit.warning_codes import warning_codes
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -166,10 +168,29 @@ def test_control_a_page_that_forgets_or_invents_is_seen() -> None:
 
 def test_every_reason_for_a_refused_summary_is_on_the_page_of_thresholds_and_in_words() -> None:
     page = (ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*)(?: …)? \|", section(page, "When a summary fails"), re.MULTILINE)
+    rows = re.findall(r"^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \|", section(page, "When a summary fails"), re.MULTILINE)
     told = {code for row in rows for code in CODE.findall(row)}
     of_the_gate = {code for code in CODE.findall(judge.__doc__ or "") if not code.startswith("saves")}
     assert "unfounded" in of_the_gate
     assert of_the_gate - told == set()
     for catalogue in CATALOGUES.values():
         assert {f"reason.{code}" for code in told} - catalogue.messages.keys() == set(), catalogue.language
+
+
+def test_every_reason_of_a_compaction_has_words_and_a_row_on_the_page_of_thresholds() -> None:
+    """Besides these have words: the reason of useless vectors, and one that rows of earlier versions may have."""
+    page = section((ROOT / "docs" / "thresholds.md").read_text(encoding="utf-8"), "When a summary fails")
+    told = {code for line in page.splitlines() if line.startswith("| `") for code in CODE.findall(line.split(" | ")[0])}
+    of_providers = {word for _, word, _ in _REASONS} | {word for word, _ in _STATUSES.values()} | REMEDIES.keys()
+    assert of_providers - told == set()
+    for catalogue in CATALOGUES.values():
+        words = {key.removeprefix("reason.") for key in catalogue.messages if key.startswith("reason.")}
+        assert words ^ told == {"bad_vectors", "probes"}, catalogue.language
+
+
+def test_every_reason_of_a_repair_has_words_and_a_row_on_the_page_of_trust() -> None:
+    page = section((ROOT / "docs" / "trust.md").read_text(encoding="utf-8"), "The reasons of repairs")
+    told = re.findall(r"^\| `([a-z_]+)` \| ", page, re.MULTILINE)
+    assert sorted(told) == sorted(get_args(RepairReason))
+    for catalogue in CATALOGUES.values():
+        assert {f"repair.{code}" for code in told} == {key for key in catalogue.messages if key.startswith("repair.")}
