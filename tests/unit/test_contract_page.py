@@ -128,6 +128,36 @@ def test_every_warning_is_on_the_page_and_none_besides() -> None:
     assert sorted(told) == sorted(warning_codes())
 
 
+def words_of_schemas() -> Iterator[str]:
+    """The fixed words in bodies and answers of all endpoints without `/v1`."""
+    schemas, seen = DOCUMENT["components"]["schemas"], set[str]()
+    todo = [item for path, item in DOCUMENT["paths"].items() if "/v1/" not in path]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            yield from (word for word in (*part.get("enum", ()), part.get("const")) if isinstance(word, str))
+            name = str(part.get("$ref", "")).rpartition("/")[2]
+            if name in schemas and name not in seen:
+                seen.add(name)
+                todo.append(schemas[name])
+        todo += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+
+
+def test_every_fixed_word_of_the_contract_is_on_a_page() -> None:
+    pages = "\n\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    code = [*re.findall(r"```.*?```", pages, re.DOTALL)]
+    code += [
+        one
+        for part in re.sub(r"```.*?```", "", pages, flags=re.DOTALL).split("\n\n")
+        for one in re.findall(r"`[^`]+`", part)
+    ]
+    named = set(re.findall(r"[\w.-]+", " ".join(code)))
+    words = set(words_of_schemas())
+    assert len(words) > 150
+    assert {"degraded", "restarting", "does_not_pay"} <= words
+    assert words - named == set()
+
+
 def test_what_is_planned_is_not_there_yet() -> None:
     planned = told(section(PAGE, "Planned"))
     assert len(planned) > 2
