@@ -86,6 +86,7 @@ def test_every_endpoint_is_on_the_page_and_none_besides() -> None:
 
 PAGED: Final = {"limit", "after", "order"}
 """Parameters of every list, which the page names once."""
+INLINE: Final = re.compile(r"`[^`]+`")
 WORD: Final = re.compile(r"\w+")
 
 
@@ -128,14 +129,14 @@ def test_every_warning_is_on_the_page_and_none_besides() -> None:
     assert sorted(told) == sorted(warning_codes())
 
 
-def words_of_schemas() -> Iterator[str]:
-    """The fixed words in bodies and answers of all endpoints without `/v1`."""
+def own_schemas() -> Iterator[dict[str, Any]]:
+    """Every schema, and every part of one, of all endpoints without `/v1`."""
     schemas, seen = DOCUMENT["components"]["schemas"], set[str]()
     todo = [item for path, item in DOCUMENT["paths"].items() if "/v1/" not in path]
     while todo:
         part = todo.pop()
         if isinstance(part, dict):
-            yield from (word for word in (*part.get("enum", ()), part.get("const")) if isinstance(word, str))
+            yield part
             name = str(part.get("$ref", "")).rpartition("/")[2]
             if name in schemas and name not in seen:
                 seen.add(name)
@@ -143,19 +144,51 @@ def words_of_schemas() -> Iterator[str]:
         todo += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
 
 
-def test_every_fixed_word_of_the_contract_is_on_a_page() -> None:
+@cache
+def named_on_pages() -> frozenset[str]:
+    """The words in code and in blocks of all pages."""
     pages = "\n\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
-    code = [*re.findall(r"```.*?```", pages, re.DOTALL)]
-    code += [
-        one
-        for part in re.sub(r"```.*?```", "", pages, flags=re.DOTALL).split("\n\n")
-        for one in re.findall(r"`[^`]+`", part)
+    block = re.compile(r"```.*?```", re.DOTALL)
+    code = [
+        *block.findall(pages),
+        *(one for part in block.sub("", pages).split("\n\n") for one in INLINE.findall(part)),
     ]
-    named = set(re.findall(r"[\w.-]+", " ".join(code)))
-    words = set(words_of_schemas())
+    words = {word for one in code for word in re.findall(r"[\w.-]+", one)}
+    return frozenset(words | {part for word in words for part in word.split(".")})
+
+
+def test_every_fixed_word_of_the_contract_is_on_a_page() -> None:
+    found = (word for part in own_schemas() for word in (*part.get("enum", ()), part.get("const")))
+    words = {word for word in found if isinstance(word, str)}
     assert len(words) > 150
     assert {"degraded", "restarting", "does_not_pay"} <= words
-    assert words - named == set()
+    assert words - named_on_pages() == set()
+
+
+def test_every_field_of_the_contract_is_on_a_page() -> None:
+    fields = {name for part in own_schemas() for name in part.get("properties", {})}
+    assert len(fields) > 250
+    assert fields - named_on_pages() == set()
+
+
+def extras() -> Iterator[str]:
+    """The fields that only some errors have."""
+    for file in sorted((ROOT / "app").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.keyword(arg="extra", value=ast.Dict(keys=keys)):
+                    yield from (text for key in keys if key for text in _text(key))
+                case ast.Assign(targets=[ast.Name(id="extra")], value=ast.Dict(keys=keys)):
+                    yield from (text for key in keys if key for text in _text(key))
+                case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="extra"), attr="setdefault"), args=[key, _]):
+                    yield from _text(key)
+
+
+def test_every_field_that_only_some_errors_have_is_on_the_page() -> None:
+    rows = section(PAGE, "Errors").split("| `code` | further fields |")[1]
+    told = {name for line in rows.splitlines() if line.startswith("| ") for name in CODE.findall(line.split(" | ")[-1])}
+    assert {"message_id", "reset_seconds", "minimum"} <= set(extras())
+    assert set(extras()) - told == set()
 
 
 def test_what_is_planned_is_not_there_yet() -> None:
