@@ -13,12 +13,16 @@ from typing import Any, Final, get_args
 import pytest
 
 from app.core.model.errors import REMEDIES, ModelFailedError
+from app.core.model.json_sizes import METADATA_BYTES, SCRATCHPAD_BYTES
 from app.core.model.repairs import RepairReason
 from app.core.text.localization.catalogue import CATALOGUES
 from app.core.validation.gate import judge
 from app.http.errors import STATUS, status_of
+from app.http.fields import MAX_POLICY_BYTES
 from app.http.openapi import CHECKED_IN
+from app.http.strict_json import MAX_VALUES
 from app.providers.failures import _REASONS, _STATUSES
+from app.usecases.history.drafts import MESSAGE_BYTES
 from tests.unit.warning_codes import warning_codes
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -189,6 +193,36 @@ def test_every_field_that_only_some_errors_have_is_on_the_page() -> None:
     told = {name for line in rows.splitlines() if line.startswith("| ") for name in CODE.findall(line.split(" | ")[-1])}
     assert {"message_id", "reset_seconds", "minimum"} <= set(extras())
     assert set(extras()) - told == set()
+
+
+def test_the_sizes_on_the_page_are_those_of_the_document() -> None:
+    schemas, sizes = DOCUMENT["components"]["schemas"], PAGE.split("**Sizes.**")[1].split("\n\n")[0]
+    fields = {
+        "ConversationCreate": ("system_prompt", "title", "user_id"),
+        "MessageAppend": ("parts",),
+        "ChatRequest": ("instructions", "passages", "tool_results", "tools"),
+        "PassageInput": ("text",),
+        "ContextRequest": ("query",),
+        "CompactRequest": ("focus",),
+        "MessageBatch": ("messages",),
+    }
+    of_the_document = {
+        int(most)
+        for name, found in fields.items()
+        for field in found
+        for most in re.findall(r'"max(?:Length|Items)": (\d+)', json.dumps(schemas[name]["properties"][field]))
+    }
+    told = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", sizes)}
+    assert told - of_the_document == {
+        METADATA_BYTES,
+        SCRATCHPAD_BYTES,
+        MESSAGE_BYTES,
+        MAX_POLICY_BYTES,
+        MAX_VALUES,
+        422,
+        413,
+    }
+    assert of_the_document - told == set()
 
 
 def test_what_is_planned_is_not_there_yet() -> None:
