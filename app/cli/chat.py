@@ -43,7 +43,7 @@ def chat(
     system: Annotated[str | None, typer.Option(help="The system prompt.")] = None,
     title: Annotated[str | None, typer.Option(help="A title.")] = None,
     locale: Annotated[str | None, typer.Option(help="The language, such as `ru`; unset: the terminal's.")] = None,
-    window: Annotated[int | None, typer.Option(min=1, help="Context window in tokens, below the model's own.")] = None,
+    window: Annotated[int | None, typer.Option(min=1, help="Context window of a new conversation in tokens.")] = None,
     url: Url = None,
     key: Key = None,
 ) -> None:

@@ -19,6 +19,7 @@ from app.cli.databases import services, settings_with_database
 from app.cli.screen import one_line
 from app.cli.terminal_language import text_of
 from app.core.model.records import ApiKey, Scope
+from app.devserver.configured import read_settings
 from app.settings import Settings
 from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, parse_limits
 
@@ -73,9 +74,11 @@ def create(
         )
     )
     typer.echo(secret)
-    typer.echo(
-        text_of("keys.created", id=str(key.id), tenant=repr(tenant), scopes=", ".join(sorted(key.scopes))), err=True
-    )
+    # A key that was made in a wrong folder is valid nowhere else.
+    settings = read_settings()
+    place = "DATABASE_URL" if settings.database_url else str(settings.data_dir.absolute())
+    told = {"id": str(key.id), "tenant": repr(tenant), "scopes": ", ".join(sorted(key.scopes)), "database": place}
+    typer.echo(text_of("keys.created", **told), err=True)
 
 
 @keys.command(name="list")

@@ -65,14 +65,16 @@ def given_key(container: Container, header: str | None, *, placeholders: bool) -
 
 
 def bearer(header: str | None) -> str | None:
-    """The key in an ``Authorization`` header; ``None`` if there is no header.
+    """The key in an ``Authorization`` header; ``None`` if there is no header, or no key behind ``Bearer``.
+
+    The latter is what a program sends whose variable for the key is empty.
 
     Raises:
-        UnauthenticatedError: There is a header, but no bearer key in it.
+        UnauthenticatedError: There is a header of another form.
     """
     if header is None:
         return None
     scheme, _, key = header.partition(" ")
-    if scheme.lower() != "bearer" or not key.strip():
+    if scheme.lower() != "bearer":
         raise UnauthenticatedError("Send the key as: Authorization: Bearer <key>.")
-    return key.strip()
+    return key.strip() or None

@@ -156,6 +156,8 @@ def _refused_size_or_encoding(headers: Headers, limit: int, too_large: BodyTooLa
 def _too_large(limit: int, *, is_file: bool) -> BodyTooLargeError:
     if is_file:
         detail = f"A file may have at most {limit} bytes: send a smaller one, or raise THROUGHLINE_MAX_FILE_BYTES."
+    elif limit == LOGIN_BYTES:
+        detail = f"A login may have at most {limit} bytes: send the key alone."
     else:
         detail = f"The body may have at most {limit} bytes: send it in parts, or raise THROUGHLINE_MAX_BODY_BYTES."
     return BodyTooLargeError(detail, extra={"limit": limit})

@@ -66,6 +66,9 @@ _EXAMPLE_BODIES: Final[Mapping[str, Any]] = {
 }
 """Example bodies by the operation's id, for operations whose required fields are too few or are alternatives."""
 
+_EXAMPLE_PARAMETERS: Final = {"name": "file.pdf"}
+"""Values of parameters that are needed, where no word will do."""
+
 
 def page(document: Json) -> bytes:
     """The whole page; making it takes some tens of milliseconds of CPU."""
@@ -188,8 +191,10 @@ def _plain_type(schema: Json) -> str:
 
 
 def _curl(document: Json, method: str, path: str, operation: Json) -> str:
-    """The request as a shell command, with the required fields."""
-    lines = [f'curl {"" if method == "GET" else f"-X {method} "}"$api{path}"']
+    """The request as a shell command, with the required fields and parameters."""
+    needed = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")]
+    query = "&".join(f"{name}={_EXAMPLE_PARAMETERS.get(name, 'hello')}" for name in needed)
+    lines = [f'curl {"" if method == "GET" else f"-X {method} "}"$api{path}{"?" if query else ""}{query}"']
     if operation.get("security"):
         lines.append('-H "Authorization: Bearer $key"')
     bodies = operation.get("requestBody", {}).get("content", {})

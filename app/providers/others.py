@@ -42,6 +42,8 @@ COMMON_KINDS: Final = (
 _KIND_OF_MODELS: Final[Mapping[str, str]] = {"claude": "anthropic", "gemini": "google", "gpt": "openai"}
 """The provider by the name of its models, which is often given instead."""
 _VARIABLE_IN_ERROR = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
+_GROUP_IN_ERROR = compiled(r"pip install [\"'](pydantic-ai-slim\[[\w-]+\])[\"']")
+"""Packages are installed as a group: the name in the error may be another package's, as ``mistral`` is."""
 _PACKAGE_IN_ERROR = compiled(r"install (?:the )?`(?P<named>[\w-]+)`|the '(?P<quoted>[\w-]+)' package is not installed")
 _IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -82,6 +84,9 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
 
 def missing_package(kind: str, error: ImportError) -> str:
     """The message if a package is missing that a provider's models, or a SOCKS proxy, need."""
+    group = _GROUP_IN_ERROR.search(str(error))
+    if group:
+        return f'Models of {kind} need packages that are not installed: pip install "{group[1]}" adds them.'
     found = _PACKAGE_IN_ERROR.search(str(error))
     package = f"the package {found['named'] or found['quoted']}" if found else "a package"
     return f"Models of {kind} need {package}, which is not installed: add it to this environment with pip."

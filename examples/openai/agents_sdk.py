@@ -32,7 +32,7 @@ async def main() -> None:
 
     # The service keeps the conversation, and compacts it as it grows: only what is new is sent.
     conversation = await client.conversations.create()
-    for question in ("My name is Ada.", "What is it?"):
+    for question in ("My name is Ada.", "What is my name?"):
         answered = await Runner.run(agent, question, conversation_id=conversation.id)
     print("conversation_id:", answered.final_output)
 

@@ -16,7 +16,7 @@ console.log("chat:", completion.choices[0].message.content);
 const first = await client.responses.create({ model: "throughline", input: "My name is Ada." });
 const second = await client.responses.create({
   model: "throughline",
-  input: "What is it?",
+  input: "What is my name?",
   previous_response_id: first.id,
 });
 assert.equal(second.conversation.id, first.conversation.id);

@@ -38,7 +38,7 @@ responses = ChatOpenAI(
     model="throughline", base_url=ADDRESS, api_key=KEY, use_responses_api=True, use_previous_response_id=True
 )
 first = responses.invoke("My name is Ada.")
-second = responses.invoke([HumanMessage("My name is Ada."), first, HumanMessage("What is it?")])
+second = responses.invoke([HumanMessage("My name is Ada."), first, HumanMessage("What is my name?")])
 print("responses:", second.text)
 
 for model in (chat, responses):

@@ -27,7 +27,7 @@ print("streamed:", "".join(chunk.choices[0].delta.content or "" for chunk in str
 
 # A chain of responses is a conversation; going on from an earlier one forks it.
 first = client.responses.create(model="throughline", input="My name is Ada.")
-second = client.responses.create(model="throughline", input="What is it?", previous_response_id=first.id)
+second = client.responses.create(model="throughline", input="What is my name?", previous_response_id=first.id)
 fork = client.responses.create(model="throughline", input="Spell it.", previous_response_id=first.id)
 print("chain:", second.output_text, "| fork:", fork.output_text)
 assert second.conversation == first.conversation != fork.conversation
@@ -42,7 +42,7 @@ items = client.conversations.items.list(conversation.id, order="asc")
 print("items:", [item.type for item in items])
 
 compacted = client.responses.compact(model="throughline", previous_response_id=second.id)
-print("compacted:", compacted.output[0].type)
+print("compacted:", compacted.output[-1].type)
 
 client.responses.delete(second.id)
 try:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -231,3 +233,20 @@ def test_both_clients_do_the_same(way: tuple[str, FaultyWay], package: Path) -> 
     for step, one, other in zip(STEPS, python, typescript, strict=True):
         if "text" not in step.get("expect", {}):  # a stream may come in more or fewer pieces
             assert shape(one) == shape(other), step
+
+
+def test_what_the_page_has_for_python_runs_from_one_block_to_the_next(offline: Service, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
+    pasted = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    endless = "print(event.id, event.type)  # goes on for ever"
+    assert pasted.count(endless) == 1
+    script = tmp_path / "pasted.py"
+    ended = pasted.replace(endless, "print(event.id, event.type); break")
+    script.write_text(ended.replace("http://localhost:8000", offline.url), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, script], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "18,500 euros" in done.stdout
+    assert "1 message.created" in done.stdout
+    assert "choose an earlier range" in done.stdout

@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -29,7 +31,7 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
 
     assert secret.startswith("tl_")
     assert len(secret) > 40
-    assert "tenant 'acme', scopes read" in made.stderr
+    assert "tenant 'acme', scopes read. Database: DATABASE_URL\n" in made.stderr
     assert id_ in listed
     assert secret[:11] in listed
     assert secret not in listed
@@ -38,6 +40,17 @@ def test_a_key_is_shown_once_listed_by_its_beginning_and_revoked_once(database_u
     assert keys(database_url, "revoke", id_).stdout.strip() == "Revoked."
     again = keys(database_url, "revoke", id_)
     assert (again.exit_code, again.stderr.strip()) == (2, "no such key, or it is revoked already")
+
+
+def test_a_key_of_the_embedded_database_is_told_with_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = SimpleNamespace(id=UUID(int=1), scopes={"read"}), "tl_secret"
+    monkeypatch.setattr("app.cli.keys._with_keys", lambda _: made)
+    with contextlib.chdir(tmp_path):
+        done = CliRunner().invoke(app, ["keys", "create"], env={"DATABASE_URL": ""})
+    assert (done.exit_code, done.stdout) == (0, "tl_secret\n")
+    assert done.stderr.endswith(f" Database: {tmp_path / '.data'}\n")
 
 
 def test_a_name_in_brackets_is_listed_as_it_was_given(database_url: str) -> None:

@@ -153,7 +153,7 @@ def test_what_the_page_has_one_paste_into_python(service: Service, tmp_path: Pat
     script.write_text("\n".join(blocks("python")).replace(ADDRESS, service.url), encoding="utf-8")
     told = run([sys.executable, script], service, tmp_path)
     assert told.splitlines() == [
-        "You said: Which order is mine?", "You said: I live in Oslo.", "You said: Where do I live?", "You said: Hello!",
+        "You said: What is my order?", "You said: I live in Oslo.", "You said: Where do I live?", "You said: Hello!",
     ]  # fmt: skip
 
 

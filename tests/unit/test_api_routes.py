@@ -19,6 +19,7 @@ from app.core.model.records import Page
 from app.core.model.segments import Marker
 from app.core.model.state import StateEntry, StateVersion
 from app.core.model.state_difference import EntryChange, StateDifference
+from app.http.auth import bearer
 from app.http.idempotency import fingerprint, kept_key
 from app.http.openapi import CHECKED_IN
 from app.usecases.chat.turn_handle import ChatEvent
@@ -146,6 +147,12 @@ async def test_without_a_valid_key(api: World, method: str, path: str, header: s
     assert problem(response) == (401, "unauthenticated")
     assert response.headers["www-authenticate"] == "Bearer"
     assert api.calls.made == []
+
+
+@pytest.mark.parametrize("header", [None, "Bearer", "Bearer ", "bearer   "])
+def test_nothing_behind_bearer_is_no_key(header: str | None) -> None:
+    """The examples at ``/docs`` send it in a shell without a key, which open mode needs none of."""
+    assert bearer(header) is None
 
 
 async def test_the_key_is_checked_before_the_body(api: World) -> None:

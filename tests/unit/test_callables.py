@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -34,6 +36,16 @@ def test_name_description_and_schema_come_from_the_function() -> None:
     assert spec.parameters["properties"]["item"]["description"] == "What is asked about."
     assert spec.parameters["properties"]["size"]["enum"] == ["s", "m", "l"]
     assert spec.parameters["additionalProperties"] is False
+
+
+async def test_the_tool_on_the_page_can_be_imported_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "running.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(# shop/stock\.py.*?)```", page, re.DOTALL)
+    (tmp_path / "stock_of_the_page.py").write_text(block, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tool,) = load_tools(["stock_of_the_page:in_stock"])
+    assert tool.spec.description == "How many of an item are in stock."
+    assert json.loads(await tool.run({"item": "crates"})) == {"crates": 7}
 
 
 async def test_results_are_text_and_everything_else_json() -> None:

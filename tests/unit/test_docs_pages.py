@@ -114,6 +114,16 @@ def test_every_table_is_on_the_page_about_privacy() -> None:
     assert {table for table in tables if f"`{table}`" not in page} == set()
 
 
+def test_every_action_on_record_is_on_the_page_about_limits() -> None:
+    page = (
+        (DOCS / "limits.md").read_text(encoding="utf-8").split("\n## Who did what\n")[1].split("\n## ", maxsplit=1)[0]
+    )
+    code = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "app").rglob("*.py")))
+    recorded = set(re.findall(r"\baudit\([^\n]*?\"([a-z_]+\.[a-z_]+)\"", code))
+    assert {"tenant.erased", "key.created"} <= recorded
+    assert {action for action in recorded if f"`{action}`" not in page} == set()
+
+
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
     site = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     listed = set(_places(site["nav"])) - {"index.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}

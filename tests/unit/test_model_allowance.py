@@ -186,6 +186,7 @@ class TestALibraryThatFails:
         ("words", "package"),
         [
             ("Please install the `anthropic` package to use the Anthropic provider", "the package anthropic"),
+            ("Please install `anthropic` to use the Anthropic model", "the package anthropic"),
             ("Using SOCKS proxy, but the 'socksio' package is not installed.", "the package socksio"),
             ("cannot import name 'x' from 'y' (/home/me/y.py)", "a package"),
         ],
@@ -198,6 +199,18 @@ class TestALibraryThatFails:
             await ModelRegistry(keys=Keys(ambient=True)).prepare("deepseek:x")
         assert caught.value.detail == (
             f"Models of deepseek need {package}, which is not installed: add it to this environment with pip."
+        )
+
+    async def test_what_is_missing_is_named_by_the_command_that_installs_it(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The library says "install `mistral`", which is another project's package: its own is `mistralai`."""
+        monkeypatch.setitem(sys.modules, "mistralai", None)
+        monkeypatch.setitem(sys.modules, "mistralai.client", None)
+        with pytest.raises(InvalidInputError) as caught:
+            await ModelRegistry(keys=Keys(ambient=True)).prepare("mistral:x")
+        assert caught.value.detail == (
+            'Models of mistral need packages that are not installed: pip install "pydantic-ai-slim[mistral]" adds them.'
         )
 
     async def test_a_socks_proxy_of_the_environment_is_no_matter_of_credentials(

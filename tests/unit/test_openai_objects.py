@@ -19,6 +19,7 @@ from app.core.model.errors import (
     DomainError,
     FieldError,
     InvalidInputError,
+    NotFoundError,
     RateLimitedError,
     TooLargeError,
     UnauthenticatedError,
@@ -176,6 +177,15 @@ def test_a_field_is_named_as_its_request_has_it(field: str, of_a_chat: str, of_a
     error = InvalidInputError.of(field, "x")
     assert openai_error(error, 400, path="/v1/chat/completions")["param"] == of_a_chat
     assert openai_error(error, 400, path="/v1/responses")["param"] == of_a_response
+
+
+def test_an_id_as_the_contract_has_it_is_answered_with_its_form_here() -> None:
+    asked = {"conversation_id": "01a22b80-9285-7780-9f3d-df245828ce63", "item_id": "msg_1"}
+    told = openai_error(NotFoundError("No such conversation."), 404, asked)["message"]
+    form = " Here its id is 'conv_01a22b80928577809f3ddf245828ce63'."
+    assert told == f"There is no item 'msg_1' with conversation '{asked['conversation_id']}'.{form}"
+    unknown = openai_error(NotFoundError("No such conversation."), 404, {"conversation_id": "conv_1"})["message"]
+    assert unknown == "There is no conversation 'conv_1'."
 
 
 def test_a_request_that_is_too_long_is_told_in_the_words_that_clients_know() -> None:

@@ -7,6 +7,7 @@ import re
 import shlex
 from html.parser import HTMLParser
 from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import pytest
@@ -97,7 +98,9 @@ async def test_each_example_is_a_request_in_the_form_that_the_service_takes(
 ) -> None:
     words = shlex.split(reference._curl(DOCUMENT, method.upper(), path, operation))
     assert words[0] == "curl"
-    assert f"$api{path}" in words
+    address = next(word for word in words if word.startswith("$api"))
+    needed = {one["name"] for one in operation.get("parameters", []) if one["in"] == "query" and one.get("required")}
+    assert (urlsplit(address).path, set(parse_qs(urlsplit(address).query))) == (f"$api{path}", needed)
     assert ("Authorization: Bearer $key" in words) == bool(operation.get("security"))
     if "--json" not in words:
         return
@@ -107,6 +110,12 @@ async def test_each_example_is_a_request_in_the_form_that_the_service_takes(
     async with api.client() as client:
         response = await client.request(method, filled, content=body, headers=headers)
     assert response.status_code not in {400, 422}, response.text
+
+
+def test_a_parameter_that_is_needed_stands_in_its_example() -> None:
+    (search,) = (operation for _, path, operation in OPERATIONS if path.endswith("/search"))
+    told = reference._curl(DOCUMENT, "GET", "/conversations/{conversation_id}/search", search)
+    assert '"$api/conversations/{conversation_id}/search?q=hello"' in told
 
 
 def test_every_body_of_the_page_s_own_is_of_an_operation() -> None:

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from itertools import takewhile
 from typing import Any, Final
+from uuid import UUID
 
 from pydantic import BaseModel, Field
 
 from app.core.model.errors import DomainError
 from app.core.model.redaction import redact
 from app.core.text.patterns import compiled
+from app.http.openai.ids import conversation_id
 
 PREFIX: Final = "/v1"
 """Everything at and below this path uses the forms of OpenAI's API."""
@@ -99,7 +101,15 @@ def _names_form(steps: Sequence[str], number: int) -> bool:
 def _not_found_message(asked: Mapping[str, Any]) -> str:
     names = [f"{name.removesuffix('_id')} {str(value)[:_SHOWN_CHARACTERS]!r}" for name, value in asked.items()]
     # Innermost first: either that is missing, or the thing it belongs to.
-    return f"There is no {' with '.join(reversed(names))}."
+    return f"There is no {' with '.join(reversed(names))}.{_form_of_ids(asked)}"
+
+
+def _form_of_ids(asked: Mapping[str, Any]) -> str:
+    """What the id of a conversation is here, if it was given as the contract has it."""
+    try:
+        return f" Here its id is {conversation_id(UUID(str(asked.get('conversation_id'))))!r}."
+    except ValueError:
+        return ""
 
 
 def _text_after(text: str, start: str) -> str:
