@@ -74,10 +74,10 @@ from app.usecases.history.states import StateService
 from app.usecases.openai.answering import StatelessAnswers
 from app.usecases.openai.compacting import ArrayCompaction
 from app.usecases.openai.forking import ForkService
-from app.usecases.openai.responses import StoredResponses
-from app.usecases.openai.sealed import SealedInputs
+from app.usecases.openai.sealed_inputs import SealedInputs
 from app.usecases.openai.services import OpenAIServices
-from app.usecases.openai.stored import StoredAnswers
+from app.usecases.openai.stored_answers import StoredAnswers
+from app.usecases.openai.stored_responses import StoredResponses
 from app.usecases.ports import Clock, Counters, EventBus, InThreads, JobQueue, Models, Processes, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService

@@ -151,8 +151,8 @@ class BuiltModels:
         model = self._caching_model(name)
         return await self.loop.run(lambda: gemini_caches.renew(model, cache, ttl, self.chat_timeout))
 
-    async def forget(self, name: str, response_id: str) -> None:
-        """Have a model's provider delete a response or a cache. Raises what ``ProviderStore.forget`` raises."""
+    async def delete(self, name: str, response_id: str) -> None:
+        """Delete a response or a cache that a model's provider keeps. Raises what ``ProviderStore.delete`` raises."""
         kind = name.partition(":")[0]
         if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAME_PREFIX):
             provider = await asyncio.to_thread(self._provider, kind)
@@ -161,22 +161,22 @@ class BuiltModels:
         if kind != responses.KIND:
             raise InvalidInputError(f"The provider of {name} keeps no responses.")
         provider = await asyncio.to_thread(self._provider, others.OPENAI)
-        await self.loop.run(lambda: responses.forget(provider, response_id, self.chat_timeout))
+        await self.loop.run(lambda: responses.delete(provider, response_id, self.chat_timeout))
 
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
-        """Have a model's provider keep a file. Raises what ``ProviderStore.keep_file`` raises."""
+    async def upload_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
+        """Upload a file to a model's provider. Raises what ``ProviderStore.upload_file`` raises."""
         keeper = await self._file_keeper(name)
-        return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, self.chat_timeout))
+        return await self.loop.run(lambda: gemini.upload_file(keeper, data, media_type, self.chat_timeout))
 
     async def await_file(self, name: str, file_name: str) -> None:
         """Return once a kept file can be used. Raises what ``ProviderStore.await_file`` raises."""
         keeper = await self._file_keeper(name)
         await self.loop.run(lambda: gemini.await_file(keeper, file_name, self.chat_timeout))
 
-    async def forget_file(self, name: str, file_name: str) -> None:
-        """Have a model's provider delete a kept file. Raises what ``ProviderStore.forget_file`` raises."""
+    async def delete_file(self, name: str, file_name: str) -> None:
+        """Delete an uploaded file. Raises what ``ProviderStore.delete_file`` raises."""
         keeper = await self._file_keeper(name)
-        await self.loop.run(lambda: gemini.forget_file(keeper, file_name, self.chat_timeout))
+        await self.loop.run(lambda: gemini.delete_file(keeper, file_name, self.chat_timeout))
 
     async def _file_keeper(self, name: str) -> Provider[Any]:
         kind = name.partition(":")[0]

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from app.core.model.policies.policy import CompactionPolicy, budgets_of
+from app.core.model.policies.budgets import budgets_of
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.resolving import PRESETS, resolve
 from tests.unit.api_fakes import world
 

@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Literal
 
 from app.core.model.gauge import Breakdown
-from app.core.model.policies.policy import Budgets
+from app.core.model.policies.budgets import Budgets
 from app.core.model.records import FoldRequest
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts, weight_of
 from app.core.text.token_counts import Estimator

@@ -313,7 +313,7 @@ class _Work:
                 await uow.commit()
         except (NotFoundError, DependencyUnavailableError):
             with suppress(ModelUnavailableError, InvalidInputError):
-                await self._shell.models.store.forget(made.model, made.name or "")
+                await self._shell.models.store.delete(made.model, made.name or "")
 
     async def _record_failure(self, reason: str, *, minimum: int | None = None) -> None:
         log.warning("cache.failed", reason=reason, model=self._row.model, tries=self._row.tries)

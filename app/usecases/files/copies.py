@@ -201,7 +201,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             contents = await uow.contents.read([wanted.sha256])
         if wanted.sha256 not in contents:  # the file was removed meanwhile
             raise ModelUnavailableError(_GONE, retryable=False)
-        kept: FileCopy = await self._shell.models.store.keep_file(
+        kept: FileCopy = await self._shell.models.store.upload_file(
             keeper.model, contents[wanted.sha256], wanted.media_type
         )
         copy = ProviderFile(
@@ -218,7 +218,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             return await through_short_outage(partial(self._noted, copy), self._shell.clock)
         except (DependencyUnavailableError, NotFoundError):  # nobody would ever have it deleted
             with suppress(ModelUnavailableError, InvalidInputError):
-                await self._shell.models.store.forget_file(copy.model, copy.name)
+                await self._shell.models.store.delete_file(copy.model, copy.name)
             raise
 
     async def _noted(self, copy: ProviderFile) -> ProviderFile:
@@ -254,4 +254,4 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         store = self._shell.models.store
         if store.file_account(copy.model) != copy.account:
             raise ModelUnavailableError("another_account", retryable=False)
-        await store.forget_file(copy.model, copy.name)
+        await store.delete_file(copy.model, copy.name)

@@ -39,9 +39,9 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.appending import NO_MESSAGE
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai.answer_events import BegunAnswer
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
-from app.usecases.openai.following import BegunAnswer
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings, opening_of
 from app.usecases.openai.retry_keys import RequestAttempt
