@@ -150,12 +150,12 @@ def merge(
         for number, one_pending in enumerate(new_pending, start=next_entry)
     ]
     successors = _successors_by_id(pending, new_pending, new_entries)
-    staying = [
-        _with_doubt_and_successors(one, changes, successors.get(one.id, ()))
+    continued = [
+        _earlier_entry(one_pending, one_pending.earlier, version, origins)
         for one_pending in pending
         if one_pending.earlier is not None
-        for one in [_earlier_entry(one_pending, one_pending.earlier, version, origins)]
     ]
+    staying = [_with_doubt_and_successors(one, changes, successors.get(one.id, ())) for one in continued]
     unchanged = [entry for entry in served.values() if entry.role == "narrative" and entry.id not in rewritten]
     changed = {
         one_pending.earlier.id for one_pending in pending if one_pending.earlier is not None and one_pending.has_changed

@@ -59,9 +59,8 @@ _NEAR: Final = 2  # tokens: the search for how much fits ends this close
 
 _GUESSES: Final = 4  # how often the room is guessed from what was too much or left over; then the range is halved
 
-_RELEVANCE_FACTOR: Final = (
-    2.0  # the increase for an entry that says all that is asked for; in proportion if it says a part
-)
+_RELEVANCE_FACTOR: Final = 2.0
+"""The increase for an entry that says all that is asked for; an entry that says a part gets it in proportion."""
 
 Over = Callable[[Mapping[str, Any]], int]
 """Says by how many tokens a state, in the shape of its schema's model, is too large; 0 or negative if it fits."""

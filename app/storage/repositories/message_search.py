@@ -94,9 +94,8 @@ _SHARE_BYTES: Final = 120  # bytes that the share of an abundant stem takes with
 _LENGTH_BITS: Final = 3  # highest bits of a conversation's length, which decide which messages are sampled
 _MAX_PAIRED_STEMS: Final = 5  # common stems that are looked up two by two: ten pairs
 _PAIRS_AT_ONCE: Final = 2  # pairs; two mostly lead to enough messages, and each takes milliseconds in a long history
-MAX_SEARCHED_CHARACTERS: Final = (
-    200  # characters of a text; the time of a search in Postgres grows with its length and the message's
-)
+MAX_SEARCHED_CHARACTERS: Final = 200
+"""Characters of a text that are searched for; the time of a search in Postgres grows with them and with the message."""
 MAX_SCANNED_MESSAGES: Final = 20_000  # messages that are read for a text without a word: a tenth of a second
 STEP_MESSAGES: Final = 2_000  # messages that one statement reads, at most
 STEP_BYTES: Final = 8_000_000  # bytes of text that one statement reads, at most
@@ -239,9 +238,8 @@ class MessageSearch:
         await self._add_pairs(scores, postings, weights, limit)
         if len(scores) < limit:
             await self._add_abundant(scores, postings, weights)
-        best = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)[
-            :limit
-        ]  # newest first in ties
+        newest_first = sorted(scores, reverse=True)  # and so among equal scores
+        best = sorted(newest_first, key=scores.__getitem__, reverse=True)[:limit]
         around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, MIN_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
         return FoundMessages(

@@ -55,14 +55,14 @@ class VerificationRepository(Repository):
         rows, cursor = cut_page([as_verification(row) for row in found], page.limit, lambda row: (row.id,))
         done = [row for row in rows if row.status == "done"]
         claims, changes = await self._results(conversation_id, done) if done else ({}, [])
-        return [
-            VerificationView(
-                verification=row, claims=claims.get(row.version), changed=any(_led_to(row, *made) for made in changes)
-            )
-            if row.status == "done"
-            else VerificationView(verification=row)
-            for row in rows
-        ], cursor
+
+        def view_of(row: Verification) -> VerificationView:
+            if row.status != "done":
+                return VerificationView(verification=row)
+            changed = any(_led_to(row, *made) for made in changes)
+            return VerificationView(verification=row, claims=claims.get(row.version), changed=changed)
+
+        return [view_of(row) for row in rows], cursor
 
     async def _results(
         self, conversation_id: UUID, done: Sequence[Verification]

@@ -62,10 +62,9 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest describes
-DIGEST_SOURCE_TIMES = (
-    40  # a digest is made of the newest messages that are left out, at most so many times its own size …
-)
-DIGEST_SOURCE_TOKENS = 64_000  # … and at most this many tokens, which take about two seconds of CPU while a turn waits
+DIGEST_SOURCE_TIMES = 40
+"""A digest is made of the newest messages that are left out: at most so many times its own size."""
+DIGEST_SOURCE_TOKENS = 64_000  # of these messages at most, which take about two seconds of CPU while a turn waits
 DIGEST_DIVISOR = 4  # a digest has at most DIGEST_SOURCE_TOKENS divided by this
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
