@@ -405,7 +405,7 @@ class TestCopiesAtGemini:
             async def lost(*_: Any) -> bool:
                 return True
 
-            monkeypatch.setattr(process.container.file_copies, "lost", lost)
+            monkeypatch.setattr(process.container.file_copies, "forget_lost", lost)
             gemini.forget_files()
             answer = await talk.http.post(talk.path("/chat"), json={"content": "Two."})
             assert refused(answer, 503, "model_unavailable")["reason"] == "file_not_found"

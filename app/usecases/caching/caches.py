@@ -218,7 +218,7 @@ class _Work:
         if not plan.files:
             return None
         profile, locale = self._shell.models.chat(self._row.model).profile, plan.caching.prefix.locale
-        files, _ = await self._files.carried(self._row.tenant_id, plan.files, locale, profile)
+        files, _ = await self._files.request_files(self._row.tenant_id, plan.files, locale, profile)
         if any(file.form == "words" for file in files):
             raise ModelUnavailableError("file_not_sent")
         return files_message(files, locale)

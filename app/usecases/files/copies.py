@@ -117,7 +117,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         addresses = {sha256: uri for sha256, (uri, _) in answers.items() if uri}
         return addresses, {sha256: why for sha256, (uri, why) in answers.items() if not uri}
 
-    async def lost(self, keeper: Keeper, sha256s: Sequence[str]) -> bool:
+    async def forget_lost(self, keeper: Keeper, sha256s: Sequence[str]) -> bool:
         """Forget these copies, one of which the provider lost, so that all are made again.
 
         Returns whether any existed.
