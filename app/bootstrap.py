@@ -25,13 +25,13 @@ from app.infrastructure.processes import ProcessPool
 from app.infrastructure.sealing import AesSealer
 from app.infrastructure.turn_streams import RedisTurnStreams
 from app.off_loop import WorkShares
-from app.providers.callables import load_tools
 from app.providers.keys import Keys
+from app.providers.python_tools import load_tools
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.connection_shares import ConnectionShares
 from app.storage.database import TENANT_CONNECTIONS, DatabaseState, make_engine, ping, row_security
 from app.storage.schema_fit import schema_complaint
-from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin.audit import AuditService
 from app.usecases.admin.keys import KeyService
