@@ -123,7 +123,9 @@ class StoredAnswers:
         return _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
 
     async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> BegunAnswer:
-        """Continue from a stored response: in its conversation if the response is the end of it, otherwise in a fork.
+        """Continue from the response that ``previous_response_id`` names: in its conversation, or else in a fork of it.
+
+        It is a fork if the conversation went on after that response.
 
         Raises:
             PreviousResponseNotFoundError: There is no such response, or it failed.
