@@ -16,7 +16,7 @@ from app.core.model.records import Attempt, Page, Verification, VerificationView
 from app.core.model.state import MadeBy, VerificationCounts
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_ID, cut_page, select_page
-from app.storage.repositories.leases import is_over, lease_end, now, times_from_now
+from app.storage.repositories.database_time import is_over, lease_end, now, times_from_now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import RUNNING, VERIFICATION_OPEN, StateVersionRow, VerificationRow
 
