@@ -33,7 +33,7 @@ from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.repositories.files import ProviderFileRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.files.copies import Keeper, Wanted
+from app.usecases.files.copies import Destination, Wanted
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import copy_deletion, retries
 from app.usecases.shared.idempotency import Idem
@@ -426,9 +426,9 @@ class TestCopiesAtGemini:
             async with begin(None) as uow:
                 tenant_id = (await uow.conversations.get(UUID(talk.id))).tenant_id
             profile = process.container.context._shell.models.chat().profile
-            keeper = Keeper(tenant_id, profile.name, profile.file_account or "")
+            destination = Destination(tenant_id, profile.name, profile.file_account or "")
             wanted = Wanted(hashlib.sha256(LARGE).hexdigest(), "application/pdf", len(LARGE))
-            assert await process.container.file_copies.addresses(keeper, [wanted]) == ({}, {wanted.sha256: "gone"})
+            assert await process.container.file_copies.addresses(destination, [wanted]) == ({}, {wanted.sha256: "gone"})
             good(await talk.attach(LARGE, "application/pdf"))
             await talk.chat("One.")
             assert any("fileData" in part for part in first_parts(gemini))

@@ -13,7 +13,7 @@ from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.model_io import ModelProfile
 from app.core.text.contents import encoded_bytes
 from app.off_loop import off_loop
-from app.usecases.files.copies import FileCopyService, Keeper, Wanted
+from app.usecases.files.copies import Destination, FileCopyService, Wanted
 from app.usecases.shared.shell import Shell
 
 NOT_SENT: Final = "file_not_sent"
@@ -103,14 +103,14 @@ class FileServing:
         named = [file.sha256 for file in context.files if file.form == "copy"]
         if profile.file_account is None or not named:
             return False
-        return await self._copies.forget_lost(Keeper(tenant_id, profile.name, profile.file_account), named)
+        return await self._copies.forget_lost(Destination(tenant_id, profile.name, profile.file_account), named)
 
     async def _copy_addresses(self, tenant_id: UUID, plan: _Plan, profile: ModelProfile | None) -> dict[str, str]:
         if profile is None or profile.file_account is None or not plan.copies:
             return {}
-        keeper = Keeper(tenant_id, profile.name, profile.file_account)
+        destination = Destination(tenant_id, profile.name, profile.file_account)
         wanted = [Wanted(file.sha256, file.media_type, file.bytes) for file in plan.copies]
-        addresses, refused = await self._copies.addresses(keeper, wanted)
+        addresses, refused = await self._copies.addresses(destination, wanted)
         for file in plan.copies:
             if file.sha256 not in addresses:
                 plan.put_inline(file, _WORDS.get(refused[file.sha256], "unavailable"))
