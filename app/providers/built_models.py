@@ -165,20 +165,20 @@ class BuiltModels:
 
     async def upload_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
         """Upload a file to a model's provider. Raises what ``ProviderStore.upload_file`` raises."""
-        keeper = await self._file_keeper(name)
-        return await self.loop.run(lambda: gemini.upload_file(keeper, data, media_type, self.chat_timeout))
+        provider = await self._file_provider(name)
+        return await self.loop.run(lambda: gemini.upload_file(provider, data, media_type, self.chat_timeout))
 
     async def await_file(self, name: str, file_name: str) -> None:
         """Return once a kept file can be used. Raises what ``ProviderStore.await_file`` raises."""
-        keeper = await self._file_keeper(name)
-        await self.loop.run(lambda: gemini.await_file(keeper, file_name, self.chat_timeout))
+        provider = await self._file_provider(name)
+        await self.loop.run(lambda: gemini.await_file(provider, file_name, self.chat_timeout))
 
     async def delete_file(self, name: str, file_name: str) -> None:
         """Delete an uploaded file. Raises what ``ProviderStore.delete_file`` raises."""
-        keeper = await self._file_keeper(name)
-        await self.loop.run(lambda: gemini.delete_file(keeper, file_name, self.chat_timeout))
+        provider = await self._file_provider(name)
+        await self.loop.run(lambda: gemini.delete_file(provider, file_name, self.chat_timeout))
 
-    async def _file_keeper(self, name: str) -> Provider[Any]:
+    async def _file_provider(self, name: str) -> Provider[Any]:
         kind = name.partition(":")[0]
         if kind != gemini.PROVIDER:
             raise InvalidInputError(f"The provider of {name} keeps no files.")
