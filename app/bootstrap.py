@@ -25,13 +25,13 @@ from app.infrastructure.processes import ProcessPool
 from app.infrastructure.sealing import AesSealer
 from app.infrastructure.turn_streams import RedisTurnStreams
 from app.off_loop import WorkShares
-from app.providers.callables import load_tools
 from app.providers.keys import Keys
+from app.providers.python_tools import load_tools
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.connection_shares import ConnectionShares
 from app.storage.database import TENANT_CONNECTIONS, DatabaseState, make_engine, ping, row_security
 from app.storage.schema_fit import schema_complaint
-from app.storage.shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin.audit import AuditService
 from app.usecases.admin.keys import KeyService
@@ -74,10 +74,10 @@ from app.usecases.history.states import StateService
 from app.usecases.openai.answering import StatelessAnswers
 from app.usecases.openai.compacting import ArrayCompaction
 from app.usecases.openai.forking import ForkService
-from app.usecases.openai.responses import StoredResponses
-from app.usecases.openai.sealed import SealedInputs
+from app.usecases.openai.sealed_inputs import SealedInputs
 from app.usecases.openai.services import OpenAIServices
-from app.usecases.openai.stored import StoredAnswers
+from app.usecases.openai.stored_answers import StoredAnswers
+from app.usecases.openai.stored_responses import StoredResponses
 from app.usecases.ports import Clock, Counters, EventBus, InThreads, JobQueue, Models, Processes, TurnStreams
 from app.usecases.segments.detailing import DetailService
 from app.usecases.segments.expansion import ExpansionService

@@ -22,7 +22,7 @@ from app.http.connections import (
     connection_class,
     socket_class,
 )
-from app.http.lifespan import living
+from app.http.lifespan import serving
 from app.logs import configure_logs
 from app.process_settings import settings_of_process
 from app.settings import Settings
@@ -49,7 +49,7 @@ def _lifespan(settings: Settings, given: Container | None) -> Callable[[FastAPI]
         container = given or await build_container(settings, processes=True)
         app.state.container = container
         try:
-            async with living(container, app.state.stopping):
+            async with serving(container, app.state.stopping):
                 yield
         finally:
             if given is None:

@@ -19,7 +19,8 @@ from app.core.model.conversation import Outline, QuietPeriod
 from app.core.model.gauge import Breakdown
 from app.core.model.pace import MAX_COMPACTIONS, MessageSample, Pace, pace_of
 from app.core.model.policies.adaptive import adapt, adapted_policy
-from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger, budgets_of
+from app.core.model.policies.budgets import Budgets, budgets_of
+from app.core.model.policies.policy import CompactionPolicy, Moment, Trigger
 from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Message
 from app.core.model.model_io import Proposal, SummaryRequest
-from app.core.model.policies.policy import budgets_of
+from app.core.model.policies.budgets import budgets_of
 from app.core.model.policies.resolving import resolve
 from app.core.model.schemas.session import SESSION
 from app.core.planning.compaction import CompactionPlan

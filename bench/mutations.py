@@ -36,7 +36,7 @@ AREAS: Final[Mapping[str, Sequence[str]]] = {
         "app/usecases/shared/lease.py",
         "app/usecases/compaction/claiming.py",
         "app/usecases/chat/turn_watch.py",
-        "app/storage/repositories/leases.py",
+        "app/storage/repositories/database_time.py",
         "app/storage/repositories/turns.py",
         "app/storage/repositories/compactions.py",
     ),

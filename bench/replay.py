@@ -16,7 +16,8 @@ from app.core.model.anchors import Anchor, FoundAnchor
 from app.core.model.conversation import UNPROTECTED, Layout, Message, ProtectedReason, Role
 from app.core.model.gauge import Breakdown
 from app.core.model.model_io import Proposal, SummaryRequest
-from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.budgets import Budgets, budgets_of
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.protection import protected_reason, size_of
 from app.core.model.policies.resolving import DEFAULT_PRESET, resolve
 from app.core.model.records import FoldRequest

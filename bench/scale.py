@@ -32,7 +32,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.bootstrap import Container, build_container
 from app.client import AsyncThroughline
 from app.client import endpoints as api
-from app.core.model.policies.policy import budgets_of
+from app.core.model.policies.budgets import budgets_of
 from app.core.text.memo import forget
 from app.core.text.words import words
 from app.devserver import EmbeddedServers, Endpoints

@@ -42,7 +42,7 @@ from app.settings import Settings
 from app.storage.database import make_engine
 from app.storage.migrations import run_migrations
 from app.storage.repositories import messages as repository
-from app.storage.repositories.narrowing import Narrowed
+from app.storage.repositories.message_search import FoundMessages
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.context.recalling import CANDIDATES as RECALLED_FROM
 from app.usecases.context.recalling import corpus_of
@@ -208,7 +208,7 @@ class Bench:
         medians = {name: round(1_000 * statistics.median(values), 2) for name, values in times.items()}
         return Took(question=kind, found=len(narrowed[False].sources), around=len(seqs), **medians)
 
-    async def _narrow(self, query: Query, *, is_recall: bool) -> Narrowed:
+    async def _narrow(self, query: Query, *, is_recall: bool) -> FoundMessages:
         limit = RECALLED_FROM if is_recall else CANDIDATES
         async with self._begin(self._tenant) as uow:
             return await uow.messages.sources(
@@ -227,7 +227,7 @@ async def _timed(work: Awaitable[Any]) -> float:
     return time.perf_counter() - began
 
 
-def _scored(query: Query, narrowed: Narrowed, *, is_recall: bool) -> float:
+def _scored(query: Query, narrowed: FoundMessages, *, is_recall: bool) -> float:
     """The time that scoring takes when every message is new to the core."""
     forget()
     began = time.perf_counter()

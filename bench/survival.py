@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from app.core.model.policies.policy import Budgets
+from app.core.model.policies.budgets import Budgets
 from app.core.text.escaping import unescape
 from app.core.text.sentences import sentences
 from app.core.text.token_counts import estimate_text

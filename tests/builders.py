@@ -14,7 +14,8 @@ import pytest
 from app.core.context.assembly import ContextInputs, system_text
 from app.core.context.awareness import awareness_block
 from app.core.model.conversation import Conversation, Message, Outline, Role, Sums
-from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.budgets import Budgets, budgets_of
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import Preset
 from app.core.model.policies.protection import protected_reason
 from app.core.model.policies.resolving import PRESETS, _resolved_policy, resolve

@@ -321,10 +321,10 @@ class FakeModels:
     def store(self) -> ProviderStore:
         return self
 
-    async def forget(self, name: str, response_id: str) -> None:
+    async def delete(self, name: str, response_id: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no responses.")
 
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
+    async def upload_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
         raise InvalidInputError(f"The provider of {name} keeps no files.")
 
     async def await_file(self, name: str, file_name: str) -> None:
@@ -333,7 +333,7 @@ class FakeModels:
     def file_account(self, name: str) -> str | None:
         return None
 
-    async def forget_file(self, name: str, file_name: str) -> None:
+    async def delete_file(self, name: str, file_name: str) -> None:
         raise InvalidInputError(f"The provider of {name} keeps no files.")
 
     async def make_cache(

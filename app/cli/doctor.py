@@ -318,6 +318,7 @@ def _finding_rows(sick: SickConversation) -> Iterator[tuple[str, ...]]:
 
 
 def _as_value(sick: SickConversation, repair: Repair | None) -> dict[str, Any]:
+    damage = sick.damage
     return {
         "conversation_id": sick.conversation_id,
         "title": sick.title,
@@ -325,9 +326,9 @@ def _as_value(sick: SickConversation, repair: Repair | None) -> dict[str, Any]:
         "findings": [{"sickness": one.kind, "field": one.field, "text": one.text} for one in sick.found]
         or [{"sickness": "unknown_schema", "field": None, "text": sick.version.state_schema}],
         "outcome": repair.outcome if repair else "found",
-        "sound_version": sick.damage.sound_version if sick.damage else None,
-        "messages": sick.damage.messages if sick.damage else 0,
-        "tokens": sick.damage.tokens if sick.damage else 0,
+        "sound_version": damage.sound_version if damage else None,
+        "messages": damage.messages if damage else 0,
+        "tokens": damage.tokens if damage else 0,
         "state_version_now": repair.version if repair else sick.version.version,
         "detail": repair.words if repair else "",
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeVar
 
@@ -140,9 +140,10 @@ def _conversation_of_messages(
     if is_export and value.get("version", VERSION) != VERSION:
         raise ComplaintError(text_of("import.other_version", where=name, version=str(value["version"])))
     about = {key: conversation[key] for key in _CONVERSATION_FIELDS if conversation.get(key) not in (None, "", {})}
-    if is_export and "preset" in about:
-        about.setdefault("preset_version", 1)  # an export from before presets had versions
-    if not is_export:
+    if is_export:
+        if "preset" in about:
+            about.setdefault("preset_version", 1)  # an export from before presets had versions
+    else:
         about = {key: one for key, one in about.items() if isinstance(one, dict if key in _OBJECT_FIELDS else str)}
         about, numbered = _with_system_prompt(_with_id_as_title(about, value), numbered)
     _refuse_if_service_would(about, ConversationCreate, f"{name}: {place}" if place else name)
@@ -152,17 +153,16 @@ def _conversation_of_messages(
         for (where, one), extra in zip(numbered, export_fields, strict=True)
     )
     _refuse_results_without_call(messages, [f"{name}: {where}" for where, _ in numbered])
-    return Imported(
-        place=place,
-        about=about,
-        messages=messages,
-        policy=conversation["policy"] if is_export and isinstance(conversation.get("policy"), Mapping) else {},
-        pinned=frozenset(
-            n for n, (_, one) in enumerate(numbered) if is_export and one.get("protected_reason") == "pinned"
-        ),
-        chosen=frozenset(_chosen_places(value.get("anchors"))) if is_export else frozenset(),
-        files=tuple(_files(value.get("files"))) if is_export else (),
-        is_export=is_export,
+    imported = Imported(place=place, about=about, messages=messages, is_export=is_export)
+    if not is_export:
+        return imported
+    policy = conversation.get("policy")
+    return replace(
+        imported,
+        policy=policy if isinstance(policy, Mapping) else {},
+        pinned=frozenset(n for n, (_, one) in enumerate(numbered) if one.get("protected_reason") == "pinned"),
+        chosen=frozenset(_chosen_places(value.get("anchors"))),
+        files=tuple(_files(value.get("files"))),
     )
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from app.core.model.errors import DependencyUnavailableError, InvalidInputError
 from app.devserver.configured import first_line
 from app.devserver.errors import CannotStartError
-from app.providers.callables import ToolSettingError, load_tools
+from app.providers.python_tools import ToolSettingError, load_tools
 from app.settings import Settings
 from app.storage.database import CONNECT_SECONDS, database_address, make_patient_engine
 from app.storage.migrations import run_migrations

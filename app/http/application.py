@@ -42,6 +42,7 @@ from app.http.browser import pages, session
 from app.http.errors import SHOULD_RETRY
 from app.http.hosts import KnownHosts
 from app.http.lifespan import PlainRefusal
+from app.http.limit_headers import HEADERS as RATE_HEADERS
 from app.http.middleware import BodyLimit, Deadline, LastResort, RequestContext
 from app.http.openai import chat as openai_chat
 from app.http.openai import conversations as openai_conversations
@@ -50,7 +51,6 @@ from app.http.openai import responses as openai_responses
 from app.http.openai import socket as openai_socket
 from app.http.openai.inputs import CONVERSATION_HEADERS, USER_HEADERS
 from app.http.openai.sending import HEADER
-from app.http.rates import HEADERS as RATE_HEADERS
 from app.http.shutdown import Stopping
 from app.http.ui import routes as ui
 from app.settings import Settings

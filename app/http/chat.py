@@ -18,11 +18,11 @@ from app.core.text.patterns import compiled
 from app.http import schemas
 from app.http.chat_requests import ChatRequest
 from app.http.dependencies import IdempotencyKey, Services, Shutdown, Tenant
+from app.http.disconnects import ClientGoneError, while_client_present
 from app.http.errors import accept_language_of, problem_of, request_id_of
 from app.http.event_schemas import stream_of
 from app.http.middleware import log_failure
 from app.http.notifications import Notifier
-from app.http.presence import ClientGoneError, while_client_present
 from app.http.present import present_chat, present_interruption, present_notification
 from app.http.refusals import unexpected_error
 from app.http.requests import EmptyRequest

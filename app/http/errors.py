@@ -25,8 +25,8 @@ from app.core.model.errors import DomainError, FieldError, NotFoundError
 from app.core.model.json_schemas import names_at
 from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
+from app.http.limit_headers import refused_headers
 from app.http.openai.errors import PREFIX, is_openai_path, openai_error, openai_status
-from app.http.rates import refused_headers
 from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected_error
 
 STATUS: Final[Mapping[str, int]] = {

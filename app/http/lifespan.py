@@ -57,7 +57,7 @@ class PlainRefusal:
 
 
 @contextlib.asynccontextmanager
-async def living(container: Container, stopping: Stopping) -> AsyncIterator[None]:
+async def serving(container: Container, stopping: Stopping) -> AsyncIterator[None]:
     """Keep a process serving.
 
     Raises:

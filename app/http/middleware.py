@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
 from app.core.text.patterns import compiled
+from app.http.disconnects import ClientGoneError
 from app.http.errors import error_response
-from app.http.presence import ClientGoneError
-from app.http.rates import rate_headers
+from app.http.limit_headers import rate_headers
 from app.http.refusals import BodyTooLargeError, RequestTimeoutError, UnreadableError, UnsupportedMediaTypeError
 
 REQUEST_ID_PATTERN: Final = compiled(r"[\x21-\x7e]{1,128}")

@@ -175,9 +175,10 @@ def present_listed(value: ListedSegment, wanted: Level | None) -> schemas.Segmen
 
 def present_expanded(value: Expanded) -> schemas.Segment:
     """A page of a segment, or of a list of segments or anchors."""
-    segment, listed = value.segment, value.segments
-    first, last = (segment, segment) if segment else (listed[0], listed[-1]) if listed else (None, None)
-    seqs = [anchor.seq for anchor in value.anchors] if first is None else []
+    segment = value.segment
+    segments = [segment] if segment else value.segments
+    first, last = (segments[0], segments[-1]) if segments else (None, None)
+    seqs = [anchor.seq for anchor in value.anchors]
     return schemas.Segment.from_value(
         value,
         topic=segment.topic if segment else value.segment_id,
@@ -185,7 +186,7 @@ def present_expanded(value: Expanded) -> schemas.Segment:
         to_seq=last.to_seq if last else max(seqs, default=None),
         started_at=first.started_at if first else None,
         ended_at=last.ended_at if last else None,
-        message_count=segment.messages if segment else sum(one.messages for one in listed),
+        message_count=sum(one.messages for one in segments),
         is_current=segment.is_current if segment else True,
         expansion_markers=[present_marker(marker) for marker in value.markers],
         next_cursor=value.next_cursor,

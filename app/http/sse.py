@@ -18,8 +18,8 @@ from starlette.types import Receive, Scope, Send
 
 from app.core.model.errors import RateLimitedError
 from app.core.model.timings import DEFAULT_TIMINGS
+from app.http.disconnects import cancel, until_client_gone
 from app.http.errors import error_response
-from app.http.presence import cancel, until_client_gone
 from app.http.shutdown import Stopping
 from app.http.streams import count_stream, stream_over
 

@@ -146,9 +146,7 @@ def _prefix(view: CacheView, catalogue: Catalogue) -> shown.PrefixStats | None:
         tokens=known.tokens if known else view.tokens,
         minimum_tokens=minimum,
         uses_per_hour=round(known.rate, 2) if known else None,
-        implicit_hit_rate=None
-        if known is None or known.demand.known_hit_rate is None
-        else round(known.hit_rate or 0, 4),
+        implicit_hit_rate=round(known.hit_rate or 0, 4) if known and known.demand.known_hit_rate is not None else None,
         verdict=verdict,
         verdict_label=catalogue.word("cache_verdict", verdict),
     )

@@ -23,7 +23,7 @@ from app.core.model.errors import InvalidInputError
 from app.core.model.files import FileCopy
 from app.core.model.model_io import ContextMessage
 from app.core.text.patterns import compiled
-from app.providers import embedding, gemini, gemini_caches, others, responses
+from app.providers import embedding, gemini, gemini_caches, openai_responses, other_providers
 from app.providers.cache_prices import terms_of
 from app.providers.call_settings import refused_fields
 from app.providers.guarded import GuardedChat, GuardedSummarizer
@@ -151,34 +151,34 @@ class BuiltModels:
         model = self._caching_model(name)
         return await self.loop.run(lambda: gemini_caches.renew(model, cache, ttl, self.chat_timeout))
 
-    async def forget(self, name: str, response_id: str) -> None:
-        """Have a model's provider delete a response or a cache. Raises what ``ProviderStore.forget`` raises."""
+    async def delete(self, name: str, response_id: str) -> None:
+        """Delete a response or a cache that a model's provider keeps. Raises what ``ProviderStore.delete`` raises."""
         kind = name.partition(":")[0]
         if kind == gemini.PROVIDER and response_id.startswith(gemini_caches.NAME_PREFIX):
             provider = await asyncio.to_thread(self._provider, kind)
             await self.loop.run(lambda: gemini_caches.delete(provider, response_id, self.chat_timeout))
             return
-        if kind != responses.KIND:
+        if kind != openai_responses.KIND:
             raise InvalidInputError(f"The provider of {name} keeps no responses.")
-        provider = await asyncio.to_thread(self._provider, others.OPENAI)
-        await self.loop.run(lambda: responses.forget(provider, response_id, self.chat_timeout))
+        provider = await asyncio.to_thread(self._provider, other_providers.OPENAI)
+        await self.loop.run(lambda: openai_responses.delete(provider, response_id, self.chat_timeout))
 
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
-        """Have a model's provider keep a file. Raises what ``ProviderStore.keep_file`` raises."""
-        keeper = await self._file_keeper(name)
-        return await self.loop.run(lambda: gemini.keep_file(keeper, data, media_type, self.chat_timeout))
+    async def upload_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
+        """Upload a file to a model's provider. Raises what ``ProviderStore.upload_file`` raises."""
+        provider = await self._file_provider(name)
+        return await self.loop.run(lambda: gemini.upload_file(provider, data, media_type, self.chat_timeout))
 
     async def await_file(self, name: str, file_name: str) -> None:
         """Return once a kept file can be used. Raises what ``ProviderStore.await_file`` raises."""
-        keeper = await self._file_keeper(name)
-        await self.loop.run(lambda: gemini.await_file(keeper, file_name, self.chat_timeout))
+        provider = await self._file_provider(name)
+        await self.loop.run(lambda: gemini.await_file(provider, file_name, self.chat_timeout))
 
-    async def forget_file(self, name: str, file_name: str) -> None:
-        """Have a model's provider delete a kept file. Raises what ``ProviderStore.forget_file`` raises."""
-        keeper = await self._file_keeper(name)
-        await self.loop.run(lambda: gemini.forget_file(keeper, file_name, self.chat_timeout))
+    async def delete_file(self, name: str, file_name: str) -> None:
+        """Delete an uploaded file. Raises what ``ProviderStore.delete_file`` raises."""
+        provider = await self._file_provider(name)
+        await self.loop.run(lambda: gemini.delete_file(provider, file_name, self.chat_timeout))
 
-    async def _file_keeper(self, name: str) -> Provider[Any]:
+    async def _file_provider(self, name: str) -> Provider[Any]:
         kind = name.partition(":")[0]
         if kind != gemini.PROVIDER:
             raise InvalidInputError(f"The provider of {name} keeps no files.")
@@ -223,7 +223,7 @@ class BuiltModels:
         if isinstance(error, InvalidInputError):
             return error.detail
         if isinstance(error, ImportError):
-            return others.missing_package(name.partition(":")[0], error)
+            return other_providers.missing_package(name.partition(":")[0], error)
         # Of a library's error only the type is reported, since its text may quote a path or a key.
         log.warning("model.not_built", model=name, error=type(error).__name__)
         return (
@@ -248,9 +248,9 @@ class BuiltModels:
         match = _NAME.fullmatch(name)
         if match is None or ".." in name:
             raise InvalidInputError("A model is named 'offline' or 'provider:model', as in 'google:gemini-2.5-flash'.")
-        kind = others.OPENAI if match["kind"] == others.OPENAI_CHAT else match["kind"]
+        kind = other_providers.OPENAI if match["kind"] == other_providers.OPENAI_CHAT else match["kind"]
         model, takes_media = self._model(kind, match["model"])
-        stateful = kind == responses.KIND
+        stateful = kind == openai_responses.KIND
         profile = profile_of(
             name,
             bundled=model.context_window,
@@ -273,9 +273,11 @@ class BuiltModels:
     def _model(self, kind: str, name: str) -> tuple[Model, TakesMedia]:
         if kind == gemini.PROVIDER:
             return gemini.make_model(name, self._provider(kind)), gemini.takes_media
-        if kind == responses.KIND:
-            return responses.make_model(name, self._provider(others.OPENAI)), others.takes_media
-        return others.make_model(kind, name, self._provider(kind)), others.takes_media
+        if kind == openai_responses.KIND:
+            model = openai_responses.make_model(name, self._provider(other_providers.OPENAI))
+        else:
+            model = other_providers.make_model(kind, name, self._provider(kind))
+        return model, other_providers.takes_media
 
     def _provider(self, kind: str) -> Provider[Any]:
         if kind not in self._providers:
@@ -285,9 +287,9 @@ class BuiltModels:
     def _new_provider(self, kind: str) -> Provider[Any]:
         if kind == gemini.PROVIDER:
             return gemini.make_provider(self.keys.google_api_key, self.keys.google_base_url)
-        if kind == others.OPENAI:
-            return others.make_openai_provider(self.keys.openai_api_key, self.keys.openai_base_url)
-        return others.make_provider(kind, ambient=self.keys.ambient)
+        if kind == other_providers.OPENAI:
+            return other_providers.make_openai_provider(self.keys.openai_api_key, self.keys.openai_base_url)
+        return other_providers.make_provider(kind, ambient=self.keys.ambient)
 
 
 async def _close_client(provider: Provider[Any]) -> None:

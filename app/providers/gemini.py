@@ -58,7 +58,7 @@ def file_account(api_key: str | None, base_url: str | None) -> str | None:
     return hashlib.sha256(f"{PROVIDER}\n{base_url or ''}\n{api_key}".encode()).hexdigest()[:16]
 
 
-async def keep_file(provider: Provider[Any], data: bytes, media_type: str, timeout: float) -> FileCopy:  # noqa: ASYNC109 - the client's own
+async def upload_file(provider: Provider[Any], data: bytes, media_type: str, timeout: float) -> FileCopy:  # noqa: ASYNC109 - the client's own
     """Upload a file; it may be processed for a while yet. Raises ``ModelUnavailableError``.
 
     It runs in a thread, since the asynchronous client blocks the event loop while it waits to repeat an upload.
@@ -99,8 +99,8 @@ async def _file_state(provider: Provider[Any], name: str, timeout: float) -> Fil
     return found.state
 
 
-async def forget_file(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
-    """Have a file deleted that Google keeps. Raises ``ModelUnavailableError``."""
+async def delete_file(provider: Provider[Any], name: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+    """Delete a file that Google keeps. Raises ``ModelUnavailableError``."""
     try:
         async with asyncio.timeout(timeout):
             await provider.client.aio.files.delete(name=name)

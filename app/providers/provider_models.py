@@ -37,7 +37,7 @@ from app.core.text.escaping import clean
 from app.core.text.token_counts import estimate_text
 from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import BYTES_PER_ITEM, off_loop
-from app.providers import gemini_caches, responses
+from app.providers import gemini_caches, openai_responses
 from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of
 from app.providers.failures import TIMEOUT, is_block, is_schema_refused, unavailable
 from app.providers.loop import ProviderLoop
@@ -166,9 +166,9 @@ class ProviderChat:
         parameters = parameters_of(self.provider_model.model, request)
         messages: Sequence[ContextMessage] = with_files(request.messages, request.files, request.locale)
         if self.profile.stateful:
-            keeps = responses.kept_settings(settings, request.continues)
-            settings = keeps if request.is_kept else responses.not_kept(settings)
-            parameters.instruction_parts, messages = responses.instructions_of(messages)
+            keeps = openai_responses.kept_settings(settings, request.continues)
+            settings = keeps if request.is_kept else openai_responses.not_kept(settings)
+            parameters.instruction_parts, messages = openai_responses.instructions_of(messages)
         answered = request.continues.open_calls if request.continues else ()
         return settings, parameters, to_provider(messages, self.provider_model.takes_media, answered, request.locale)
 
@@ -203,7 +203,7 @@ class ProviderSummarizer:
         # answer.
         settings["thinking"] = "low"
         if self.profile.stateful:
-            settings = responses.not_kept(settings)
+            settings = openai_responses.not_kept(settings)
         try:
             response = await self.provider_model.loop.run(lambda: self._response(message, settings, parameters))
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, the ladder must see our word

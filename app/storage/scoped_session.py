@@ -20,10 +20,10 @@ from sqlalchemy.util import greenlet_spawn
 from app.off_loop import SLICE, SLICE_SECONDS
 from app.storage import connections, tenancy
 from app.storage.compiled import CompiledStatement, can_be_literals, compiled_for, joined_sql
+from app.storage.connection_shares import ConnectionShares
 from app.storage.database_errors import DATABASE_ERRORS, translated
 from app.storage.pending_writes import MAX_JOINED_WRITES, PendingWrites
 from app.storage.row_security import SYSTEM
-from app.storage.shares import ConnectionShares
 from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, ScopedSession, end_user
 
 _ROWS_PER_FETCH: Final = 10

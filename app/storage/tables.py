@@ -103,11 +103,8 @@ class ApiKeyRow(TenantScoped, table=True):
 
 
 LISTED_AT = "coalesce(last_message_at, created_at)"
-IS_DUE = (
-    "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"  # NULL as threshold is never reached
-)
-
-
+IS_DUE = "context_tokens >= trigger_tokens OR context_messages >= trigger_messages"
+"""A threshold that is NULL is never reached."""
 DELETED = "deleted_at IS NOT NULL"
 STALE_SUMS = "stale_sums_to IS NOT NULL"
 WHOLE_LIVE = "num_nulls(live_model, live_response_id, live_through_seq) IN (0, 3)"

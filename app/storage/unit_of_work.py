@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.records import Event
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
+from app.storage.connection_shares import ConnectionShares
 from app.storage.repositories.anchors import AnchorRepository
 from app.storage.repositories.audit import AuditRepository
 from app.storage.repositories.caches import CacheRepository
@@ -36,7 +37,6 @@ from app.storage.repositories.turns import TurnRepository
 from app.storage.repositories.verifications import VerificationRepository
 from app.storage.repositories.works import WorkRepository
 from app.storage.scoped_session import TenantSession
-from app.storage.shares import ConnectionShares
 
 R = TypeVar("R")
 

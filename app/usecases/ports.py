@@ -165,8 +165,8 @@ class ProviderStore(Protocol):
     Raises ``InvalidInputError`` if there is no such model, or its provider keeps nothing of that kind.
     """
 
-    async def forget(self, name: str, response_id: str) -> None:
-        """Have a model's provider delete a response or a cache that it keeps. Raises ``ModelUnavailableError``."""
+    async def delete(self, name: str, response_id: str) -> None:
+        """Delete a response or a cache that a model's provider keeps. Raises ``ModelUnavailableError``."""
 
     async def make_cache(
         self, name: str, prefix: CachedPrefix, attached: ContextMessage | None, ttl: timedelta
@@ -179,11 +179,11 @@ class ProviderStore(Protocol):
     async def renew_cache(self, name: str, cache: str, ttl: timedelta) -> datetime:
         """Have a cache kept for longer. Returns when it ends. Raises ``ModelUnavailableError``."""
 
-    async def keep_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
-        """Have a model's provider keep a file, which may not be ready at once. Raises what ``forget`` raises."""
+    async def upload_file(self, name: str, data: bytes, media_type: str) -> FileCopy:
+        """Upload a file to a model's provider; it may not be ready at once. Raises what ``delete`` raises."""
 
     async def await_file(self, name: str, file_name: str) -> None:
-        """Return once a kept file can be used in requests; waits some seconds.
+        """Return once an uploaded file can be used in requests; waits some seconds.
 
         Raises ``ModelUnavailableError``: its reason is ``file_not_found`` if the file is gone, ``file_failed`` if it
         can never be used, ``file_processing`` if it cannot be used yet, or why the provider did not answer.
@@ -192,10 +192,10 @@ class ProviderStore(Protocol):
     def file_account(self, name: str) -> str | None:
         """Where a model's provider keeps files, even if the model is no longer allowed; ``None`` if it keeps none."""
 
-    async def forget_file(self, name: str, file_name: str) -> None:
-        """Have a model's provider delete a kept file.
+    async def delete_file(self, name: str, file_name: str) -> None:
+        """Delete an uploaded file.
 
-        Raises what ``forget`` raises, with ``file_not_found`` if the file is gone.
+        Raises what ``delete`` raises, with ``file_not_found`` if the file is gone.
         """
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.core.model.doubt_marks import PARAGRAPH
 from app.core.model.model_io import Doubt, Proposal, SummaryRequest
-from app.core.model.policies.policy import budgets_of
+from app.core.model.policies.budgets import budgets_of
 from app.core.model.policies.resolving import resolve
 from app.core.planning.compaction import CompactionPlan
 from app.core.state.apply import AppliedCandidate, ApplyContext, apply_candidate, served

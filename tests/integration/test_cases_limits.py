@@ -419,7 +419,7 @@ async def test_with_all_in_order_it_is_compacted(service: Service) -> None:
 async def test_control_without_the_guard_around_it_the_turn_fails(
     service: Service, monkeypatch: pytest.MonkeyPatch, name: str, broken: Any
 ) -> None:
-    async def settle(self: InlineCompaction, resolved: Any, claim: InlineClaim, *_: Any) -> InlineOutcome:
+    async def run_or_wait(self: InlineCompaction, resolved: Any, claim: InlineClaim, *_: Any) -> InlineOutcome:
         deadline = self._shell.clock.monotonic() + resolved.policy.sync_deadline
         return InlineOutcome(row=await self._settled_row(claim, deadline))
 
@@ -429,7 +429,7 @@ async def test_control_without_the_guard_around_it_the_turn_fails(
             row = await self._work_on_record(row, job)
         return row
 
-    monkeypatch.setattr(InlineCompaction, "settle", settle)
+    monkeypatch.setattr(InlineCompaction, "run_or_wait", run_or_wait)
     monkeypatch.setattr(CompactionService, "run", run)
     await goes_on(service, is_reached=False)  # in this copy of the code it compacts
     monkeypatch.setattr(name, broken)

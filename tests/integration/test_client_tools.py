@@ -38,7 +38,7 @@ from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.retry_keys import RequestAttempt
-from app.usecases.openai.stored import Request
+from app.usecases.openai.stored_answers import Request
 from app.usecases.shared.idempotency import Idem
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_server import Gemini, running_gemini

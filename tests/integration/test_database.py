@@ -25,7 +25,7 @@ from app.storage import connections, database, database_errors, tenancy
 from app.storage.connections import TenantConnection
 from app.storage.database import database_address, make_engine, make_patient_engine, ping
 from app.storage.database_errors import translated
-from app.storage.repositories import narrowing
+from app.storage.repositories import message_search
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, TenantRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
@@ -456,7 +456,7 @@ async def test_one_moment_is_seen_by_statements_that_are_built_once(begin: UnitO
 async def test_records_are_given_only_of_columns_that_the_driver_reads(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     made = await stored(begin, tenant)
     async with begin(tenant) as unit:
-        assert list(await unit.session.records(narrowing._ALL, of=made.id)) == []
+        assert list(await unit.session.records(message_search._ALL, of=made.id)) == []
         converted = select(type_coerce(col(ConversationRow.title), Enum("a")))
         converted = converted.where(col(ConversationRow.id) == bindparam("of"))
         tenancy.keep_compiled(converted)

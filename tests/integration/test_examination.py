@@ -97,6 +97,17 @@ async def test_what_is_mended_waits_for_the_verifier_as_before_and_a_restore_is_
     await service.container.states.restore(tenant, conversation_id, 2)
     again = await examine(service, conversation_id)
     assert ([one.version for one in again.found], again.sound_version, again.state_version) == ([2], 1, 5)
+    async with begin(tenant) as uow:
+        recorded = [one.action for one in (await uow.audit.page(Page(limit=9)))[0]]
+    assert recorded.count("state.mended") == 1, "not for the second look, which found nothing"
+
+
+async def test_only_what_was_mended_is_on_record_as_mended(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    service = Service(begin, tenant)
+    conversation_id = await service.conversation()
+    assert not (await examine(service, conversation_id, mend=True)).found
+    async with begin(tenant) as uow:
+        assert [one.action for one in (await uow.audit.page(Page(limit=9)))[0]] == [], "nothing was changed"
 
 
 @pytest.mark.long

@@ -33,7 +33,7 @@ from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.repositories.files import ProviderFileRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
-from app.usecases.files.copies import Keeper, Wanted
+from app.usecases.files.copies import Destination, Wanted
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import copy_deletion, retries
 from app.usecases.shared.idempotency import Idem
@@ -405,7 +405,7 @@ class TestCopiesAtGemini:
             async def lost(*_: Any) -> bool:
                 return True
 
-            monkeypatch.setattr(process.container.file_copies, "lost", lost)
+            monkeypatch.setattr(process.container.file_copies, "forget_lost", lost)
             gemini.forget_files()
             answer = await talk.http.post(talk.path("/chat"), json={"content": "Two."})
             assert refused(answer, 503, "model_unavailable")["reason"] == "file_not_found"
@@ -426,9 +426,9 @@ class TestCopiesAtGemini:
             async with begin(None) as uow:
                 tenant_id = (await uow.conversations.get(UUID(talk.id))).tenant_id
             profile = process.container.context._shell.models.chat().profile
-            keeper = Keeper(tenant_id, profile.name, profile.file_account or "")
+            destination = Destination(tenant_id, profile.name, profile.file_account or "")
             wanted = Wanted(hashlib.sha256(LARGE).hexdigest(), "application/pdf", len(LARGE))
-            assert await process.container.file_copies.addresses(keeper, [wanted]) == ({}, {wanted.sha256: "gone"})
+            assert await process.container.file_copies.addresses(destination, [wanted]) == ({}, {wanted.sha256: "gone"})
             good(await talk.attach(LARGE, "application/pdf"))
             await talk.chat("One.")
             assert any("fileData" in part for part in first_parts(gemini))
@@ -436,13 +436,13 @@ class TestCopiesAtGemini:
     async def test_a_copy_that_is_recorded_just_after_a_look_at_the_records_is_not_made_again(
         self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        keep_file, in_use = BuiltModels.keep_file, ProviderFileRepository.in_use
+        upload_file, in_use = BuiltModels.upload_file, ProviderFileRepository.in_use
         reached, go_on = asyncio.Event(), asyncio.Event()
 
         async def slow(*given: Any) -> FileCopy:
             reached.set()
             await go_on.wait()
-            return await keep_file(*given)
+            return await upload_file(*given)
 
         async def looked_too_early(*given: Any, **named: Any) -> dict[str, ProviderFile]:
             found = await in_use(*given, **named)
@@ -451,7 +451,7 @@ class TestCopiesAtGemini:
                 await asyncio.sleep(0.01)
             return found
 
-        monkeypatch.setattr(BuiltModels, "keep_file", slow)
+        monkeypatch.setattr(BuiltModels, "upload_file", slow)
         monkeypatch.setattr(ProviderFileRepository, "in_use", looked_too_early)
         async with with_gemini(begin, gemini) as process, talking(process) as talk:
             good(await talk.attach(LARGE, "application/pdf"))
@@ -468,14 +468,14 @@ class TestCopiesAtGemini:
     ) -> None:
         async with with_gemini(begin, gemini) as process, talking(process) as talk:
             good(await talk.attach(LARGE, "application/pdf"))
-            keep_file, reached, go_on = BuiltModels.keep_file, asyncio.Event(), asyncio.Event()
+            upload_file, reached, go_on = BuiltModels.upload_file, asyncio.Event(), asyncio.Event()
 
             async def slow(*given: Any) -> FileCopy:
                 reached.set()
                 await go_on.wait()
-                return await keep_file(*given)
+                return await upload_file(*given)
 
-            monkeypatch.setattr(BuiltModels, "keep_file", slow)
+            monkeypatch.setattr(BuiltModels, "upload_file", slow)
             answering = asyncio.create_task(talk.chat("One."))
             await reached.wait()
             good(await talk.http.post(talk.path("/chat/interrupt"), json={}))
@@ -547,14 +547,14 @@ class TestCopiesAtGemini:
         self, begin: UnitOfWorkFactory, gemini: Gemini, monkeypatch: pytest.MonkeyPatch, seconds: int
     ) -> None:
         monkeypatch.setattr(retries, "OUTAGE_TRIES", 3)
-        outage, keep = Outage(begin, seconds), BuiltModels.keep_file
+        outage, keep = Outage(begin, seconds), BuiltModels.upload_file
 
         async def keep_before_outage(*given: Any) -> Any:
             kept = await keep(*given)
             outage.begin()
             return kept
 
-        monkeypatch.setattr(BuiltModels, "keep_file", keep_before_outage)
+        monkeypatch.setattr(BuiltModels, "upload_file", keep_before_outage)
         async with with_gemini(outage, gemini) as process, talking(process) as talk:
             good(await talk.attach(LARGE, "application/pdf"))
             answer = await talk.http.post(talk.path("/chat"), json={"content": "One."})

@@ -19,7 +19,7 @@ from app.core.model.errors import DependencyUnavailableError, ModelUnavailableEr
 from app.core.model.model_io import ChatRequest, StepEvent, TextDelta, ToolCall
 from app.core.model.usage_limits import STEP_SECONDS
 from app.infrastructure.counters import PREFIX, LocalCounters, RedisCounters
-from app.storage.shares import ConnectionShares
+from app.storage.connection_shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.chat.turn_handle import ChatEvent, TurnHandle
 from app.usecases.ports import Counters, Place

@@ -130,19 +130,19 @@ class TestATurn:
         async def away(*_: object) -> None:
             raise DependencyUnavailableError("away")
 
-        forgotten: list[str] = []
+        deleted: list[str] = []
 
-        async def forget(_: FakeModels, name: str, response_id: str) -> None:
-            forgotten.append(response_id)
+        async def delete(_: FakeModels, name: str, response_id: str) -> None:
+            deleted.append(response_id)
 
         monkeypatch.setattr(ProviderCopyRepository, "note", away)
-        monkeypatch.setattr(FakeModels, "forget", forget)
+        monkeypatch.setattr(FakeModels, "delete", delete)
         monkeypatch.setattr(retries, "OUTAGE_PAUSE", 0.01)
         conversation_id = await manual(service)
         openai.script("Meow.")
         with pytest.raises(DependencyUnavailableError):
             await chat(service, conversation_id, "My cat is Tilda.")
-        assert forgotten == list(openai.kept) != [], "nobody else would ever have it deleted"
+        assert deleted == list(openai.kept) != [], "nobody else would ever have it deleted"
 
     async def test_what_was_appended_between_turns_goes_along(self, service: Service, openai: OpenAI) -> None:
         conversation_id = await manual(service)

@@ -348,13 +348,13 @@ async def test_what_a_new_policy_holds_is_decided_once_and_without_the_lock(
         for number in range(20)
     ]
     await service.container.messages.append(tenant, conversation_id, drafts)
-    decided: Callable[..., Any] = vars(holding)["decided"]
+    reasons: Callable[..., Any] = vars(holding)["reasons_within_budget"]
 
     def counted(*given: Any, **named: Any) -> Any:
         tries.append(len(given[1]))
-        return decided(*given, **named)
+        return reasons(*given, **named)
 
-    monkeypatch.setattr(holding, "decided", counted)
+    monkeypatch.setattr(holding, "reasons_within_budget", counted)
     policy = {**(await service.row(conversation_id)).policy, "protect": ["constraint"]}
     view = await service.container.conversations.patch(tenant, conversation_id, {"policy": policy})
 

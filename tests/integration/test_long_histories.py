@@ -25,8 +25,8 @@ from app.core.text.token_counts import Estimator
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
+from app.storage.repositories import message_search
 from app.storage.repositories import messages as message_rows
-from app.storage.repositories import narrowing
 from app.storage.repositories.removal import RemovalRepository
 from app.storage.row_security import DEFAULT_ROLE, SETTING
 from app.storage.unit_of_work import UnitOfWorkFactory
@@ -151,7 +151,7 @@ class TestPlans:
     async def test_stems_are_found_by_their_index_alone(
         self, service: Service, engine: AsyncEngine, tenant: UUID, long: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 0)
+        monkeypatch.setattr(message_search, "WHOLE_UP_TO", 0)
         with self.asked(engine) as statements:
             async with service.begin(tenant) as uow:
                 found = await uow.messages.sources(long, stems=["crate", "nowhere"], limit=5)
@@ -179,7 +179,7 @@ class TestPlans:
     async def test_read_by_indexes(
         self, service: Service, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(narrowing, "MAX_SCANNED_MESSAGES", 1_000)
+        monkeypatch.setattr(message_search, "MAX_SCANNED_MESSAGES", 1_000)
         monkeypatch.setattr(removing, "ROWS", 500)  # a small part of the conversation, as 5 000 rows are of a long one
         seed, long = [await service.conversation(max_tokens=-1) for _ in range(2)]
         await service.say(long, 1)
@@ -459,7 +459,7 @@ class TestUsersAndTenants:
             await asyncio.Event().wait()
 
         monkeypatch.setattr(copy_deletion, "SECONDS", 0.01)
-        monkeypatch.setattr(service.container.parts.models, "forget", hang)
+        monkeypatch.setattr(service.container.parts.models, "delete", hang)
         await self.begun(service)
         async with service.begin(service.tenant) as uow:
             for number in range(3):
@@ -512,7 +512,7 @@ class TestCopies:
         monkeypatch.setattr(copy_deletion, "FIRST_PAUSE", timedelta())
         registry = ModelRegistry(chat=MODEL, keys=Keys(openai_api_key="key", openai_base_url=openai.url))
         made = Service(begin, tenant, chat=registry.chat())  # type: ignore[arg-type]
-        monkeypatch.setattr(made.container.parts.models, "forget", registry.store.forget)
+        monkeypatch.setattr(made.container.parts.models, "delete", registry.store.delete)
         yield made
         openai.release()
         await registry.close()

@@ -47,14 +47,14 @@ from app.core.model.model_io import (
 from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
 from app.providers.built_models import BuiltModels, CircuitSettings
-from app.providers.completions import CompletionsModel
+from app.providers.chat_completions import CompletionsModel
 from app.providers.failures import unavailable
 from app.providers.gemini import takes_media as gemini_takes
 from app.providers.keys import Keys
 from app.providers.loop import ProviderLoop
 from app.providers.messages import to_provider
 from app.providers.offline import OfflineChat, OfflineSummarizer
-from app.providers.others import takes_media as others_take
+from app.providers.other_providers import takes_media as others_take
 from app.providers.profiles import GEMINI_INPUT_LIMIT
 from app.providers.provider_models import ProviderModel, ProviderSummarizer
 from app.providers.registry import ModelRegistry

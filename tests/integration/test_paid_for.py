@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.core.model.errors import ConflictError
 from app.core.model.model_io import Proposal, SummaryRequest, VerificationRequest
 from app.settings import Settings
-from app.storage.shares import ConnectionShares
+from app.storage.connection_shares import ConnectionShares
 from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.compaction.manual import CompactInput
 from tests.integration.services import Gate, Outage, Service, history, proposal

@@ -25,7 +25,7 @@ from app.core.model.errors import (
     TooLargeError,
 )
 from app.core.model.model_io import Proposal, SummaryRequest
-from app.core.model.policies.protection import decided
+from app.core.model.policies.protection import reasons_within_budget
 from app.core.model.records import Page
 from app.core.text.token_counts import weigh
 from app.storage.repositories.conversations import ConversationRepository
@@ -684,7 +684,7 @@ class TestChangeOfPolicy:
             view = await service.container.conversations.patch(service.tenant, conversation_id, {"policy": wanted})
             said = await read(service, conversation_id)
             room = math.floor(Fraction(str(view.policy.pin_share)) * view.gauge.budget)
-            expected = decided(view.policy, said, pin_tokens=room)
+            expected = reasons_within_budget(view.policy, said, pin_tokens=room)
             assert {one.seq: one.protected_reason for one in said} == expected, wanted
             await sums_are_right(service, conversation_id)
 

@@ -19,8 +19,8 @@ from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.rendering import Passage
 from app.core.text import memo
 from app.storage.repositories.anchors import AnchorRepository
+from app.storage.repositories.message_search import FoundMessages
 from app.storage.repositories.messages import MessageRepository
-from app.storage.repositories.narrowing import Narrowed
 from app.storage.tables import MessageRow
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
@@ -193,7 +193,7 @@ async def test_a_typed_command_and_its_answer_are_never_recalled(service: Servic
     assert "/compact" not in text_of(found.messages)
 
 
-async def broken(self: object, conversation_id: UUID, **given: Any) -> Narrowed:
+async def broken(self: object, conversation_id: UUID, **given: Any) -> FoundMessages:
     raise RuntimeError("the index is away")
 
 

@@ -14,9 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Message
 from app.core.text.words import stems
+from app.storage.repositories import message_search, term_keys
 from app.storage.repositories import messages as messages_module
-from app.storage.repositories import narrowing, term_keys
-from app.storage.repositories.narrowing import Narrowed
+from app.storage.repositories.message_search import FoundMessages
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from tests.integration.rows import connection_of, make_tenant, message, stored, talk
 
@@ -27,8 +27,8 @@ NOISE = ("Rain again over the harbour today.", "The harbour lights are on.", "No
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let conversations of more than twenty messages count as large, and a stem in more than eight as common."""
-    monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 20)
-    monkeypatch.setattr(narrowing, "COMMON_FROM", 8)
+    monkeypatch.setattr(message_search, "WHOLE_UP_TO", 20)
+    monkeypatch.setattr(message_search, "COMMON_FROM", 8)
 
 
 async def conversation_of(
@@ -46,12 +46,12 @@ async def conversation_of(
 
 async def sources(
     begin: UnitOfWorkFactory, tenant: UUID, conversation_id: UUID, query: str, limit: int = 100
-) -> Narrowed:
+) -> FoundMessages:
     async with begin(tenant) as unit:
         return await unit.messages.sources(conversation_id, stems=stems(query), limit=limit)
 
 
-def seqs(found: Narrowed) -> list[int]:
+def seqs(found: FoundMessages) -> list[int]:
     return [source.seq for source in found.sources]
 
 
@@ -115,7 +115,7 @@ async def test_common_words_are_counted_about_and_found_together(
 async def test_control_without_pairs_two_common_words_are_not_found_together(
     begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "_MAX_PAIRED_STEMS", 1)
+    monkeypatch.setattr(message_search, "_MAX_PAIRED_STEMS", 1)
     contents = ["Nothing.", "The lantern.", "The anchor."] * 40
     contents[110] = "The lantern on the anchor."
     conversation_id, _ = await conversation_of(begin, tenant, contents)
@@ -137,7 +137,7 @@ async def test_pairs_of_common_words_that_could_change_nothing_are_not_sought(
     pairs_for_few = len(sought)
     everything = await sources(begin, tenant, conversation_id, " ".join(words), limit=200)
     pairs_for_all = len(sought) - pairs_for_few
-    monkeypatch.setattr(narrowing, "_PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr(message_search, "_PAIRS_AT_ONCE", 100)
 
     assert (pairs_for_few, pairs_for_all) == (2, 6)
     assert few == await sources(begin, tenant, conversation_id, " ".join(words), limit=3)
@@ -147,13 +147,13 @@ async def test_pairs_of_common_words_that_could_change_nothing_are_not_sought(
 def sought_pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The pairs of words that are sought together from now on."""
     sought: list[tuple[int, int]] = []
-    lists = narrowing.Narrowing._messages_holding_both
+    lists = message_search.MessageSearch._messages_holding_both
 
-    async def noting(of: narrowing.Narrowing, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
+    async def noting(of: message_search.MessageSearch, pairs: Sequence[tuple[int, int]]) -> list[frozenset[int]]:
         sought.extend(pair for pair in pairs if pair[0] != pair[1])
         return await lists(of, pairs)
 
-    monkeypatch.setattr(narrowing.Narrowing, "_messages_holding_both", noting)
+    monkeypatch.setattr(message_search.MessageSearch, "_messages_holding_both", noting)
     return sought
 
 
@@ -185,9 +185,9 @@ async def test_which_messages_hold_a_common_word_is_looked_for_once_until_someth
 @pytest.fixture
 def long(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let conversations of over a hundred messages be sampled, and a stem in more than thirty count as abundant."""
-    monkeypatch.setattr(narrowing, "SAMPLED_FROM", 100)
-    monkeypatch.setattr(narrowing, "SAMPLED_MESSAGES", 40)
-    monkeypatch.setattr(narrowing, "ABUNDANT_FROM", 30)
+    monkeypatch.setattr(message_search, "SAMPLED_FROM", 100)
+    monkeypatch.setattr(message_search, "SAMPLED_MESSAGES", 40)
+    monkeypatch.setattr(message_search, "ABUNDANT_FROM", 30)
 
 
 @pytest.mark.own_database  # as above
@@ -258,8 +258,8 @@ def looked_for(engine: AsyncEngine, sign: str = "@>") -> Iterator[list[str]]:
 async def test_the_more_are_looked_at_the_more_come_with_their_neighbours(
     begin: UnitOfWorkFactory, tenant: UUID, large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "COMMON_FROM", 100)
-    monkeypatch.setattr(narrowing, "MIN_CENTRES", 40)
+    monkeypatch.setattr(message_search, "COMMON_FROM", 100)
+    monkeypatch.setattr(message_search, "MIN_CENTRES", 40)
     contents = ["Nothing.", "Quiet.", "Calm.", "The lantern.", "Quiet.", "Calm.", "Nothing."] * 60
     conversation_id, _ = await conversation_of(begin, tenant, contents)
     few = await sources(begin, tenant, conversation_id, "lantern", limit=60)
@@ -322,7 +322,9 @@ async def test_two_tenants_with_the_same_ids(begin: UnitOfWorkFactory, tenant: U
     assert 9 in seqs(await sources(begin, tenant, same, "kettle"))
     assert 9 not in seqs(await sources(begin, other, same, "kettle"))
     async with begin(tenant) as unit:
-        assert [found.seq for found in await unit.messages.holding(same, ["Kettle"], stems=["kettl"], limit=9)] == [9]
+        assert [found.seq for found in await unit.messages.containing(same, ["Kettle"], stems=["kettl"], limit=9)] == [
+            9
+        ]
 
 
 async def test_many_stems_are_one_statement_and_bounded(begin: UnitOfWorkFactory, tenant: UUID, large: None) -> None:
@@ -330,7 +332,7 @@ async def test_many_stems_are_one_statement_and_bounded(begin: UnitOfWorkFactory
     words = "kettle " + " ".join(f"word{number}x" for number in range(5_000))
     found = await sources(begin, tenant, conversation_id, words)
     assert 9 in seqs(found)
-    assert len(found.documents) == narrowing.MAX_STEMS
+    assert len(found.documents) == message_search.MAX_STEMS
     assert seqs(await sources(begin, tenant, conversation_id, "?!")) == []
 
 
@@ -346,7 +348,7 @@ async def test_holding_a_text(begin: UnitOfWorkFactory, tenant: UUID) -> None:
 
     async def holding(*texts: str, words: Sequence[str] = (), limit: int = 9) -> list[int]:
         async with begin(tenant) as unit:
-            found = await unit.messages.holding(conversation_id, texts, stems=words, limit=limit)
+            found = await unit.messages.containing(conversation_id, texts, stems=words, limit=limit)
         return [source.seq for source in found]
 
     assert await holding("to be or not to be") == [4, 1]
@@ -364,10 +366,10 @@ async def test_holding_a_text(begin: UnitOfWorkFactory, tenant: UUID) -> None:
 async def test_holding_looks_among_the_newest_only(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(narrowing, "MAX_SCANNED_MESSAGES", 2)
+    monkeypatch.setattr(message_search, "MAX_SCANNED_MESSAGES", 2)
     conversation_id, _ = await conversation_of(begin, tenant, ["to be"] * 4)
     async with begin(tenant) as unit:
-        assert [found.seq for found in await unit.messages.holding(conversation_id, ["be"], stems=(), limit=9)] == [
+        assert [found.seq for found in await unit.messages.containing(conversation_id, ["be"], stems=(), limit=9)] == [
             4,
             3,
         ]
@@ -414,7 +416,7 @@ async def test_the_index_is_used_behind_row_level_security(
     event.listen(engine.sync_engine, "before_cursor_execute", keep)
     async with UnitOfWork(engine, tenant) as unit:
         await unit.messages.sources(conversation_id, stems=["harbour"], limit=9, neighbours=False)
-        await unit.messages.holding(conversation_id, ["harbour"], stems=["harbour"], limit=9)
+        await unit.messages.containing(conversation_id, ["harbour"], stems=["harbour"], limit=9)
         event.remove(engine.sync_engine, "before_cursor_execute", keep)
         connection = await connection_of(engine, unit.session)
         await connection.execute(text("SET LOCAL enable_seqscan = off"))

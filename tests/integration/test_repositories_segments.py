@@ -317,7 +317,7 @@ async def test_parts_come_back_as_they_were_written(begin: UnitOfWorkFactory, te
         (read,) = await unit.messages.between(row.id, 1, 1)
         assert repr(read.parts) == repr((part,))
         assert [type(item) for item in read.parts[0]["arguments"].values()] == [type(i) for i in arguments.values()]
-        found = await unit.messages.holding(row.id, ["🗝"], stems=[], limit=5)
+        found = await unit.messages.containing(row.id, ["🗝"], stems=[], limit=5)
         assert [source.seq for source in found] == [1]
 
 

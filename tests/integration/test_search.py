@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.core.model.errors import InvalidInputError, NotFoundError
-from app.storage.repositories import narrowing
+from app.storage.repositories import message_search
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.context import search as search_module
@@ -237,8 +237,8 @@ async def test_commands_are_no_hits(service: Service) -> None:
 
 
 async def test_in_a_large_conversation(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 10)
-    monkeypatch.setattr(narrowing, "COMMON_FROM", 5)
+    monkeypatch.setattr(message_search, "WHOLE_UP_TO", 10)
+    monkeypatch.setattr(message_search, "COMMON_FROM", 5)
     conversation_id = await said(service, *("Rain over the harbour.",) * 30, KETTLE, *("More rain, no harbour.",) * 30)
     found = await seqs(service, conversation_id, "the copper kettle in the rain")
     assert (found[0], len(found) > 1) == (31, True)

@@ -18,7 +18,7 @@ from app.core.model.conversation import Message
 from app.core.text import stemming
 from app.core.text.words import words
 from app.providers.offline import OfflineSummarizer
-from app.storage.repositories import narrowing, term_keys
+from app.storage.repositories import message_search, term_keys
 from app.storage.repositories.contents import MessagePlace
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
@@ -80,7 +80,7 @@ def service(begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Conversations of more than twenty messages count as large, so that recall uses the index."""
-    monkeypatch.setattr(narrowing, "WHOLE_UP_TO", 20)
+    monkeypatch.setattr(message_search, "WHOLE_UP_TO", 20)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ from app.storage.database import make_engine
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import encode
 from app.storage.repositories.keys import ReadKey
-from app.storage.repositories.narrowing import Narrowed
+from app.storage.repositories.message_search import FoundMessages
 from app.storage.repositories.states import KnownVersions
 from app.storage.repositories.statistics import Ended
 from app.storage.scoped_session import TenantSession
@@ -172,9 +172,9 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "messages.held_at": (lambda unit: unit.messages.held_at(CONVERSATION, 9), Sums()),
     "messages.sources": (
         lambda unit: unit.messages.sources(CONVERSATION, stems=["a"], limit=9),
-        Narrowed(sources=[], documents={}, total=0),
+        FoundMessages(sources=[], documents={}, total=0),
     ),
-    "messages.holding": (lambda unit: unit.messages.holding(CONVERSATION, ["a"], stems=[], limit=9), []),
+    "messages.containing": (lambda unit: unit.messages.containing(CONVERSATION, ["a"], stems=[], limit=9), []),
     "messages.at_seqs": (lambda unit: unit.messages.at_seqs(CONVERSATION, [1, 2]), []),
     "messages.goals_and_constraints": (lambda unit: unit.messages.goals_and_constraints(CONVERSATION, [1, 2]), []),
     "messages.protected_tokens": (lambda unit: unit.messages.protected_tokens(CONVERSATION, "script"), 0),

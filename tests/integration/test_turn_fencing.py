@@ -18,8 +18,8 @@ from app.core.model.errors import DependencyUnavailableError, DomainError, NotFo
 from app.core.model.model_io import ChatRequest, StepEvent, ToolCall
 from app.core.model.records import Turn
 from app.settings import Settings
+from app.storage.connection_shares import ConnectionShares
 from app.storage.repositories.turns import TurnRepository, as_turn
-from app.storage.shares import ConnectionShares
 from app.storage.tables import TurnRow
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.chat.starting import ChatInput

@@ -51,13 +51,13 @@ from app.usecases.compaction.manual import CompactInput
 from app.usecases.files.attaching import NewFile
 from app.usecases.history import export, removing
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.openai import openings, stored
+from app.usecases.openai import openings, stored_answers
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings
 from app.usecases.openai.retry_keys import RequestAttempt
-from app.usecases.openai.stored import Request
+from app.usecases.openai.stored_answers import Request
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
 from tests.cases import guarded
@@ -707,7 +707,7 @@ async def test_a_retry_finds_the_turn_whose_process_died_as_it_had_begun(
         dying.setattr(service.container.openai.stored, "_begun_turn", die)
         if not is_guarded:
             dying.setattr(Openings, "note", note_nothing)
-            dying.setattr(stored, "_key_of_new_conversation", lambda *_: None)
+            dying.setattr(stored_answers, "_key_of_new_conversation", lambda *_: None)
         with pytest.raises(asyncio.CancelledError):
             await ask_afresh(service, 0)
     await ask_afresh(service, 1)
@@ -730,7 +730,7 @@ async def test_a_retry_goes_on_in_the_conversation_of_a_try_that_died_before_its
         pass
 
     if not is_guarded:
-        monkeypatch.setattr(stored, "_key_of_new_conversation", lambda *_: None)
+        monkeypatch.setattr(stored_answers, "_key_of_new_conversation", lambda *_: None)
     monkeypatch.setattr(openings, "PATIENCE", 0.1)
     service = Service(begin, tenant)
     own = Idem(key="a key", fingerprint="a body") if is_keyed else None

@@ -15,8 +15,9 @@ from app.core.model.figure_labels import trigger_label
 from app.core.model.gauge import Breakdown, explained_thresholds, gauge_of
 from app.core.model.pace import MAX_TURNS, MIN_TURNS, MessageSample, Pace, pace_of
 from app.core.model.policies.adaptive import AdaptedThresholds, adapt, adapted_policy, adaptive_errors
+from app.core.model.policies.budgets import Budgets, budgets_of
 from app.core.model.policies.operator import operator_numbers
-from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.resolving import resolve
 from app.core.planning.triggers import trigger_tokens
 from app.core.text.localization.catalogue import CATALOGUES

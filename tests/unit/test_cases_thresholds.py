@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.core.model.policies.policy import Budgets, Threshold
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import Threshold
 from tests.unit import test_policy
 
 

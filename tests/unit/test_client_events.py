@@ -39,7 +39,8 @@ def fields_of(name: str) -> tuple[set[str], set[str]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_declared_event_is_a_class(name: str) -> None:
-    kind = getattr(client, name)
+    kind = getattr(client, name, None)
+    assert kind is not None, f"app/client/__init__.py lacks {name}, a class of app/client/events.py"
     declared = SCHEMAS[name]["properties"]["type"]
     assert set(events.types_of(kind)) == set(declared.get("enum", [declared.get("const")]))
     every, always = fields_of(name)
@@ -50,6 +51,11 @@ def test_each_declared_event_is_a_class(name: str) -> None:
     words = {"notification"} if name == "CompactionEvent" else set()  # there it is next to the data, not in them
     assert set(read["properties"]) == every | words
     assert set(read["required"]) == always
+
+
+def test_each_class_is_found_by_its_types() -> None:
+    found = {kind.__name__ for kind in (*events._EVENTS.values(), *events._CHAT_EVENTS.values())}
+    assert {*NAMES} - found == {"ReplyEnded"}, "_EVENTS or _CHAT_EVENTS in app/client/events.py lacks a class"
 
 
 def test_events_are_read_as_the_class_of_their_type() -> None:

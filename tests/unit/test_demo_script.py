@@ -18,7 +18,7 @@ from app.cli.demo.play import figures
 from app.cli.demo.story import Line, load_story
 from app.client import Compaction, ConnectionFailedError, Message
 from app.client.errors import error_of
-from app.core.model.policies.policy import budgets_of
+from app.core.model.policies.budgets import budgets_of
 from app.core.model.policies.resolving import resolve
 from app.core.text.token_counts import estimate_text
 

@@ -22,6 +22,8 @@ PAGES: Final = sorted(
 CODE: Final = re.compile(r"`([^`\n]+)`")
 FILE: Final = re.compile(r"[\w.-]+(?:/[\w.*-]+)*(?:/|\.(?:py|toml|md|json|jsonl|ya?ml|lock|svg))")
 LINK: Final = re.compile(r"\]\(([^()\s:#]+)(?:#[^()\s]*)?\)")
+NAME: Final = re.compile(r"`((?:_|[A-Z])\w+|\w+_\w+)`")
+"""A name that is no word of English: with an underscore or a capital letter."""
 MADE: Final = {"build", ".venv", ".data"}
 """Folders that are made by commands."""
 
@@ -59,6 +61,15 @@ def _exists(place: Path, path: str) -> bool:
 def missing_links(page: str, folder: Path) -> list[str]:
     """Relative links that lead nowhere."""
     return [path for path in LINK.findall(without_blocks(page)) if not (folder / path).exists()]
+
+
+def test_every_name_in_contributing_is_in_the_code() -> None:
+    named = set(NAME.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    files = [*(ROOT / "app").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "web" / "src").rglob("*.ts*")]
+    words = {word for file in files for word in re.findall(r"\w{3,}", file.read_text(encoding="utf-8"))}
+    gone = "_new" + "_keeper"
+    assert len(named) > 50
+    assert {*named, gone} - words == {gone}, "only the control"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -43,7 +43,8 @@ OTHERS: Final = sorted(set(CATALOGUES) - {FALLBACK})
 def test_all_that_the_code_says_in_english_is_said(language: str) -> None:
     own = CATALOGUES[language].own
     uses = {f"use.{schema.name}" for schema in SCHEMAS.values()}
-    assert uses | {f"title.{code}" for code in STATUS} == set(own)
+    differ = (uses | {f"title.{code}" for code in STATUS}) ^ set(own)
+    assert not differ, f"[own] in app/core/text/localization/{language}.toml has too little or too much: {differ}"
     assert CATALOGUES[FALLBACK].own == {}
 
 

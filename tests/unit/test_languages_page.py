@@ -45,7 +45,7 @@ def shown_rows(page: str) -> list[str]:
 
 
 def test_the_table_has_what_is_in_the_files() -> None:
-    assert shown_rows(PAGE.read_text(encoding="utf-8")) == rows(), "the table should be:\n" + "\n".join(rows())
+    assert shown_rows(PAGE.read_text(encoding="utf-8")) == rows(), "in docs/languages.md:\n" + "\n".join(rows())
 
 
 def test_the_columns_are_in_order() -> None:

@@ -16,7 +16,7 @@ from app.core.model.errors import InvalidInputError, ModelNotAllowedError
 from app.core.model.policies.policy import MODEL_FIELDS, CompactionPolicy
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
-from app.providers import others
+from app.providers import other_providers
 from app.providers.built_models import BuiltModels
 from app.providers.keys import Keys
 from app.providers.offline import OfflineChat
@@ -102,14 +102,14 @@ class TestAmbientCredentials:
     def test_they_are_not_even_looked_for_unless_a_setting_says_so(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(others, "infer_provider", pytest.fail)
+        monkeypatch.setattr(other_providers, "infer_provider", pytest.fail)
         with pytest.raises(InvalidInputError, match="THROUGHLINE_AMBIENT_CREDENTIALS=true"):
             ModelRegistry().chat(name)
 
     def test_the_other_name_of_openai_signs_in_with_the_key_of_the_settings(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(others, "infer_provider", pytest.fail)
+        monkeypatch.setattr(other_providers, "infer_provider", pytest.fail)
         with pytest.raises(InvalidInputError, match="need a key: set OPENAI_API_KEY, or OPENAI_BASE_URL"):
             ModelRegistry().chat("openai-chat:gpt-5-mini")
         made = [
@@ -148,7 +148,7 @@ class SlowLibrary:
 def library(monkeypatch: pytest.MonkeyPatch) -> Callable[..., SlowLibrary]:
     def make(error: Exception, seconds: float = 0.0) -> SlowLibrary:
         made = SlowLibrary(error, seconds)
-        monkeypatch.setattr(others, "infer_provider", made)
+        monkeypatch.setattr(other_providers, "infer_provider", made)
         return made
 
     return make

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.openai.sealed import CompactedInput, SealedInputs
+from app.usecases.openai.sealed_inputs import CompactedInput, SealedInputs
 
 TENANT = UUID(int=1)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.model.conversation import Outline
 from app.core.model.gauge import Breakdown
-from app.core.model.policies.policy import Budgets
+from app.core.model.policies.budgets import Budgets
 from app.core.model.records import FoldRequest
 from app.core.planning.compaction import MINIMUM_SPAN, CompactionPlan, NothingToFold, plan_compaction
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.core.model.conversation import Outline, Role
 from app.core.model.gauge import Breakdown
-from app.core.model.policies.policy import Budgets
+from app.core.model.policies.budgets import Budgets
 from app.core.model.records import Fold, FoldRequest
 from app.core.planning.compaction import (
     DIGEST_PART,

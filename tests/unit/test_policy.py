@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from app.core.model.conversation import MAX_WAIT, QuietPeriod
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
 from app.core.model.gauge import Breakdown, gauge_of
+from app.core.model.policies.budgets import Budgets
 from app.core.model.policies.contradictions import contradictions
-from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Threshold
+from app.core.model.policies.policy import CompactionPolicy, Moment, Threshold
 from app.core.model.policies.resolving import PRESETS, resolve
 from app.core.model.policies.short_forms import SHORT_FORMS
 from app.core.planning.triggers import (

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import pytest
 
+from app.core.model.policies.budgets import Budgets, budgets_of
 from app.core.model.policies.contradictions import contradictions
-from app.core.model.policies.policy import AdaptiveBounds, Budgets, CompactionPolicy, Keep, SegmentBy, budgets_of
+from app.core.model.policies.policy import AdaptiveBounds, CompactionPolicy, Keep, SegmentBy
 from app.core.model.policies.resolving import DEFAULT_PRESET, PRESETS, resolve
 from app.core.model.schemas import SCHEMAS
 

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from app.core.model.conversation import Message
 from app.core.model.policies.goals import states_goal
-from app.core.model.policies.protection import decided, protected_reason, size_of, units_of, uses_pin_budget
+from app.core.model.policies.protection import (
+    protected_reason,
+    reasons_within_budget,
+    size_of,
+    units_of,
+    uses_pin_budget,
+)
 from tests.builders import message, policy_of
 from tests.corpus import agreed, assert_verdicts, corpus
 from tests.unit.timing import assert_linear, assert_linear_in
@@ -92,36 +98,37 @@ class TestDecided:
             weighing(3, 60, event_type="constraint"),
             weighing(4, 500),
         ]
-        assert decided(self.POLICY, said, pin_tokens=100) == {
+        assert reasons_within_budget(self.POLICY, said, pin_tokens=100) == {
             1: "initial_objective",
             2: "over_allotment",
             3: "explicit_constraint",
             4: "compressible",
         }
-        assert decided(self.POLICY, said, pin_tokens=100, used=30)[3] == "over_allotment"
-        assert decided(self.POLICY, said, pin_tokens=170)[2] == "explicit_constraint"
+        assert reasons_within_budget(self.POLICY, said, pin_tokens=100, used=30)[3] == "over_allotment"
+        assert reasons_within_budget(self.POLICY, said, pin_tokens=170)[2] == "explicit_constraint"
 
     def test_pins_come_first_and_stay_pinned_while_they_fit(self) -> None:
         said = [weighing(1, 60), weighing(2, 50, is_pinned=True), weighing(3, 30, is_pinned=True)]
-        assert decided(self.POLICY, said, pin_tokens=100) == {1: "over_allotment", 2: "pinned", 3: "pinned"}
-        assert decided(self.POLICY, said, pin_tokens=60) == {1: "over_allotment", 2: "pinned", 3: "over_allotment"}
-        assert decided(self.POLICY, said, pin_tokens=140)[1] == "initial_objective"
+        both_fit, one_fits = (reasons_within_budget(self.POLICY, said, pin_tokens=tokens) for tokens in (100, 60))
+        assert both_fit == {1: "over_allotment", 2: "pinned", 3: "pinned"}
+        assert one_fits == {1: "over_allotment", 2: "pinned", 3: "over_allotment"}
+        assert reasons_within_budget(self.POLICY, said, pin_tokens=140)[1] == "initial_objective"
 
     def test_the_system_takes_no_room_and_never_goes(self) -> None:
         said = [weighing(1, 900, role="system"), weighing(2, 90, role="system", is_pinned=True)]
-        assert decided(self.POLICY, said, pin_tokens=100) == {1: "system", 2: "pinned"}
-        assert decided(self.POLICY, said, pin_tokens=10) == {1: "system", 2: "system"}
+        assert reasons_within_budget(self.POLICY, said, pin_tokens=100) == {1: "system", 2: "pinned"}
+        assert reasons_within_budget(self.POLICY, said, pin_tokens=10) == {1: "system", 2: "system"}
 
     def test_commands_and_tombstones_are_never_held(self) -> None:
         said = [weighing(1, 1, is_command=True), weighing(2, 1, event_type="goal", status="erased", is_pinned=True)]
-        assert set(decided(self.POLICY, said, pin_tokens=100).values()) == {"compressible"}
+        assert set(reasons_within_budget(self.POLICY, said, pin_tokens=100).values()) == {"compressible"}
 
     def test_the_size_is_in_the_policys_tokens(self) -> None:
         by_bytes = policy_of(protect=EVERYTHING, estimator="bytes")
         heavy = message(1, "x", token_count=1, byte_length=4_000)
-        assert decided(by_bytes, [heavy], pin_tokens=999)[1] == "over_allotment"
-        assert decided(by_bytes, [heavy], pin_tokens=1_000)[1] == "initial_objective"
-        assert decided(self.POLICY, [heavy], pin_tokens=999)[1] == "initial_objective"
+        assert reasons_within_budget(by_bytes, [heavy], pin_tokens=999)[1] == "over_allotment"
+        assert reasons_within_budget(by_bytes, [heavy], pin_tokens=1_000)[1] == "initial_objective"
+        assert reasons_within_budget(self.POLICY, [heavy], pin_tokens=999)[1] == "initial_objective"
 
     def test_a_tool_call_and_its_results_are_held_together_or_not_at_all(self) -> None:
         said = [
@@ -134,8 +141,8 @@ class TestDecided:
         ]
         bare = policy_of(protect=[])
         apart = dict.fromkeys(range(1, 7), "compressible")
-        assert decided(bare, said, pin_tokens=90) == apart | dict.fromkeys((2, 3, 4), "pinned")
-        assert decided(bare, said, pin_tokens=89) == apart | {4: "over_allotment"}
+        assert reasons_within_budget(bare, said, pin_tokens=90) == apart | dict.fromkeys((2, 3, 4), "pinned")
+        assert reasons_within_budget(bare, said, pin_tokens=89) == apart | {4: "over_allotment"}
 
     def test_units(self) -> None:
         said = [
@@ -191,12 +198,12 @@ class TestDecided:
             weighing(seq, tokens, event_type=type_, is_pinned=pinned, is_command=command)
             for seq, (tokens, type_, pinned, command) in enumerate(given_, start=1)
         ]
-        reasons = decided(self.POLICY, said, pin_tokens=room)
+        reasons = reasons_within_budget(self.POLICY, said, pin_tokens=room)
         assert reasons.keys() == {entry.seq for entry in said}
         weight = sum(size_of(entry, "script") for entry in said if uses_pin_budget(reasons[entry.seq]))
         assert weight <= room
-        unlimited = decided(self.POLICY, said, pin_tokens=ROOMY)
+        unlimited = reasons_within_budget(self.POLICY, said, pin_tokens=ROOMY)
         assert "over_allotment" not in unlimited.values()
         assert all(reasons[seq] in {reason, "over_allotment"} for seq, reason in unlimited.items())
         if weight + more >= sum(size_of(entry, "script") for entry in said):
-            assert decided(self.POLICY, said, pin_tokens=weight + more) == unlimited
+            assert reasons_within_budget(self.POLICY, said, pin_tokens=weight + more) == unlimited

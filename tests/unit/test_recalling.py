@@ -16,7 +16,7 @@ from app.core.retrieval.corpus import Source
 from app.core.retrieval.question_completion import completed_question
 from app.core.text.memo import forget
 from app.core.text.words import stem
-from app.storage.repositories.narrowing import Narrowed
+from app.storage.repositories.message_search import FoundMessages
 from app.usecases.context.recalling import (
     BEFORE_CHARACTERS,
     CANDIDATES,
@@ -44,13 +44,13 @@ TEXTS = (
 TALK, OTHER = UUID(int=1), UUID(int=2)
 
 
-def read(*texts: str) -> Narrowed:
+def read(*texts: str) -> FoundMessages:
     """The result of reading a conversation of these texts, made anew each time."""
     sources = [
         Source(seq=seq, role="user", text=" ".join(text.split()), at=NOON + timedelta(minutes=seq), tokens=8)
         for seq, text in enumerate(texts, start=1)
     ]
-    return Narrowed(sources=sources, documents={}, total=len(sources))
+    return FoundMessages(sources=sources, documents={}, total=len(sources))
 
 
 def test_the_questions_own_words_are_sought_first_then_those_that_mean_the_same() -> None:
@@ -114,7 +114,7 @@ def test_one_that_grows_is_taken_apart_as_if_it_were_new(singly: int, monkeypatc
 
 def assert_as_new(sources: Sequence[Source]) -> None:
     """Insist that the corpus known of the talk equals one that is made without it."""
-    found = Narrowed(sources=list(sources), documents={}, total=len(sources))
+    found = FoundMessages(sources=list(sources), documents={}, total=len(sources))
     known, new = cached_corpus_of(found, TALK), corpus_of(found)
     stems = sorted(new.postings.holding)[len(sources) % 3 :: 3]
     assert known.postings.holding == new.postings.holding

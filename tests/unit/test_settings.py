@@ -17,7 +17,7 @@ from app.devserver.configured import read_settings
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_models
 from app.process_settings import settings_of_process
-from app.providers.others import COMMON_KINDS
+from app.providers.other_providers import COMMON_KINDS
 from app.setting_files import misnamed_keys, unknown_variables
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.core.model.errors import PolicyInvalidError
+from app.core.model.policies.budgets import budgets_of
 from app.core.model.policies.contradictions import contradictions, without_triggers
-from app.core.model.policies.policy import budgets_of
 from app.core.model.policies.resolving import PRESETS, resolve
 
 TRIGGERS = [{"name": "sync", "on": "before_call", "at": {"share": 0.8}, "run": "inline"}]

@@ -24,7 +24,8 @@ from app.core.context.tools import (
     tools_tokens,
 )
 from app.core.model.model_io import ToolSpec
-from app.core.model.policies.policy import CompactionPolicy, budgets_of
+from app.core.model.policies.budgets import budgets_of
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.segments.markers import find_markers
 from app.core.text.token_counts import estimate_text
 from tests.corpus import assert_values, corpus

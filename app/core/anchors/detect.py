@@ -48,9 +48,8 @@ _IMPORTANCE_PER_VALUE: Final = 0.05
 _MAX_IMPORTANCE_OF_VALUES: Final = 0.2
 _USER_BONUS: Final = 0.1
 _PASTED_PENALTY: Final = 0.3  # subtracted for pasted text, which binds nobody
-_RULE_BONUS: Final = (
-    0.2  # added for a rule, as much as for values: a missing rule is broken unnoticed, a fact is asked for
-)
+_RULE_BONUS: Final = 0.2
+"""The importance added for a rule, as much as for values: a missing rule is broken unnoticed, a fact is asked for."""
 _VALUE_ONLY_PENALTY: Final = 0.25  # subtracted if only its values make it an anchor, since narration has values too
 _DOUBTFUL_TYPES: Final[frozenset[AnchorType]] = frozenset({"decision", "unresolved_question"})
 _DOUBTFUL_TYPE_PENALTY: Final = 0.15  # subtracted for types of which the rules find too many (``docs/anchors.md``)

@@ -14,9 +14,8 @@ from app.core.model.anchors import Anchor, AnchorType
 from app.core.text.memo import memoized
 from app.core.text.word_lists import respelled
 
-_MAX_ANCHORS_PER_WORD: Final = (
-    24  # the most anchors with one word that are looked at, newest first: bounds the work per statement
-)
+_MAX_ANCHORS_PER_WORD: Final = 24
+"""The most anchors with one word that are looked at, the newest first. It bounds the work per statement."""
 _OPEN_TYPES: Final = frozenset({"unresolved_question"})
 _MIN_STEM_LENGTH: Final = 3  # characters: shorter words are their own stems
 

@@ -26,13 +26,11 @@ from app.core.text.supposing import is_supposed
 from app.core.text.word_lists import respelled
 from app.core.text.words import FRAME_STEMS, stem, tokens
 
-_MIN_SHARE_OF_SMALLER: Final = (
-    0.5  # the shared part of the smaller topic's words by which both are about the same thing
-)
+_MIN_SHARE_OF_SMALLER: Final = 0.5
+"""The shared part of the smaller topic's words from which both are about the same thing."""
 _MIN_SHARE_OF_LARGER: Final = 0.3  # the shared part of the larger topic's words by which both are about the same thing
-_MIN_SHARE_OF_TASK: Final = (
-    0.6  # the shared part of the smaller text's content by which "under way" and "done" are one task
-)
+_MIN_SHARE_OF_TASK: Final = 0.6
+"""The shared part of the smaller text's content from which "under way" and "done" are about one task."""
 TERSE_WORDS: Final = 2  # content words: an utterance with fewer depends on the one before
 _MIN_NAMES_OF_THING: Final = 2  # so many names in both statements say which thing they mean
 _MIN_WORDS_OF_FORM: Final = 3  # the fewest words of two statements of the same form

@@ -37,13 +37,11 @@ MIN_TOKEN_LIMIT: Final = 1
 """The room in tokens if nothing is left of an allotment. Anchors that a user set and the marker are served even then; a
 room of 0 would mean that no anchors are served at all."""
 
-_MAX_COMPARED_ANCHORS: Final = (
-    50  # the most earlier anchors with a word that are compared, newest first: a common word says little
-)
+_MAX_COMPARED_ANCHORS: Final = 50
+"""The most earlier anchors with a word that are compared, the newest first: a common word says little."""
 _MIN_SHARED_WORDS: Final = 2  # the fewest words that two anchors on the same thing share
-_MIN_SHARED_WEIGHT: Final = (
-    0.2  # the least share of the smaller anchor's words that these are, weighted by their rarity
-)
+_MIN_SHARED_WEIGHT: Final = 0.2
+"""The least share of the smaller anchor's words that two anchors have in common, weighted by their rarity."""
 
 _BY_POSITION: Final = attrgetter("seq", "offset", "type", "content", "proposed_by", "importance")
 """The order of positions; the attributes after ``offset`` decide between doubles."""

@@ -95,6 +95,7 @@ def _table(language: Language) -> Table | None:
     if anchor_cues is None:
         return None
     rules = {type_: _rule(rule) for type_ in get_args(AnchorType) if (rule := getattr(anchor_cues, type_)) is not None}
+    which = tuple(map(_row_cue, anchor_cues.turn.which))
     return Table(
         language=language.code,
         letters=compiled(f"[{SCRIPTS[language.script]}]"),
@@ -108,7 +109,7 @@ def _table(language: Language) -> Table | None:
         labels=reduce(or_, (rule.labelled.mask for rule in rules.values()), 0),
         **{name: _cue(patterns) for name, patterns in anchor_cues.turn if name != "which"},
         kinds={kind: _cue([pattern]) for kind, pattern in anchor_cues.kinds.items()},
-        which=(which := tuple(map(_row_cue, anchor_cues.turn.which))),
+        which=which,
         members=reduce(or_, (row.mask for row in which), 0),
     )
 

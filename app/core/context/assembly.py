@@ -35,7 +35,7 @@ from app.core.model.errors import ContextOverWindowError
 from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.gauge import Breakdown, Gauge, gauge_of, in_proportion
 from app.core.model.model_io import ContextMessage, ToolSpec
-from app.core.model.policies.policy import exact_share
+from app.core.model.policies.budgets import exact_share
 from app.core.model.segments import Marker, ShownSegment
 from app.core.retrieval.ranking import RecalledMessage
 from app.core.segments.markers import find_markers

@@ -14,13 +14,14 @@ from app.core.model.conversation import Conversation, Message, Outline
 from app.core.model.files import ConversationFile
 from app.core.model.gauge import AdaptiveThresholds
 from app.core.model.model_io import ContextMessage, ToolSpec
-from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment, ShownSegment
 from app.core.model.state import StateSchema
 from app.core.retrieval.ranking import Ranking, RecalledMessage
 from app.core.retrieval.rendering import Passage, Recall
-from app.core.segments.budgeting import DetailOptions
+from app.core.segments.detail_choice import DetailOptions
 from app.core.state.digest_selection import NO_DIGESTS, Digests, DigestSource, shown_segments
 from app.core.state.layout import LeftOut, block_messages, days_element, messages_tokens
 from app.core.text.token_counts import tokens_of

@@ -56,9 +56,8 @@ from app.core.text.budget import first_fitting, make_fitting
 
 TRUNCATION_STEP: Final = 0.05  # a share of the budget; so coarse that the cut stays in place for many messages
 DIGEST_SHARE: Final = 0.10  # the share of the room for the digest of the messages that are left out
-ROUNDING_BITS: Final = (
-    5  # the room is rounded to so many bits, since recall leaves a bit more or less with each question
-)
+ROUNDING_BITS: Final = 5
+"""The room is rounded to this many bits, since recall leaves a little more or less with each question."""
 DIGEST_FRAME: Final = 60  # tokens of the elements around a digest, rounded up
 
 _SOFT_ROLES: Final[frozenset[FieldRole]] = frozenset({"style", "known", "narrative"})

@@ -1,7 +1,7 @@
 """Uses a larger budget to serve covered segments in more detail than in the layout of the state block.
 
 The newest, the most important and, with a question, the most related segments are served as their originals (L0),
-messages before the tail; others are in the block at L1, L2 or L3. ``segments.budgeting`` chooses. Nothing that would be
+messages before the tail; others are in the block at L1, L2 or L3. ``detail_choice`` chooses. Nothing that would be
 served otherwise is lost: a recalled message is left out only if its segment is served whole. Without a requested budget
 the block stays as it was laid out, except in a turn with a budget above the conversation's own, if the policy gives
 anchors all the room.
@@ -18,7 +18,7 @@ from app.core.context.drafts import ContextInputs, Draft, draft_tokens, first_dr
 from app.core.context.recalled_messages import closeness_to_best, recall_tokens
 from app.core.model.conversation import Message
 from app.core.model.segments import LEVELS, ServableSegment, ShownSegment
-from app.core.segments.budgeting import (
+from app.core.segments.detail_choice import (
     FORM_WORTHS,
     DetailOptions,
     Form,

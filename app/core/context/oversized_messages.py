@@ -17,9 +17,8 @@ from app.core.text.token_counts import estimate_text, weigh
 
 LARGE_MESSAGE_DIVISOR: Final = 32
 """A message is large if it takes more than one part in so many of a window; that many shortened messages still fit."""
-_OVERSIZED_DIVISOR: Final = (
-    2  # a message that can never fit is shown in one part in so many of the tokens, so that the rest fits too
-)
+_OVERSIZED_DIVISOR: Final = 2
+"""A message that can never fit is shown in the tokens divided by this, so that the rest fits too."""
 
 
 def with_oversized_elided(inputs: ContextInputs, draft: Draft, max_tokens: int) -> Draft:

@@ -29,7 +29,7 @@ from app.core.context.escaped_messages import escaped_messages
 from app.core.model.conversation import Message, Role
 from app.core.model.errors import BudgetTooSmallError
 from app.core.model.model_io import ContextMessage
-from app.core.model.policies.policy import exact_share
+from app.core.model.policies.budgets import exact_share
 from app.core.reading.labels import name_for_model, role_of
 from app.core.retrieval.ranking import SCORE_MARGIN, RecalledMessage
 from app.core.retrieval.recall_decision import decide_recall

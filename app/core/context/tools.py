@@ -15,7 +15,8 @@ from typing import Final
 
 from app.core.anchors.rendering import escape_served
 from app.core.model.model_io import ToolSpec
-from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.segments import LEVEL_BY_NAME, LevelName
 from app.core.retrieval.rendering import RECALLED_TAG
 from app.core.text.budget import first_fitting

@@ -19,9 +19,8 @@ SharedWords = Mapping[int, tuple[float, int]]
 _MIN_COVERED_SHARE: Final = 0.5
 """A statement with this share of the weight of a probe's words says the same, or is about the same."""
 _MIN_SHARED_WORDS: Final = 2
-_MIN_SHARED_WORDS_FOR_NAME: Final = (
-    3  # shared words needed for a name: words near a name are fewer and vaguer than near a value
-)
+_MIN_SHARED_WORDS_FOR_NAME: Final = 3
+"""Shared words needed for a name: words near a name are fewer and vaguer than words near a value."""
 
 
 def answer(probe: Probe, context: Context, earlier_context: Context) -> Answer:

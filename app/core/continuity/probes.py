@@ -18,9 +18,8 @@ MAX_PROBES: Final[Mapping[ProbeKind, int]] = {"value": 24, "decision": 12, "open
 """The most probes of each kind; if there are more, evenly spread ones are taken."""
 _MAX_CUES: Final = 12  # only the rarest words of a sentence are used: long sentences have many useless ones
 _MIN_CUES: Final = 2
-_SENTENCES_PER_NAME_PROBE: Final = (
-    4  # sentences that are tried for each probe of a name, since many have too few other words
-)
+_SENTENCES_PER_NAME_PROBE: Final = 4
+"""Sentences that are tried for each probe of a name, since many have too few other words."""
 Item = TypeVar("Item")
 _TIMES: Final = frozenset({"date", "time"})
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from app.core.model.policies.adaptive import adaptable_trigger
-from app.core.model.policies.policy import CompactionPolicy, Threshold, exact_share
+from app.core.model.policies.budgets import exact_share
+from app.core.model.policies.policy import CompactionPolicy, Threshold
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.patterns import compiled
 

@@ -13,7 +13,8 @@ from typing import Final, Literal
 from app.core.model.conversation import Conversation
 from app.core.model.figure_labels import percent
 from app.core.model.policies.adaptive import AdaptedThresholds
-from app.core.model.policies.policy import TURN_ENDS, Budgets, CompactionPolicy
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import TURN_ENDS, CompactionPolicy
 from app.core.text.localization.catalogue import Catalogue
 from app.core.text.token_counts import Estimator, tokens_of
 

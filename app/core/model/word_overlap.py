@@ -13,9 +13,8 @@ from app.core.text.parts import TOOL_PART_TYPES, Part, own_parts
 from app.core.text.words import stems
 
 _MIN_SHARE: Final = 0.3  # share of a text's weight; two texts on one topic share less by chance
-_UNSEEN_WORD_WEIGHT: Final = (
-    0.5  # weight of a word that the span lacks (paraphrases have some), as a share of the rarest word's
-)
+_UNSEEN_WORD_WEIGHT: Final = 0.5
+"""The weight of a word that the span lacks (paraphrases have some), as a share of the rarest word's."""
 _TIED_SHARE: Final = 0.85  # share of the best message's weight; a message that shares as much is a source too
 _MAX_SOURCES: Final = 3
 

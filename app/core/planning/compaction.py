@@ -16,16 +16,15 @@ from itertools import accumulate
 from typing import Literal
 
 from app.core.model.gauge import Breakdown
-from app.core.model.policies.policy import Budgets
+from app.core.model.policies.budgets import Budgets
 from app.core.model.records import FoldRequest
 from app.core.planning.cuts import Tail, held_indexes, legal_cuts, turn_starts, weight_of
 from app.core.text.token_counts import Estimator
 
 MINIMUM_SPAN = 200  # tokens; a shorter span is not worth a model call
 MINIMUM_SAVING = 0.10  # share of the folded span; the gate refuses a state that saves less
-SHORT_CHUNK_STATES = (
-    2  # states of planned size; a stretch with fewer tokens may not become smaller by a state of its own
-)
+SHORT_CHUNK_STATES = 2
+"""States of planned size: a stretch with fewer tokens than that may not become smaller by a state of its own."""
 DIGEST_PART = 4  # digests have about a quarter of the folded tokens; used for predictions, not for plans
 TURN_START_REACH = 0.05  # share of the budget that may be folded in addition so that the tail begins with a turn
 

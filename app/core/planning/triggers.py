@@ -9,7 +9,8 @@ from collections.abc import Collection
 from datetime import datetime
 
 from app.core.model.conversation import MAX_WAIT, Message, QuietPeriod
-from app.core.model.policies.policy import Budgets, CompactionPolicy, Moment, Trigger
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import CompactionPolicy, Moment, Trigger
 
 FLOOR_MESSAGES = 100  # messages before a compaction is tried again if held messages alone exceed the target
 

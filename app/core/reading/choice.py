@@ -17,9 +17,8 @@ MIN_CHOSEN_WORTH: Final = 0.8
 _REPEATED_SHARE: Final = 0.7  # the shared part of the smaller text's words by which two texts say the same
 _DAMPING_EXPONENT: Final = 0.9
 _CHARACTERS_PER_TOKEN: Final = 4  # the approximate characters of a token
-_STALE_SHARE: Final = (
-    0.6  # a text's worth falls if a larger share of its words was already said, so that news comes first
-)
+_STALE_SHARE: Final = 0.6
+"""A text is worth less if a larger share of its words was already said, so that news comes first."""
 _CROWDING_LOSS: Final = 1.0  # share of its worth that a text loses when its kind fills the room
 _CROWDING_LOSS_OF_RULES: Final = 0.6  # the same for rules and limits
 _MAX_CROWDING_LOSS: Final = 0.6  # the most that it loses

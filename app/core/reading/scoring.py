@@ -58,9 +58,8 @@ _RECORD_WORTH: Final = 0.8  # the worth of a record with an id, so that it is ke
 _MAY_BE_CODE: Final = compiled(r"[a-z0-9][-/][a-z0-9]|[0-9a-f]{7}")
 _IN_WORDS_BIT: Final = CUE_INDEX.add(IN_WORDS.pattern)
 _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
-_IGNORED_SIGNS: Final = (
-    ".,;:!?*$€£¥₽₹"  # signs beside a word that are ignored: a tool's data has amounts without their sign
-)
+_IGNORED_SIGNS: Final = ".,;:!?*$€£¥₽₹"
+"""Signs beside a word that are ignored: a tool's data has amounts without their sign."""
 _TWO: Final = 2
 _SINGLE_WORD_PENALTY: Final = 1.4  # subtracted for a single word, which says nothing unless it answers a question
 BINDING_KINDS: Final = frozenset({"wish", "rule", "limit", "aim"})  # kinds of things that have to be followed unasked

@@ -19,12 +19,10 @@ from app.core.text.patterns import compiled
 MAX_LINE_LENGTH: Final = 160  # the most characters of one line, which can only be kept or lost as a whole
 _MAX_VALUE_LENGTH: Final = 48  # the most characters of a value; longer text is prose
 _MAX_WORDS_OF_VALUE: Final = 3  # the most words of a value; more words are prose
-_MAX_WORDS_AFTER_NUMBER: Final = (
-    5  # the most words of a value that begins with a number: an address, a telephone number
-)
-_MAX_RUN_LENGTH: Final = (
-    26  # characters of consecutive codes that are kept or lost together: a flight, from where, where to, when
-)
+_MAX_WORDS_AFTER_NUMBER: Final = 5
+"""The most words of a value that begins with a number, such as an address or a telephone number."""
+_MAX_RUN_LENGTH: Final = 26
+"""Characters of consecutive codes that are kept or lost together: a flight, from where, where to, when."""
 _FEW_SCALARS: Final = 3  # scalars; amounts identify a record with at most so many
 _MAX_RECORDS: Final = 60  # the most records of one list
 _DEEPEST: Final = 8

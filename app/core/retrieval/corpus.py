@@ -25,12 +25,10 @@ from app.core.text.word_lists import GENERIC
 from app.core.text.words import ascii_tokens, stems_of_tokens
 
 SITTING_PAUSE: Final = timedelta(hours=3)  # a longer silence begins a new sitting
-MAX_SITTING_PIECES: Final = (
-    60  # pieces; a longer run of talk is split, since "the same sitting" would say nothing otherwise
-)
-PIECE_TOKENS: Final = (
-    64  # about so many tokens; one part of a long message holds the answer: the best part gives its score
-)
+MAX_SITTING_PIECES: Final = 60
+"""The most pieces of a sitting; a longer run of talk is split, since "the same sitting" would say nothing otherwise."""
+PIECE_TOKENS: Final = 64
+"""About how many tokens a piece has. One part of a long message holds the answer: the best part gives its score."""
 LONG_MESSAGE_TOKENS: Final = 192  # tokens; a shorter message is one piece
 
 LINE_TOKENS: Final = 2

@@ -133,7 +133,8 @@ class _Features:
         )
 
     def _values_at(self, distance: int, values: Sequence[float]) -> Values:
-        return list(*self._values_at_each(values, distance))
+        (at_distance,) = self._values_at_each(values, distance)
+        return list(at_distance)
 
     def _values_at_each(self, values: Sequence[float], *distances: int) -> Iterator[Iterator[float]]:
         value_at = [*values, 0.0].__getitem__  # index -1, "no neighbour", gives the 0.0 at the end

@@ -69,14 +69,12 @@ def question_of(
     named = frozenset(name for name in speakers if _is_named_in(name, lowered, language))
     names = {part for name in (*speakers, *nicknames) for part in (stem_in(name, language), *terms(name, language))}
     roles = _roles_that_answer(text)
-    if nicknames and roles != {
-        "assistant"
-    }:  # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
+    # "what did you tell Ann?" asks for what the assistant said, whoever Ann is
+    if nicknames and roles != {"assistant"}:
         named, roles = named | frozenset(nicknames.values()), frozenset()
     everybody = frozenset(speakers) or ROLES
     found = tuple(terms(text, language))
-    content = tuple(word for word in found if word not in names)
-    content = content or found
+    content = tuple(word for word in found if word not in names) or found
     dates = dates_named(text)
     return Question(
         stems=dict.fromkeys(content, 1.0),

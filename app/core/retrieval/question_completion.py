@@ -26,9 +26,8 @@ _SIGNS: Final = (2, 3)  # how many signs a Chinese name has
 _PARTICLE: Final = 1  # sign that may stand between a Chinese name and the mark after it
 _NAMES: Final = 16  # names of a question that are looked up; a question with more is a text
 _UNKNOWN: Final = 16  # unknown words of a question that are corrected; a question with more is a text
-_MAX_PIECES_WITH_WORD: Final = (
-    500  # pieces with a word; a word in more pieces is not a name by which somebody is called
-)
+_MAX_PIECES_WITH_WORD: Final = 500
+"""A word in more pieces than this is not a name by which somebody is called."""
 _SAYS: Final = 3
 """How many times as often a speaker has to be called by a name as to say it: people seldom say their own name."""
 _GREETED: Final = 2  # points for a name after a greeting; one next to a mark gets 1, since it may mean something else

@@ -176,7 +176,8 @@ def _places_covering(weights: Mapping[str, float], served: Sequence[tuple[str, W
     found: dict[int, str] = {}
     for start in range(len(bags)):
         window = range(start, min(start + together, len(bags)))
-        if sum(weights[stem] for stem in set[str]().union(*(bags[place] for place in window))) >= COVERING_SHARE:
+        covered = set[str]().union(*bags[start : window.stop])
+        if sum(weights[stem] for stem in covered) >= COVERING_SHARE:
             found.update((place, served[place][0]) for place in window)
     return list(found.values())
 

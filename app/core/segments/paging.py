@@ -19,9 +19,8 @@ from app.core.text.token_counts import estimate_text
 TOPIC: Final = 80
 """The most characters of a topic inside its marker."""
 _BACK: Final = 0.5  # a page ends with a sentence only if that fills at least this share of it
-_MAX_CHARACTERS_PER_TOKEN: Final = (
-    40  # the most characters of one token, so that a page looks only at a bounded part of a long text
-)
+_MAX_CHARACTERS_PER_TOKEN: Final = 40
+"""The most characters of one token, so that a page looks only at a bounded part of a long text."""
 
 
 def page_end(text: str, start: int, max_tokens: int) -> int:

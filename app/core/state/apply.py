@@ -15,7 +15,8 @@ from app.core.model.anchors import Anchor, FoundAnchor, Ranking
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Layout, Message, Sums
 from app.core.model.doubt_marks import with_doubt_marks
-from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.provenance import origin_of
 from app.core.model.records import EntryCounts
 from app.core.model.repairs import Repair

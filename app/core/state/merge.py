@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,7 +18,7 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.model.conversation import Message
 from app.core.model.provenance import origin_of
 from app.core.model.records import EntryCounts
-from app.core.model.repairs import Repair
+from app.core.model.repairs import Repair, RepairReason
 from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateSchema
 from app.core.state.outdated import OutdatedAnchors
 from app.core.state.supersession import supersede
@@ -123,16 +123,14 @@ def merge(
     """
     served = {entry.id: entry for entry in previous if not entry.pruned}
     roles = {field.name: field.role for field in schema.fields}
-    dropped = {drop.entry for drop in candidate.dropped}
     unrefuted = {drop.entry for drop in candidate.dropped if drop.reason == "no_longer_relevant"}
     replaced_items: Mapping[int, Sequence[CandidateItem]] = {}
     if not by_model:
+        dropped = {drop.entry for drop in candidate.dropped}
         superseding = supersede(candidate.items, list(served.values()), roles, span, dropped, anchors, outdated)
+        replaced_items = superseding.older
         # Texts that replace entries by an anchor's words came after days were added: add them here.
-        candidate, replaced_items = (
-            replace(candidate, items=items_with_dates(superseding.items, span)),
-            superseding.older,
-        )
+        candidate = replace(candidate, items=items_with_dates(superseding.items, span))
         if outdated is not None and schema.field_for("fact").is_list:
             candidate = _without_outdated_sentences(candidate, outdated)
     changes = _entry_changes(served, candidate, {message.seq for message in span})
@@ -141,25 +139,16 @@ def merge(
     pending = _pending_entries(_staying_entries(served, changes), candidate.items, changes, replaced_items)
     origins = _Origins(span, served.values())
     rewritten, narratives = _rewritten_narratives(served, candidate)
-    new_pending = sorted(
-        (one_pending for one_pending in [*pending, *narratives] if one_pending.earlier is None),
-        key=lambda one_pending: one_pending.order,
-    )
+    new_pending = sorted((one for one in [*pending, *narratives] if one.earlier is None), key=lambda one: one.order)
     new_entries = [
-        _new_entry(one_pending, roles[one_pending.field], number, version, origins)
-        for number, one_pending in enumerate(new_pending, start=next_entry)
+        _new_entry(one, roles[one.field], number, version, origins)
+        for number, one in enumerate(new_pending, start=next_entry)
     ]
     successors = _successors_by_id(pending, new_pending, new_entries)
-    staying = [
-        _with_doubt_and_successors(one, changes, successors.get(one.id, ()))
-        for one_pending in pending
-        if one_pending.earlier is not None
-        for one in [_earlier_entry(one_pending, one_pending.earlier, version, origins)]
-    ]
+    continued = [_earlier_entry(one, one.earlier, version, origins) for one in pending if one.earlier is not None]
+    staying = [_with_doubt_and_successors(entry, changes, successors.get(entry.id, ())) for entry in continued]
     unchanged = [entry for entry in served.values() if entry.role == "narrative" and entry.id not in rewritten]
-    changed = {
-        one_pending.earlier.id for one_pending in pending if one_pending.earlier is not None and one_pending.has_changed
-    }
+    changed = {one.earlier.id for one in pending if one.earlier is not None and one.has_changed}
     superseded = {*changes.replaced, *changed, *rewritten}
     restored = changes.restored - superseded - changes.dropped
     return MergeResult(
@@ -178,18 +167,16 @@ def merge(
             if (entry.id in changes.dropped and entry.id in unrefuted) or (entry.id in changes.replaced and by_model)
         ),
         by_model=by_model,
-        repairs=tuple(
-            Repair(
-                field=one.field,
-                reason="set_aside" if one.id in changes.set_aside else "kept",
-                before=one.text,
-                after=one.text,
-                entry_id=one.id,
-            )
-            for one in staying
-            if one.id in changes.set_aside | changes.kept
-        ),
+        repairs=tuple(_repairs_of_doubt(staying, changes)),
     )
+
+
+def _repairs_of_doubt(staying: Iterable[StateEntry], changes: _EntryChanges) -> Iterator[Repair]:
+    """That entries were set aside or kept: no text changes."""
+    for entry in staying:
+        if entry.id in changes.set_aside | changes.kept:
+            reason: RepairReason = "set_aside" if entry.id in changes.set_aside else "kept"
+            yield Repair(field=entry.field, reason=reason, before=entry.text, after=entry.text, entry_id=entry.id)
 
 
 def _without_outdated_sentences(candidate: Candidate, outdated: OutdatedAnchors) -> Candidate:
@@ -439,9 +426,9 @@ def _successors_by_id(
     pending: Sequence[_PendingEntry], new_pending: Sequence[_PendingEntry], new_entries: Sequence[StateEntry]
 ) -> Mapping[str, tuple[str, ...]]:
     found: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
-    earlier = [(one_pending, one_pending.earlier) for one_pending in pending if one_pending.earlier is not None]
-    for one_pending, entry in [*earlier, *zip(new_pending, new_entries, strict=True)]:
-        for name in dict.fromkeys(one_pending.replaced_ids):
+    earlier = [(one, one.earlier) for one in pending if one.earlier is not None]
+    for one, entry in [*earlier, *zip(new_pending, new_entries, strict=True)]:
+        for name in dict.fromkeys(one.replaced_ids):
             if name != entry.id:
                 found[name] += (entry.id,)
     return found

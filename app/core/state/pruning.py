@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from app.core.model.doubt_marks import PARAGRAPH, with_doubt_marks
-from app.core.model.policies.policy import Budgets
+from app.core.model.policies.budgets import Budgets
 from app.core.model.state import FieldRole, StateEntry, StateSchema
 from app.core.reading.cues import cues_of
 from app.core.state.statement_removal import fewer_statements, thinned_texts

@@ -154,9 +154,8 @@ def with_restored_sentences(
     present = [entry for entry in verified.entries if not entry.pruned]
     free_tokens = cap - sum(estimate_text(entry.text, estimator) for entry in present)
     lost = forgotten_statements(schema, before, present, max_tokens=free_tokens, estimator=estimator)
-    restored = [
-        text for _, text in lost if without_added_days(text) not in false
-    ]  # the earlier text may have had false ones too
+    # The earlier text may have had false sentences too.
+    restored = [text for _, text in lost if without_added_days(text) not in false]
     if not restored:
         return verified
     added = _entry_of_lost_texts(schema, restored, version, next_entry, ())

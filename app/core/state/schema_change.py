@@ -10,7 +10,7 @@ from typing import Final
 
 from app.core.model.anchors import Anchor, AnchorType, FoundAnchor
 from app.core.model.conversation import Message
-from app.core.model.policies.policy import Budgets
+from app.core.model.policies.budgets import Budgets
 from app.core.model.provenance import origin_of
 from app.core.model.repairs import Repair
 from app.core.model.state import ID_LETTERS, FieldRole, Origin, StateEntry, StateField, StateSchema, StateVersion

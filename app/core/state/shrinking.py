@@ -59,9 +59,8 @@ _NEAR: Final = 2  # tokens: the search for how much fits ends this close
 
 _GUESSES: Final = 4  # how often the room is guessed from what was too much or left over; then the range is halved
 
-_RELEVANCE_FACTOR: Final = (
-    2.0  # the increase for an entry that says all that is asked for; in proportion if it says a part
-)
+_RELEVANCE_FACTOR: Final = 2.0
+"""The increase for an entry that says all that is asked for; an entry that says a part gets it in proportion."""
 
 Over = Callable[[Mapping[str, Any]], int]
 """Says by how many tokens a state, in the shape of its schema's model, is too large; 0 or negative if it fits."""
@@ -286,9 +285,9 @@ def _clauses(
     found: list[_Clause] = []
     for number, (entry, label, text) in enumerate(texts):
         first = _MAX_CLAUSES * newest_first[entry.id]
-        lists = _lists_values(label, text)
-        lead, parts = short[entry.id, text] if lists else ("", [text] if text not in served_text else [])
+        lists, lead, parts = _lists_values(label, text), "", [] if text in served_text else [text]
         if lists:
+            lead, parts = short[entry.id, text]
             worths_and_stems = list(_worths_of_parts(parts, mentioned, talk_words, mention_factors[entry.id, text]))
         elif is_call(text):
             worths_and_stems = [(worth_of_action(text, mentioned), parse_line(text).stems)]
@@ -304,11 +303,10 @@ def _clauses(
                 added_tokens=_tokens(lead) / len(parts) if lead else 0.0,
             )
             clause = _Clause(entry=entry, label=label, lead=lead, number=number, text=part, option=option)
-            if lists and parse_line(part).codes:
-                head = option.key if head is None else head
-                found.append(clause)
-            else:
-                found.append(replace(clause, after=head))
+            is_head = lists and bool(parse_line(part).codes)
+            if is_head and head is None:
+                head = option.key
+            found.append(clause if is_head else replace(clause, after=head))
     return found
 
 

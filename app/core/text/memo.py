@@ -39,7 +39,7 @@ _MAX_BYTES_OF_MANY: Final = MAX_BYTES // 8
 MAX_WORD_LENGTH: Final = 64
 """The most characters of a word that is remembered."""
 _WORDS: Final = 65_536
-_LET_GO_AT_ONCE: Final = 8
+_DROPPED_AT_ONCE: Final = 8
 """How many old readings are dropped with each new one: more than are added, so that the bound holds."""
 _NOTHING: Final = object()
 
@@ -64,8 +64,8 @@ class Memo:
         self._leaving: list[dict[Hashable, Any]] = []
         self._lock = Lock()
 
-    def readings(self) -> _Readings:
-        """Register a function; returns where its readings are kept."""
+    def register(self) -> _Readings:
+        """Register a function, and return where its readings are kept."""
         found = _Readings()
         self._of_functions.append(found)
         return found
@@ -77,20 +77,20 @@ class Memo:
         reading: object,
         size: int,
         *,
-        before: int = 0,
+        replaced_size: int = 0,
         largest: int = _MAX_READING_BYTES,
     ) -> None:
         """Keep a reading of ``size`` bytes, unless it is larger than ``largest``.
 
-        ``before`` is the size of the reading that it replaces. When the new readings reach half of the bound, the old
-        ones are dropped, and the new ones become the old ones.
+        ``replaced_size`` is the size of the reading that it replaces. When the new readings reach half of the bound,
+        the old ones are dropped, and the new ones become the old ones.
         """
         if size > largest:
-            self._size -= before
+            self._size -= replaced_size
             return
         readings.new[key] = reading
         # No lock is needed here, and it would double the cost: nothing is called, so no other thread can interrupt.
-        self._size += size - before
+        self._size += size - replaced_size
         if self._size > self._most // 2:
             with self._lock:
                 if self._size > self._most // 2:
@@ -99,11 +99,11 @@ class Memo:
                         one.old, one.new = one.new, {}
                     self._size = 0
         if self._leaving:
-            self._let_some_go()
+            self._drop_some_old()
 
-    def _let_some_go(self) -> None:
+    def _drop_some_old(self) -> None:
         leaving = self._leaving
-        for _ in range(_LET_GO_AT_ONCE):
+        for _ in range(_DROPPED_AT_ONCE):
             try:
                 leaving[-1].popitem()
             except KeyError:  # this function has no old readings left
@@ -135,7 +135,7 @@ def memoized(growth: int = READING_GROWTH, memo: Memo = _MEMO) -> Callable[[Call
     """
 
     def keeping(function: Callable[P, R]) -> Callable[P, R]:
-        readings, is_of_one = memo.readings(), len(signature(function).parameters) == 1
+        readings, is_of_one = memo.register(), len(signature(function).parameters) == 1
         make: Callable[[Any], R] = function if is_of_one else lambda key: function(*key[0], **dict(key[1]))
 
         def read(key: Any) -> Any:
@@ -162,7 +162,7 @@ class Latest(Generic[K, R]):
 
     def __init__(self, memo: Memo = _MEMO) -> None:
         self._memo = memo
-        self._readings = memo.readings()
+        self._readings = memo.register()
 
     def get(self, key: K) -> R | None:
         """The last reading, if it is still kept. It may be out of date: the caller has to check that."""
@@ -178,8 +178,8 @@ class Latest(Generic[K, R]):
     def keep(self, key: K, reading: R, size: int) -> None:
         """Keep a reading of that many bytes as the last one of this key."""
         before: tuple[R, int] | None = self._readings.new.pop(key, None)
-        freed_bytes = before[1] if before else 0
-        self._memo.keep(self._readings, key, (reading, size), size, before=freed_bytes, largest=_MAX_BYTES_OF_MANY)
+        freed, largest = before[1] if before else 0, _MAX_BYTES_OF_MANY
+        self._memo.keep(self._readings, key, (reading, size), size, replaced_size=freed, largest=largest)
 
 
 def _bytes(argument: object) -> int:

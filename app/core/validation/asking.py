@@ -57,21 +57,20 @@ def parse_second_answer(text: str, schema: StateSchema, request: SummaryRequest)
     names = {one.name for one in schema.fields}
     passages = {name for name, _ in prompt_ids_of(request.anchors)}
     doubts = dict(enumerate(request.doubts, start=1))
-    statements = {
-        number: statement
-        for one in _objects(data.get("statements"), len(doubts))
-        if (number := number_in(one.get("n"))) in doubts
-        and (copied := _text(one.get("text"), passages)) is not None
-        and _answers_doubt(statement := without_prompt_words(copied, doubts[number]), doubts[number].statement)
-    }
-    added = tuple(
-        CandidateItem(field=one["field"], text=item_text, from_seqs=sources_in(one.get("from"))[:_MAX_SOURCES])
-        for one in _objects(data.get("added"), MAX_ADDED_ITEMS)
-        if one.get("field") in names
-        and says_anything(item_text := _text(one.get("text"), passages) or "")
-        and not is_excuse(item_text)
-    )
-    return SecondAnswer(statements=statements, added=added)
+    statements: dict[int, str] = {}
+    for one in _objects(data.get("statements"), len(doubts)):
+        number, copied = number_in(one.get("n")), _text(one.get("text"), passages)
+        if number in doubts and copied is not None:
+            statement = without_prompt_words(copied, doubts[number])
+            if _answers_doubt(statement, doubts[number].statement):
+                statements[number] = statement
+    added: list[CandidateItem] = []
+    for one in _objects(data.get("added"), MAX_ADDED_ITEMS):
+        field, item_text = one.get("field"), _text(one.get("text"), passages) or ""
+        if field in names and says_anything(item_text) and not is_excuse(item_text):
+            sources = sources_in(one.get("from"))[:_MAX_SOURCES]
+            added.append(CandidateItem(field=field, text=item_text, from_seqs=sources))
+    return SecondAnswer(statements=statements, added=tuple(added))
 
 
 def _text(value: Any, passages: Collection[str]) -> str | None:

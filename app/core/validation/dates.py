@@ -137,16 +137,17 @@ def _source_messages(sentence: str, span: Sequence[Message]) -> list[Message]:
     plain = with_plain_blanks(sentence)
     wanted = [plain[one.start : one.end].casefold() for one in near_days(sentence)]
     wanted += [other.text.casefold() for other in other_times(sentence)]
-    wanted = list(dict.fromkeys(wanted))[:_MAX_RELATIVE_TIMES]
-    content = frozenset(stems(sentence)) if wanted else frozenset[str]()
-    return [
-        message
-        for message in (span if wanted else ())
-        for text in [message_text(message)[:_MAX_MESSAGE_LENGTH]]
-        for folded in [with_plain_blanks(text).casefold()]
-        if any(word in folded for word in wanted)
-        and len(content.intersection(stems(text))) >= _MIN_SHARED_WORD_SHARE * len(content)
-    ]
+    if not wanted:
+        return []
+    times, content = list(dict.fromkeys(wanted))[:_MAX_RELATIVE_TIMES], frozenset(stems(sentence))
+
+    def is_source(message: Message) -> bool:
+        text = message_text(message)[:_MAX_MESSAGE_LENGTH]
+        folded = with_plain_blanks(text).casefold()
+        has_time = any(time in folded for time in times)
+        return has_time and len(content.intersection(stems(text))) >= _MIN_SHARED_WORD_SHARE * len(content)
+
+    return list(filter(is_source, span))
 
 
 def _day_of_relative_time(relative_day: NearDay, sources: Sequence[Message]) -> date | None:

@@ -298,16 +298,12 @@ def with_second_answers(
         source_texts: What the model was shown: an answer with other values is not used.
     """
     examination = _Examination(source_texts, examined.calculated_values)
-    answered = {
-        failure.key: (failure, text)
-        for number, failure in enumerate(examined.failures, start=1)
-        if number in answers
-        and (
-            (text := _answer_as_statement(failure, answers[number])) == ""
-            or failure.is_item
-            or not examination.fails(text)
-        )
-    }
+    answered: dict[tuple[str, int | None, str], tuple[Failure, str]] = {}
+    for number, failure in enumerate(examined.failures, start=1):
+        if number in answers:
+            text = _answer_as_statement(failure, answers[number])
+            if not text or failure.is_item or not examination.fails(text):
+                answered[failure.key] = (failure, text)
     edited = _edited_candidate(examined.candidate, lambda key: answered.get(key, (None, None))[1])
     return edited, _repairs(answered.values())
 

@@ -181,19 +181,21 @@ def _with_sentences_before(content: str, message_sentences: Sequence[str]) -> It
 
 
 def _urgency_rank(message: Message, anchored: dict[int, str]) -> int:
-    # The opening of the talk comes first, long messages last.
-    is_own = len(message.content) <= _MAX_OWN_MESSAGE_LENGTH
-    return 0 if message.seq <= _OPENING_MESSAGES and is_own else 1 if message.seq in anchored else 2 if is_own else 3
+    """0 for the opening of the talk, then messages with anchors, then other short messages; 3 for long ones."""
+    is_short = len(message.content) <= _MAX_OWN_MESSAGE_LENGTH
+    if message.seq <= _OPENING_MESSAGES and is_short:
+        return 0
+    return 1 if message.seq in anchored else 2 if is_short else 3
 
 
 def _clauses(sentence: str, lost: Sequence[str]) -> str:
     if len(sentence) <= _MAX_SENTENCE_LENGTH:
         return sentence
-    values_at = [(start, start + len(value)) for value in lost for start in [sentence.find(value)]]
+    values_at = [(sentence.find(value), len(value)) for value in lost]
     positions = [
         position
         for position in clause_starts(sentence)[:_MAX_CLAUSES]
-        if not any(start < position < end for start, end in values_at)
+        if not any(start < position < start + length for start, length in values_at)
     ]
     clauses = [sentence[start:end].strip() for start, end in pairwise([0, *positions, len(sentence)])]
     return " … ".join(clause for clause in clauses if any(value in clause for value in lost)) or sentence

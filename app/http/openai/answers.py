@@ -23,6 +23,7 @@ from app.http.openai.ids import call_item_id, conversation_id, message_id, reaso
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents, event_after
 from app.http.refusals import unexpected_error
+from app.usecases.openai.answer_events import BegunAnswer, answer_events
 from app.usecases.openai.answering import (
     AnswerEvent,
     Ended,
@@ -34,7 +35,6 @@ from app.usecases.openai.answering import (
     TextDelta,
     ToolsCalled,
 )
-from app.usecases.openai.following import BegunAnswer, answer_events
 
 DIVERGED: Final = "diverged"
 """Why an answer is not stored although its request names a conversation: their histories differ."""

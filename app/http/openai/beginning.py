@@ -16,11 +16,11 @@ from app.http.openai.models import DEFAULT, chosen_model
 from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.waiting import patience
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai.answer_events import BegunAnswer
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName
-from app.usecases.openai.following import BegunAnswer
 from app.usecases.openai.retry_keys import RequestAttempt
-from app.usecases.openai.stored import Request
+from app.usecases.openai.stored_answers import Request
 
 
 async def begin_response(

@@ -21,7 +21,7 @@ from app.http.openai.waiting import patience
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.retry_keys import RequestAttempt
-from app.usecases.openai.stored import Request as StoredRequest
+from app.usecases.openai.stored_answers import Request as StoredRequest
 
 router = openai_router()
 

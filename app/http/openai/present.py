@@ -11,7 +11,7 @@ from app.http.openai.ids import call_item_id, conversation_id, message_id, reaso
 from app.http.openai.resources import OWNER, Json, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents
 from app.usecases.chat.reply import finish_of
-from app.usecases.openai.responses import StoredResponse
+from app.usecases.openai.stored_responses import StoredResponse
 
 
 def present_response(response: StoredResponse) -> Json:

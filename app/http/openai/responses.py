@@ -33,7 +33,7 @@ from app.usecases.compaction.commands import MAX_FOCUS_LENGTH
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.openai.answering import Prompt
-from app.usecases.openai.sealed import CompactedInput
+from app.usecases.openai.sealed_inputs import CompactedInput
 
 Order = Annotated[Literal["asc", "desc"], Query()]
 Limit = Annotated[int, Query(ge=1, le=100)]

@@ -11,9 +11,9 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
 from app.bootstrap import Container
+from app.http.disconnects import ClientGoneError, while_client_present
 from app.http.openai.answers import DONE, Answering, sse
 from app.http.openai.resources import Json
-from app.http.presence import ClientGoneError, while_client_present
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps
 

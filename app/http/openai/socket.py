@@ -27,6 +27,7 @@ from app.bootstrap import Container
 from app.core.model.errors import DomainError
 from app.core.text.budget import first_fitting
 from app.http.auth import address_of, given_key
+from app.http.disconnects import cancel
 from app.http.errors import error_response, status_of, validation_refusal
 from app.http.middleware import log_failure
 from app.http.openai.answers import response_events
@@ -36,7 +37,6 @@ from app.http.openai.inputs import attempt_of, drafts_of
 from app.http.openai.resources import Json
 from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.sending import STOPPING_GRACE
-from app.http.presence import cancel
 from app.http.refusals import BodyTooLargeError, UnreadableError, unexpected_error
 from app.http.shutdown import Stopping
 from app.http.strict_json import parse

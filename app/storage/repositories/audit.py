@@ -10,7 +10,7 @@ from sqlmodel import col
 from app.core.model.records import AuditEntry, Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_ID, cut_page, select_page
-from app.storage.repositories.leases import transaction_start
+from app.storage.repositories.database_time import transaction_start
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import AuditRow
 

@@ -13,7 +13,7 @@ from sqlmodel import col
 
 from app.core.model.caches import CacheEntry, ProviderCache
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import now, transaction_start
+from app.storage.repositories.database_time import now, transaction_start
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import CACHE_DUE, TEXTS, CacheEntryRow, CacheMemberRow, ProviderCacheRow
 

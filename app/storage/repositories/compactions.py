@@ -25,7 +25,7 @@ from app.core.model.records import MAX_CLAIMS, Attempt, Compaction, EntryCounts,
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.cursor import BY_ID, cut_page, select_page
-from app.storage.repositories.leases import lease_end, now
+from app.storage.repositories.database_time import lease_end, now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import COMPACTION_IN_FLIGHT, QUEUED, RUNNING, CompactionRow
 

@@ -31,7 +31,7 @@ from app.core.model.errors import NotFoundError
 from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_TIME_AND_ID, select_page
-from app.storage.repositories.leases import is_over, now
+from app.storage.repositories.database_time import is_over, now
 from app.storage.repositories.mapping import (
     LAYOUT,
     PACE,

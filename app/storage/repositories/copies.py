@@ -14,7 +14,7 @@ from sqlmodel import col
 from app.core.model.files import ProviderFile
 from app.core.model.records import ProviderCopy
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import now
+from app.storage.repositories.database_time import now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import DELETION_WANTED, ProviderCopyRow, ProviderFileRow
 

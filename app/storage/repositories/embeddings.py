@@ -17,7 +17,7 @@ from sqlmodel import col
 
 from app.core.model.embedding import MessageVector
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import now
+from app.storage.repositories.database_time import now
 from app.storage.repositories.mapping import columns
 from app.storage.tables import EMBEDDED, UNEMBEDDED, ConversationRow, DetailCallRow, EmbeddingRow
 

@@ -14,7 +14,7 @@ from app.core.model.conversation import Conversation
 from app.core.model.errors import NotFoundError
 from app.core.model.records import Event
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import transaction_start
+from app.storage.repositories.database_time import transaction_start
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import ConversationRow, EventRow

@@ -17,7 +17,7 @@ from app.core.model.records import Page
 from app.storage.repositories.base import Repository
 from app.storage.repositories.copies import CopyRepository
 from app.storage.repositories.cursor import BY_ID, cut_page, select_page
-from app.storage.repositories.leases import now
+from app.storage.repositories.database_time import now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import IN_USE, ContentRow, FileRow, ProviderFileRow
 

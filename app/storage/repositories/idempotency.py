@@ -14,7 +14,7 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError
 from app.core.model.records import IdempotencyRecord
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import transaction_start
+from app.storage.repositories.database_time import transaction_start
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.scoped_session import TenantSession
 from app.storage.tables import IdempotencyRow

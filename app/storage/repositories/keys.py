@@ -15,7 +15,7 @@ from sqlmodel import col
 from app.core.model.errors import NotFoundError
 from app.core.model.records import ApiKey, Scope
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import now
+from app.storage.repositories.database_time import now
 from app.storage.repositories.mapping import columns, record_from_row, without
 from app.storage.tables import ApiKeyRow, ErasureRow, TenantRow
 from app.storage.tenancy import keep_compiled

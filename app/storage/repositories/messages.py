@@ -49,7 +49,7 @@ from app.storage.repositories.contents import ContentRepository
 from app.storage.repositories.cursor import BY_NUMBER, select_page
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row, without
 from app.storage.repositories.message_keys import KEY_HOLDER
-from app.storage.repositories.narrowing import Narrowed, Narrowing
+from app.storage.repositories.message_search import FoundMessages, MessageSearch
 from app.storage.repositories.sizes import count_fitting, cut_to_fit, shown_bytes, text_bytes
 from app.storage.repositories.term_keys import keys_of
 from app.storage.repositories.utc_offsets import with_offset
@@ -699,9 +699,9 @@ class MessageRepository(Repository):
         limit: int,
         text: str = "",
         neighbours: bool = True,
-        known: Narrowed | None = None,
+        known: FoundMessages | None = None,
         through_seq: int | None = None,
-    ) -> Narrowed:
+    ) -> FoundMessages:
         """The messages to look through for these stems: all of a small conversation, some of a larger one.
 
         A small conversation has at most 1 500 messages.
@@ -713,10 +713,10 @@ class MessageRepository(Repository):
         conversation) are not read again as long as nothing is erased from it. Messages after ``through_seq`` change
         nothing, if ``neighbours`` are not wanted either; ``None`` = all messages count.
         """
-        narrowing = Narrowing(self._session, conversation_id, through_seq=through_seq)
-        return await narrowing.sources(stems, text, limit=limit, neighbours=neighbours, known=known)
+        message_search = MessageSearch(self._session, conversation_id, through_seq=through_seq)
+        return await message_search.sources(stems, text, limit=limit, neighbours=neighbours, known=known)
 
-    async def holding(
+    async def containing(
         self,
         conversation_id: UUID,
         texts: Sequence[str],
@@ -725,15 +725,15 @@ class MessageRepository(Repository):
         limit: int,
         through_seq: int | None = None,
     ) -> list[Source]:
-        """The newest messages that hold each of these texts literally; case and kinds of spaces are ignored.
+        """The newest messages that contain each of these texts literally; case and kinds of spaces are ignored.
 
         They are the newest up to ``through_seq``; ``None`` = of all.
 
         A long text is searched for by its first 200 characters: the caller checks whether the rest follows. With
         ``stems``, all of which the message must have, the index is used; otherwise the newest 20 000 messages are read.
         """
-        narrowing = Narrowing(self._session, conversation_id, through_seq=through_seq)
-        return await narrowing.holding(texts, stems=stems, limit=limit)
+        message_search = MessageSearch(self._session, conversation_id, through_seq=through_seq)
+        return await message_search.containing(texts, stems=stems, limit=limit)
 
     async def _first_within(
         self, conversation_id: UUID, listed: Sequence[tuple[int, int]], max_bytes: int

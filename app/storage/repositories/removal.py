@@ -10,7 +10,7 @@ from sqlalchemy import delete, select, text, update
 from sqlmodel import col
 
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import transaction_start
+from app.storage.repositories.database_time import transaction_start
 from app.storage.tables import (
     COMPACTION_IN_FLIGHT,
     DELETED,

@@ -36,7 +36,7 @@ from app.core.model.segments import EXTRACTIVE, LEVELS, Level, Segment, SegmentL
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_NUMBER, cut_page, select_page
-from app.storage.repositories.leases import is_over, times_from_now
+from app.storage.repositories.database_time import is_over, times_from_now
 from app.storage.repositories.mapping import columns, record_from_row, record_maker, without
 from app.storage.tables import CURRENT, WANTS_DETAIL, ExpansionRow, SegmentLevelRow, SegmentRow, StateVersionRow
 from app.storage.tenancy import keep_compiled

@@ -33,8 +33,8 @@ from app.core.model.conversation import Usage
 from app.core.model.records import DetailCallPurpose
 from app.core.model.usage_limits import HOUR, MinuteSpending, SpendingPurpose
 from app.storage.repositories.base import Repository
+from app.storage.repositories.database_time import now
 from app.storage.repositories.detail_calls import FOR_L1S, IS_UNENDED
-from app.storage.repositories.leases import now
 from app.storage.repositories.verifications import IS_RUNNING
 from app.storage.tables import ChatSpendingRow, CompactionRow, DetailCallRow, VerificationRow
 from app.storage.tenancy import keep_compiled

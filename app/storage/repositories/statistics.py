@@ -182,20 +182,11 @@ class StatisticsRepository(Repository):
 
     async def ended(self, since: datetime, *, limit: int) -> Ended:
         """Rows of all tenants that ended after ``since``, by indexes on time; of each kind the first ``limit``."""
-        compactions = (
-            select(CompactionRow).where(col(_compaction.finished_at) > since).order_by(col(_compaction.finished_at))
-        )
-        expansions = select(ExpansionRow).where(col(ExpansionRow.created_at) > since)
-        details = (
-            select(DetailCallRow)
-            .where(col(DetailCallRow.called_at) > since, col(DetailCallRow.attempt).is_not(None))
-            .order_by(col(DetailCallRow.called_at))
-        )
-        verifications = (
-            select(VerificationRow)
-            .where(col(VerificationRow.finished_at) > since)
-            .order_by(col(VerificationRow.finished_at))
-        )
+
+        async def ended_rows(row: Any, moment: Any, *conditions: Any) -> Sequence[Any]:
+            statement = select(row).where(col(moment) > since, *conditions).order_by(col(moment)).limit(limit)
+            return await self._session.all(statement)
+
         turns = (
             select(
                 TurnRow,
@@ -210,11 +201,12 @@ class StatisticsRepository(Repository):
             .where(col(TurnRow.finished_at) > since)
             .order_by(col(TurnRow.finished_at))
         )
-        caches = select(CacheEntryRow).where(col(CacheEntryRow.at) > since).order_by(col(CacheEntryRow.at))
-        rows = await self._session.all(compactions.limit(limit))
+        compactions = await ended_rows(CompactionRow, _compaction.finished_at)
+        details = await ended_rows(DetailCallRow, DetailCallRow.called_at, col(DetailCallRow.attempt).is_not(None))
+        verifications = await ended_rows(VerificationRow, VerificationRow.finished_at)
         return Ended(
-            compactions=[as_compaction(one) for one in rows],
-            levels=await self._levels_by_compaction(rows) if rows else {},
+            compactions=[as_compaction(one) for one in compactions],
+            levels=await self._levels_by_compaction(compactions) if compactions else {},
             turns=[
                 EndedTurn(
                     turn=as_turn(turn),
@@ -228,13 +220,12 @@ class StatisticsRepository(Repository):
             ],
             details=[
                 record_from_row(DetailCall, one, attempt=_ATTEMPT_ADAPTER.validate_python(one.attempt))
-                for one in await self._session.all(details.limit(limit))
+                for one in details
             ],
-            verifications=[as_verification(one) for one in await self._session.all(verifications.limit(limit))],
-            caches=[record_from_row(CacheEntry, one) for one in await self._session.all(caches.limit(limit))],
+            verifications=[as_verification(one) for one in verifications],
+            caches=[record_from_row(CacheEntry, one) for one in await ended_rows(CacheEntryRow, CacheEntryRow.at)],
             expansions=[
-                record_from_row(Expansion, one)
-                for one in await self._session.all(expansions.order_by(col(ExpansionRow.created_at)).limit(limit))
+                record_from_row(Expansion, one) for one in await ended_rows(ExpansionRow, ExpansionRow.created_at)
             ],
         )
 

@@ -20,7 +20,7 @@ from app.core.model.errors import NotFoundError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.repositories.base import LeasedRepository
 from app.storage.repositories.conditions import not_deleted
-from app.storage.repositories.leases import now
+from app.storage.repositories.database_time import now
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row
 from app.storage.tables import RUNNING, TurnRow
 from app.storage.tenancy import keep_compiled

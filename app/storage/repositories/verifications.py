@@ -16,7 +16,7 @@ from app.core.model.records import Attempt, Page, Verification, VerificationView
 from app.core.model.state import MadeBy, VerificationCounts
 from app.storage.repositories.base import Repository
 from app.storage.repositories.cursor import BY_ID, cut_page, select_page
-from app.storage.repositories.leases import is_over, lease_end, now, times_from_now
+from app.storage.repositories.database_time import is_over, lease_end, now, times_from_now
 from app.storage.repositories.mapping import columns, record_from_row
 from app.storage.tables import RUNNING, VERIFICATION_OPEN, StateVersionRow, VerificationRow
 
@@ -55,14 +55,14 @@ class VerificationRepository(Repository):
         rows, cursor = cut_page([as_verification(row) for row in found], page.limit, lambda row: (row.id,))
         done = [row for row in rows if row.status == "done"]
         claims, changes = await self._results(conversation_id, done) if done else ({}, [])
-        return [
-            VerificationView(
-                verification=row, claims=claims.get(row.version), changed=any(_led_to(row, *made) for made in changes)
-            )
-            if row.status == "done"
-            else VerificationView(verification=row)
-            for row in rows
-        ], cursor
+
+        def view_of(row: Verification) -> VerificationView:
+            if row.status != "done":
+                return VerificationView(verification=row)
+            changed = any(_led_to(row, *made) for made in changes)
+            return VerificationView(verification=row, claims=claims.get(row.version), changed=changed)
+
+        return [view_of(row) for row in rows], cursor
 
     async def _results(
         self, conversation_id: UUID, done: Sequence[Verification]

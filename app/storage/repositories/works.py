@@ -13,7 +13,7 @@ from sqlmodel import col
 
 from app.core.model.records import CrashCount, Work
 from app.storage.repositories.base import Repository
-from app.storage.repositories.leases import lease_end, now
+from app.storage.repositories.database_time import lease_end, now
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.tables import CrashRow, WorkRow
 from app.storage.tenancy import keep_compiled

@@ -218,7 +218,7 @@ class _Work:
         if not plan.files:
             return None
         profile, locale = self._shell.models.chat(self._row.model).profile, plan.caching.prefix.locale
-        files, _ = await self._files.carried(self._row.tenant_id, plan.files, locale, profile)
+        files, _ = await self._files.request_files(self._row.tenant_id, plan.files, locale, profile)
         if any(file.form == "words" for file in files):
             raise ModelUnavailableError("file_not_sent")
         return files_message(files, locale)
@@ -313,7 +313,7 @@ class _Work:
                 await uow.commit()
         except (NotFoundError, DependencyUnavailableError):
             with suppress(ModelUnavailableError, InvalidInputError):
-                await self._shell.models.store.forget(made.model, made.name or "")
+                await self._shell.models.store.delete(made.model, made.name or "")
 
     async def _record_failure(self, reason: str, *, minimum: int | None = None) -> None:
         log.warning("cache.failed", reason=reason, model=self._row.model, tries=self._row.tries)

@@ -101,7 +101,7 @@ class PrefixCaches(Service):
         if wanted is not None:
             self._shell.outbox.send_later("cache", wanted)
 
-    async def lost(self, turn: Turn, cache_lookup: CacheLookup, reason: str) -> None:
+    async def note_lost(self, turn: Turn, cache_lookup: CacheLookup, reason: str) -> None:
         """Record that the provider refused the cache, and have it deleted there in case it still exists."""
         known = cache_lookup.known
         if known is None or cache_lookup.name is None:

@@ -108,7 +108,7 @@ class LiveContexts(Service):
             await through_short_outage(partial(self._note, copy, sent), self._shell.clock)
         except (DependencyUnavailableError, NotFoundError):  # nobody would ever have it deleted
             with suppress(ModelUnavailableError, InvalidInputError):
-                await self._shell.models.store.forget(copy.model, copy.response_id)
+                await self._shell.models.store.delete(copy.model, copy.response_id)
             raise
 
     async def _note(self, copy: ProviderCopy, sent: SentConversation) -> None:

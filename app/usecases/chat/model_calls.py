@@ -154,7 +154,7 @@ class ModelCaller:
             await self.live.forget(self.turn, resumed.live, reason)
             return None
         # The provider's count includes the context that it holds, so nothing can be learned from it.
-        return answer.of_context(resumed.context.warnings, estimated=0)
+        return answer.with_context(resumed.context.warnings, estimated=0)
 
     async def _answer_to_whole_context(
         self, lookup: LiveContextLookup, call_model: CallModel, *, with_own_tools: bool, stop: asyncio.Event
@@ -194,7 +194,7 @@ class ModelCaller:
             return False
         self._has_renewed = True
         log.warning("files.renewed", model=self.model)
-        return await self.context.renew_files(self.turn.tenant_id, context, self.model)
+        return await self.context.forget_lost_copies(self.turn.tenant_id, context, self.model)
 
     def _can_retry_with_fewer_media(self, context: AssembledContext, error: ModelFailedError) -> bool:
         """Whether to try again with fewer media, since the request may be refused because of them.
@@ -243,7 +243,7 @@ class ModelCaller:
         self._tell_recalled(recalled)
         answer = await self._with_cache(context, request, call_model)
         is_complete = context.sends_all_files and REFUSED not in context.warnings
-        return answer.of_context(
+        return answer.with_context(
             context.warnings,
             # The context's weight includes its tools, files and media. If some of them are not sent, nothing can be
             # learned.
@@ -280,10 +280,10 @@ class ModelCaller:
     ) -> Answer:
         # Any failure but LOST is blamed on the cache only once the request works without it.
         if reason == LOST:
-            await self.caches.lost(self.turn, cache_lookup, reason)
+            await self.caches.note_lost(self.turn, cache_lookup, reason)
             return (await call_model(request)).with_warnings((FORGOTTEN,))
         answer = await call_model(request)
-        await self.caches.lost(self.turn, cache_lookup, reason)
+        await self.caches.note_lost(self.turn, cache_lookup, reason)
         return answer.with_warnings((FORGOTTEN,))
 
     def _halve_budget(self, context: AssembledContext, error: ModelFailedError) -> None:

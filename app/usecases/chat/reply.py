@@ -132,7 +132,7 @@ class Answer:
         """This answer, with earlier warnings placed before its own, and each only once."""
         return replace(self, warnings=tuple(dict.fromkeys((*warnings, *self.warnings))))
 
-    def of_context(self, warnings: tuple[str, ...], *, estimated: int, recalled: tuple[int, ...] = ()) -> Answer:
+    def with_context(self, warnings: tuple[str, ...], *, estimated: int, recalled: tuple[int, ...] = ()) -> Answer:
         """This answer, with the warnings, the weight and the recalled messages of its context."""
         reported = self.usage.input_tokens
         weighed = ((estimated, reported),) if estimated and reported else ()

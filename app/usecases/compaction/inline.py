@@ -92,7 +92,7 @@ class InlineCompaction:
         after: int,
         on_events: Callable[[Sequence[Event]], None],
     ) -> InlineOutcome:
-        """``settle`` the claim, if there is one, and tell the conversation's compaction events after number ``after``.
+        """``run_or_wait`` for the claim, if there is one; tell the conversation's compaction events after ``after``.
 
         The event that a compaction began is sent before the turn waits for it, even if it began earlier. Once ``stop``
         is set the turn stops waiting, and the worker does the rest.
@@ -108,7 +108,7 @@ class InlineCompaction:
         if claim.row.status == "running" and not claim.own:
             on_events([_started_event(claim.row)])
         await send_new_events()
-        outcome = await unless_stopped(stop, self.settle(resolved, claim, send_new_events))
+        outcome = await unless_stopped(stop, self.run_or_wait(resolved, claim, send_new_events))
         if outcome is None:
             outcome = await self._left_to_worker(claim.row)
         await send_new_events()
@@ -128,7 +128,7 @@ class InlineCompaction:
         on_events([event for event in events if event.type.startswith("compaction.")])
         return events[-1].number if events else after
 
-    async def settle(
+    async def run_or_wait(
         self, resolved: Resolved, claim: InlineClaim, send_new_events: SendNewEvents = _send_nothing
     ) -> InlineOutcome:
         """Run the compaction or wait for it, at most ``sync_deadline`` seconds.

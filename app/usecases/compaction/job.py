@@ -48,7 +48,9 @@ class JobLimits:
 
 
 UNLIMITED = JobLimits()
+"""For a worker, or a caller that does not wait."""
 IN_TURN = JobLimits(attempts=IN_TURN_CALLS, withholds_blocked=False)
+"""For a turn, whose user waits."""
 LAST_TRY = JobLimits(attempts=1, chunks=1, withholds_blocked=False)
 
 
@@ -85,11 +87,14 @@ class Job:
             return self.deadline
         return min(self.deadline, self.shell.clock.monotonic() + SHORT_OUTAGE)
 
-    async def saved(self, save: Callable[[], Awaitable[Compaction]]) -> Compaction:
-        """The row with what was paid for. If the database is away, it is waited for until ``save_deadline``."""
-        return await through_outage(save, self.shell.clock, until=self.save_deadline)
+    async def save(self, write: Callable[[], Awaitable[Compaction]]) -> Compaction:
+        """Save what was paid for, by ``write``, and return the row. While the database is away, it is tried again.
 
-    async def read(self) -> Chunk | NoChunk:
+        ``save_deadline`` says for how long.
+        """
+        return await through_outage(write, self.shell.clock, until=self.save_deadline)
+
+    async def next_chunk(self) -> Chunk | NoChunk:
         """The next chunk, or ``NoChunk`` if everything is folded."""
         read = await read_chunk(self.shell, self.lease, most_tokens=self.most_tokens)
         if isinstance(read, Chunk):
@@ -116,10 +121,10 @@ class Job:
             if attempted.applied is not None or half is None or not calls.left:
                 return chunk, attempted
             self.most_tokens = half
-            read = await self.read()
-            if isinstance(read, NoChunk):
-                return read, attempted
-            chunk = read
+            following = await self.next_chunk()
+            if isinstance(following, NoChunk):
+                return following, attempted
+            chunk = following
 
     def begin_calls(self, chunk: Chunk) -> Calls:
         """The calls that may be made about a chunk, in the time that is left."""

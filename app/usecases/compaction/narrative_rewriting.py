@@ -81,7 +81,7 @@ async def rewrite_narrative(job: Job) -> Compaction:
     if attempted.applied is None:
         status: CompactionStatus = "failed" if attempted.got_no_answer else "rejected"
         return await _end_unchanged(shell, lease, status=status, reason=attempted.reason, attempted=attempted)
-    return await job.saved(partial(_save, shell, lease, chunk, attempted))
+    return await job.save(partial(_save, shell, lease, chunk, attempted))
 
 
 async def _read_sources(shell: Shell, lease: Lease) -> _NarrativeSources | None:

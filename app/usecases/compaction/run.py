@@ -219,7 +219,7 @@ class CompactionService:
         if row.trigger == ERASURE_TRIGGER:
             return await rewrite_narrative(job)
         await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
-        chunk = await job.read()
+        chunk = await job.next_chunk()
         if isinstance(chunk, NoChunk):
             return await self._end_empty(job.lease, chunk)
         asked_about, attempted = await job.run_attempts(chunk)
@@ -227,11 +227,11 @@ class CompactionService:
             return await self._end_empty(job.lease, asked_about, attempted)
         if attempted.applied is None:
             status = _status_without_accepted(asked_about, attempted)
-            return await job.saved(partial(self.end, job.lease, **status, attempted=attempted))
+            return await job.save(partial(self.end, job.lease, **status, attempted=attempted))
         if attempted.withheld:
             log.warning("compaction.withheld", compaction_id=str(row.id), seqs=attempted.withheld)
         saving = partial(save_chunk, self._shell, job.lease, asked_about, attempted, attempted.applied)
-        saved = await job.saved(saving)
+        saved = await job.save(saving)
         job.calls = None
         return saved
 

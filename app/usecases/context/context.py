@@ -62,10 +62,9 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 LOADED_BUDGETS = 2  # one budget that may be served, and one before it that a digest describes
-DIGEST_SOURCE_TIMES = (
-    40  # a digest is made of the newest messages that are left out, at most so many times its own size …
-)
-DIGEST_SOURCE_TOKENS = 64_000  # … and at most this many tokens, which take about two seconds of CPU while a turn waits
+DIGEST_SOURCE_TIMES = 40
+"""A digest is made of the newest messages that are left out: at most so many times its own size."""
+DIGEST_SOURCE_TOKENS = 64_000  # of these messages at most, which take about two seconds of CPU while a turn waits
 DIGEST_DIVISOR = 4  # a digest has at most DIGEST_SOURCE_TOKENS divided by this
 RECALL_FAILED = "recall_failed"
 ANCHORS_DUE = "anchors_due"
@@ -219,7 +218,7 @@ class ContextService:
             context = _with_status_of_conversation(resolved, context)
         if resolved.warnings:
             context = replace(context, warnings=(*resolved.warnings, *context.warnings))
-        context, left = await self._files.served(tenant_id, context, model=model, in_turn=recall_request.in_turn)
+        context, left = await self._files.with_files(tenant_id, context, model=model, in_turn=recall_request.in_turn)
         if resolved.caching is not None and all(file.form != "words" for file in context.files):
             tokens = conversation.counted(conversation.file_tokens)
             caching = resolved.caching.with_files(context.files, context.locale, tokens=tokens)
@@ -228,12 +227,12 @@ class ContextService:
         took = round((self._shell.clock.monotonic() - started) * 1_000)
         return TimedContext(context=context, recall_ms=took, begins_answer=begins)
 
-    async def renew_files(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
+    async def forget_lost_copies(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """Handle that a provider lost its copies of this context's files.
 
         Returns whether the caller should assemble the context again.
         """
-        return await self._files.renewed(tenant_id, context, model)
+        return await self._files.forget_lost_copies(tenant_id, context, model)
 
     def _detail_tokens(self, resolved: Resolved, budget: int | None, recall_request: RecallRequest) -> int | None:
         if budget is not None:

@@ -26,13 +26,13 @@ from app.core.retrieval.rendering import RECALLED_TAG, Passage, Recall
 from app.core.state.digest_selection import NO_DIGESTS, Digests
 from app.core.text.memo import Latest
 from app.core.text.parts import own_parts
-from app.storage.repositories.narrowing import Narrowed
+from app.storage.repositories.message_search import FoundMessages
 from app.storage.unit_of_work import UnitOfWork
 
 CANDIDATES: Final = 500
 """How many messages with words of the question are read, without their neighbours, where a conversation is too long to
 be read whole. With five talks in one conversation, 500 find as much evidence in the same room as 600 and 1 500 do, and
-300 find three points less (``bench.narrowing``); so they do among 100 000 messages (docs/experiments/speed.md)."""
+300 find three points less (docs/search.md); so they do among 100 000 messages (docs/experiments/speed.md)."""
 MAX_CANDIDATES: Final = 1_500
 """How many are read for budgets that hold many messages. A conversation with no more messages is read whole."""
 CHOICE: Final = 3
@@ -100,7 +100,7 @@ class RecallSources:
 
     question: str
     is_explicit: bool
-    narrowed: Narrowed | None
+    found: FoundMessages | None
     passages: tuple[Passage, ...]
     before: tuple[str, ...] = ()
     """What was said just before the question."""
@@ -126,19 +126,19 @@ async def read_recall_sources(
     uow: UnitOfWork, material: ContextInputs, recall_request: RecallRequest, question: str, *, budget: int | None = None
 ) -> RecallSources:
     """Read the messages to choose from; their number has a limit, however long the history is."""
-    narrowed, before = None, texts_before_question(material.tail, recall_request)
+    found, before = None, texts_before_question(material.tail, recall_request)
     if question:
         limit, conversation = candidate_limit(material, recall_request, budget), material.conversation
         stems = search_stems(question, before)
         known = _CORPORA.get(conversation.id)
-        narrowed = await uow.messages.sources(
+        found = await uow.messages.sources(
             conversation.id, stems=stems, text=question, limit=limit, known=known[0] if known else None
         )
-        narrowed = narrowed if recall_request.query is not None else _messages_before_answer(narrowed, material.tail)
+        found = found if recall_request.query is not None else _messages_before_answer(found, material.tail)
     return RecallSources(
         question=question,
         is_explicit=recall_request.query is not None,
-        narrowed=narrowed,
+        found=found,
         passages=recall_request.passages,
         before=before,
     )
@@ -168,16 +168,16 @@ def limit_for_places(places: float) -> int:
     return min(max(CANDIDATES, round(CHOICE * places)), MAX_CANDIDATES)
 
 
-_CORPORA: Final = Latest[UUID, tuple[Narrowed, Corpus]]()
+_CORPORA: Final = Latest[UUID, tuple[FoundMessages, Corpus]]()
 """The corpora of conversations that are read whole."""
 
 
-def corpus_of(found: Narrowed, before: Corpus | None = None) -> Corpus:
+def corpus_of(found: FoundMessages, before: Corpus | None = None) -> Corpus:
     """The corpus of the messages that were read; ``before`` as for ``Corpus``."""
     return Corpus(found.sources, documents=found.documents, total=found.total, language=found.language, before=before)
 
 
-def cached_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
+def cached_corpus_of(found: FoundMessages, conversation_id: UUID) -> Corpus:
     """The corpus of the messages that were read. That of a whole conversation is cached, and extended as it grows."""
     if found.documents:
         return corpus_of(found)  # others for each question
@@ -191,7 +191,7 @@ def cached_corpus_of(found: Narrowed, conversation_id: UUID) -> Corpus:
 
 def corpus_of_sources(recall_sources: RecallSources, conversation_id: UUID) -> Corpus:
     """The corpus of what was read for a question; much computing, so call it off the event loop."""
-    return cached_corpus_of(recall_sources.narrowed, conversation_id) if recall_sources.narrowed else Corpus(())
+    return cached_corpus_of(recall_sources.found, conversation_id) if recall_sources.found else Corpus(())
 
 
 def with_recall_sources(material: ContextInputs, recall_sources: RecallSources, corpus: Corpus) -> ContextInputs:
@@ -303,13 +303,13 @@ def _shortened_question(text: str) -> str:
     return text if len(text) <= QUESTION_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
 
 
-def _messages_before_answer(narrowed: Narrowed, tail: Sequence[Message]) -> Narrowed:
+def _messages_before_answer(found: FoundMessages, tail: Sequence[Message]) -> FoundMessages:
     asking = _message_being_answered(tail)
     if asking is None:
-        return narrowed
+        return found
     # Between the calls of an answer the same messages are recalled as at its beginning.
-    sources = [source for source in narrowed.sources if source.seq <= asking.seq]
-    return replace(narrowed, sources=sources, total=narrowed.total - (len(narrowed.sources) - len(sources)))
+    sources = [source for source in found.sources if source.seq <= asking.seq]
+    return replace(found, sources=sources, total=found.total - (len(found.sources) - len(sources)))
 
 
 def texts_before_question(tail: Sequence[Message], recall_request: RecallRequest) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ class ContextRequests:
             await record(uow, idem, {"compaction_id": str(claim.row.id) if claim else None}, OK)
             await uow.commit()
         await self._shell.outbox.deliver(uow.committed_events)
-        return await self._inline.settle(resolved, claim) if claim else InlineOutcome()
+        return await self._inline.run_or_wait(resolved, claim) if claim else InlineOutcome()
 
     async def _finished_row(self, uow: UnitOfWork, compaction_id: UUID) -> Compaction:
         row = await uow.compactions.get(compaction_id)

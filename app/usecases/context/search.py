@@ -16,7 +16,7 @@ from app.core.retrieval.search import Query, RankedMessage, has_phrases, query_o
 from app.core.text.speakers import name_in
 from app.core.text.stemming import stem_language
 from app.off_loop import off_loop
-from app.storage.repositories.narrowing import Narrowed
+from app.storage.repositories.message_search import FoundMessages
 from app.usecases.shared.shell import Service
 
 CANDIDATES: Final = 200
@@ -104,7 +104,7 @@ class SearchService(Service):
         if query.stems and not query.phrases:
             async with self._shell.uow(tenant_id) as uow:
                 await uow.conversations.get(conversation_id)
-                narrowed = await uow.messages.sources(
+                found = await uow.messages.sources(
                     conversation_id,
                     stems=query.stems,
                     text=query.text,
@@ -112,7 +112,7 @@ class SearchService(Service):
                     neighbours=False,
                     through_seq=through_seq,
                 )
-            if ranked := await off_loop(_ranked_by_words, query, narrowed):
+            if ranked := await off_loop(_ranked_by_words, query, found):
                 return ranked
         ranked = await self._ranked_literally(tenant_id, conversation_id, query, query.literal_stems, through_seq)
         if ranked or not query.literal_stems:
@@ -126,10 +126,10 @@ class SearchService(Service):
         """The messages that have the literal part of the query, looked for among those that have the ``stems``."""
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
-            held = await uow.messages.holding(
+            sources = await uow.messages.containing(
                 conversation_id, query.literal, stems=stems, limit=CANDIDATES, through_seq=through_seq
             )
-        return await off_loop(_ranked_by_literal_part, query, held)
+        return await off_loop(_ranked_by_literal_part, query, sources)
 
     async def _hits(
         self, tenant_id: UUID, conversation_id: UUID, query: Query, shown: list[RankedMessage]
@@ -159,14 +159,14 @@ class SearchService(Service):
         return await off_loop(show)
 
 
-def _ranked_by_words(query: Query, narrowed: Narrowed) -> list[RankedMessage]:
-    language = stem_language([source.text for source in narrowed.sources], narrowed.language)
-    return rank_messages(query, narrowed.sources, documents=narrowed.documents, total=narrowed.total, language=language)
+def _ranked_by_words(query: Query, found: FoundMessages) -> list[RankedMessage]:
+    language = stem_language([source.text for source in found.sources], found.language)
+    return rank_messages(query, found.sources, documents=found.documents, total=found.total, language=language)
 
 
-def _ranked_by_literal_part(query: Query, held: list[Source]) -> list[RankedMessage]:
+def _ranked_by_literal_part(query: Query, found: list[Source]) -> list[RankedMessage]:
     sources = sorted(
-        (source for source in held if has_phrases(source.text, query.literal)), key=lambda source: source.seq
+        (source for source in found if has_phrases(source.text, query.literal)), key=lambda source: source.seq
     )
     ranked = rank_messages(query, sources)
     seen = {item.source.seq for item in ranked}

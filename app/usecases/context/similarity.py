@@ -57,7 +57,7 @@ class SimilarityService:
         The latter is ``None`` if no embedding model is set, or nothing is searched for.
         """
         embedder = embedder_of(self._shell)
-        if embedder is None or not recall_sources.question or recall_sources.narrowed is None:
+        if embedder is None or not recall_sources.question or recall_sources.found is None:
             return recall_sources, None
         try:
             vectors = await self._vectors_to_compare(tenant_id, conversation_id, recall_sources, embedder)
@@ -81,9 +81,7 @@ class SimilarityService:
             dimensions = await uow.embeddings.dimensions(conversation_id, embedder.name)
         if not dimensions:
             return {}
-        seqs: Collection[int] = (
-            [source.seq for source in recall_sources.narrowed.sources] if recall_sources.narrowed else []
-        )
+        seqs: Collection[int] = [source.seq for source in recall_sources.found.sources] if recall_sources.found else []
         if len(seqs) > (most := most_vectors(dimensions)):
             seqs = await off_loop(_best_by_words, conversation_id, recall_sources, most)
         async with self._shell.uow(tenant_id) as uow:
@@ -128,7 +126,7 @@ class SimilarityService:
 
 
 def _best_by_words(conversation_id: UUID, recall_sources: RecallSources, count: int) -> Sequence[int]:
-    found = recall_sources.narrowed
+    found = recall_sources.found
     if found is None:
         return ()
     corpus = cached_corpus_of(found, conversation_id)

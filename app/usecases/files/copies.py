@@ -67,12 +67,13 @@ class _Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
-    """The tenant and the model for which copies are requested."""
+class Destination:
+    """Where copies are made: for which tenant, and for which model at which provider."""
 
     tenant_id: UUID
     model: str
     account: str
+    """Where the model's provider keeps files (``ModelProfile.file_account``)."""
 
 
 @dataclass(slots=True)
@@ -105,29 +106,31 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         self._copying: WeakValueDictionary[tuple[UUID, str, str], asyncio.Lock] = WeakValueDictionary()
         self._being_made: dict[tuple[UUID, str, str], asyncio.Task[ProviderFile]] = {}
 
-    async def addresses(self, keeper: Keeper, wanted: Sequence[Wanted]) -> tuple[dict[str, str], dict[str, str]]:
+    async def addresses(
+        self, destination: Destination, wanted: Sequence[Wanted]
+    ) -> tuple[dict[str, str], dict[str, str]]:
         """The addresses of the provider's copies of these files. Missing copies are made.
 
         Returns:
             The address of each usable copy by hash; and by hash, for each file without one, the reason word.
         """
         by_hash = {one.sha256: one for one in wanted}
-        done = await asyncio.gather(*(self._address(keeper, one) for one in by_hash.values()))
+        done = await asyncio.gather(*(self._address(destination, one) for one in by_hash.values()))
         answers = dict(zip(by_hash, done, strict=True))
         addresses = {sha256: uri for sha256, (uri, _) in answers.items() if uri}
         return addresses, {sha256: why for sha256, (uri, why) in answers.items() if not uri}
 
-    async def lost(self, keeper: Keeper, sha256s: Sequence[str]) -> bool:
+    async def forget_lost(self, destination: Destination, sha256s: Sequence[str]) -> bool:
         """Forget these copies, one of which the provider lost, so that all are made again.
 
         Returns whether any existed.
         """
-        async with self._shell.uow(keeper.tenant_id) as uow:
-            copies = await uow.file_copies.in_use(keeper.account, sha256s, lasting=timedelta())
-            gone = await uow.file_copies.mark_for_deletion(keeper.account, [copy.name for copy in copies.values()])
+        async with self._shell.uow(destination.tenant_id) as uow:
+            copies = await uow.file_copies.in_use(destination.account, sha256s, lasting=timedelta())
+            gone = await uow.file_copies.mark_for_deletion(destination.account, [copy.name for copy in copies.values()])
             await uow.commit()
         for copy in copies.values():
-            self._memory.usable.pop((keeper.account, copy.name), None)
+            self._memory.usable.pop((destination.account, copy.name), None)
         return gone > 0
 
     async def work(self) -> bool:
@@ -139,55 +142,55 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         await self._delete_all(due)
         return len(due) == AT_ONCE or expired == EXPIRED
 
-    async def _address(self, keeper: Keeper, wanted: Wanted) -> tuple[str, str]:
+    async def _address(self, destination: Destination, wanted: Wanted) -> tuple[str, str]:
         """The address and an empty reason, or no address and the reason."""
-        key = (keeper.tenant_id, keeper.account, wanted.sha256)
+        key = (destination.tenant_id, destination.account, wanted.sha256)
         lock = self._copying.setdefault(key, asyncio.Lock())
         async with lock:  # one upload of a content at a time: the other callers use its copy
-            reason = self._memory.reason(keeper.account, wanted.sha256, self._shell.clock.monotonic())
+            reason = self._memory.reason(destination.account, wanted.sha256, self._shell.clock.monotonic())
             if reason is not None:
                 return "", reason
             try:
-                return await self._usable_address(keeper, wanted), ""
+                return await self._usable_address(destination, wanted), ""
             except ModelUnavailableError as error:
                 if error.reason != _GONE:
-                    self._note_refused(keeper, wanted, error.reason)
+                    self._note_refused(destination, wanted, error.reason)
                 return "", error.reason
             except (InvalidInputError, ModelNotAllowedError):
                 return "", "model_not_built"
 
-    def _note_refused(self, keeper: Keeper, wanted: Wanted, reason: str) -> None:
+    def _note_refused(self, destination: Destination, wanted: Wanted, reason: str) -> None:
         seconds = FAILED_SECONDS if reason == FILE_FAILED else REFUSED_SECONDS
         until = self._shell.clock.monotonic() + seconds
-        _log.warning("file.not_copied", reason=reason, model=keeper.model, bytes=wanted.bytes)
-        _remember(self._memory.refused, (keeper.account, wanted.sha256), _Refused(reason, until))
+        _log.warning("file.not_copied", reason=reason, model=destination.model, bytes=wanted.bytes)
+        _remember(self._memory.refused, (destination.account, wanted.sha256), _Refused(reason, until))
 
-    async def _usable_address(self, keeper: Keeper, wanted: Wanted) -> str:
-        copy = await self._existing_copy(keeper, wanted)
+    async def _usable_address(self, destination: Destination, wanted: Wanted) -> str:
+        copy = await self._existing_copy(destination, wanted)
         if copy is not None:
             try:
-                return await self._usable_address_of(keeper, copy)
+                return await self._usable_address_of(destination, copy)
             except ModelUnavailableError as error:
                 if error.reason != FILE_LOST:
                     raise
-        return await self._usable_address_of(keeper, await self._make_copy(keeper, wanted))
+        return await self._usable_address_of(destination, await self._make_copy(destination, wanted))
 
-    async def _existing_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile | None:
-        making = self._being_made.get((keeper.tenant_id, keeper.account, wanted.sha256))
+    async def _existing_copy(self, destination: Destination, wanted: Wanted) -> ProviderFile | None:
+        making = self._being_made.get((destination.tenant_id, destination.account, wanted.sha256))
         if making is not None:  # for a turn that was stopped; it may be recorded just after a look at the records
             return await asyncio.shield(making)
-        async with self._shell.uow(keeper.tenant_id) as uow:
+        async with self._shell.uow(destination.tenant_id) as uow:
             found: Mapping[str, ProviderFile] = await uow.file_copies.in_use(
-                keeper.account, [wanted.sha256], lasting=LASTING
+                destination.account, [wanted.sha256], lasting=LASTING
             )
         return found.get(wanted.sha256)
 
-    async def _make_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile:
+    async def _make_copy(self, destination: Destination, wanted: Wanted) -> ProviderFile:
         """Make a copy. If the turn that needs it is stopped, it is made all the same: no copy is left unrecorded."""
-        key = (keeper.tenant_id, keeper.account, wanted.sha256)
+        key = (destination.tenant_id, destination.account, wanted.sha256)
         making = self._being_made.get(key)
         if making is None:
-            making = self._being_made[key] = asyncio.create_task(self._made_copy(keeper, wanted))
+            making = self._being_made[key] = asyncio.create_task(self._made_copy(destination, wanted))
             making.add_done_callback(partial(self._forget_making, key))
         return await asyncio.shield(making)
 
@@ -196,21 +199,21 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         if not made.cancelled():
             made.exception()  # retrieved, even if nobody waits any more
 
-    async def _made_copy(self, keeper: Keeper, wanted: Wanted) -> ProviderFile:
-        async with self._shell.uow(keeper.tenant_id) as uow:
+    async def _made_copy(self, destination: Destination, wanted: Wanted) -> ProviderFile:
+        async with self._shell.uow(destination.tenant_id) as uow:
             contents = await uow.contents.read([wanted.sha256])
         if wanted.sha256 not in contents:  # the file was removed meanwhile
             raise ModelUnavailableError(_GONE, retryable=False)
-        kept: FileCopy = await self._shell.models.store.keep_file(
-            keeper.model, contents[wanted.sha256], wanted.media_type
+        kept: FileCopy = await self._shell.models.store.upload_file(
+            destination.model, contents[wanted.sha256], wanted.media_type
         )
         copy = ProviderFile(
-            tenant_id=keeper.tenant_id,
-            account=keeper.account,
+            tenant_id=destination.tenant_id,
+            account=destination.account,
             name=kept.name,
             sha256=wanted.sha256,
             uri=kept.uri,
-            model=keeper.model,
+            model=destination.model,
             made_at=self._shell.clock.now(),
             expires_at=kept.expires_at,
         )
@@ -218,7 +221,7 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             return await through_short_outage(partial(self._noted, copy), self._shell.clock)
         except (DependencyUnavailableError, NotFoundError):  # nobody would ever have it deleted
             with suppress(ModelUnavailableError, InvalidInputError):
-                await self._shell.models.store.forget_file(copy.model, copy.name)
+                await self._shell.models.store.delete_file(copy.model, copy.name)
             raise
 
     async def _noted(self, copy: ProviderFile) -> ProviderFile:
@@ -228,22 +231,22 @@ class FileCopyService(CopyDeletion[ProviderFile]):
             await uow.commit()
         return used
 
-    async def _usable_address_of(self, keeper: Keeper, copy: ProviderFile) -> str:
+    async def _usable_address_of(self, destination: Destination, copy: ProviderFile) -> str:
         """A copy's address, once the provider has made it usable.
 
         A copy that can never be used is marked for deletion.
         """
-        if (keeper.account, copy.name) in self._memory.usable:
+        if (destination.account, copy.name) in self._memory.usable:
             return copy.uri
         try:
-            await self._shell.models.store.await_file(keeper.model, copy.name)
+            await self._shell.models.store.await_file(destination.model, copy.name)
         except ModelUnavailableError as error:
             if error.reason in {FILE_LOST, FILE_FAILED}:
-                async with self._shell.uow(keeper.tenant_id) as uow:
-                    await uow.file_copies.mark_for_deletion(keeper.account, [copy.name])
+                async with self._shell.uow(destination.tenant_id) as uow:
+                    await uow.file_copies.mark_for_deletion(destination.account, [copy.name])
                     await uow.commit()
             raise
-        _remember(self._memory.usable, (keeper.account, copy.name), None)
+        _remember(self._memory.usable, (destination.account, copy.name), None)
         return copy.uri
 
     def _copies(self, uow: UnitOfWork) -> CopyRepository[ProviderFile]:
@@ -254,4 +257,4 @@ class FileCopyService(CopyDeletion[ProviderFile]):
         store = self._shell.models.store
         if store.file_account(copy.model) != copy.account:
             raise ModelUnavailableError("another_account", retryable=False)
-        await store.forget_file(copy.model, copy.name)
+        await store.delete_file(copy.model, copy.name)

@@ -13,7 +13,7 @@ from app.core.model.files import ConversationFile, RequestFile
 from app.core.model.model_io import ModelProfile
 from app.core.text.contents import encoded_bytes
 from app.off_loop import off_loop
-from app.usecases.files.copies import FileCopyService, Keeper, Wanted
+from app.usecases.files.copies import Destination, FileCopyService, Wanted
 from app.usecases.shared.shell import Shell
 
 NOT_SENT: Final = "file_not_sent"
@@ -71,7 +71,7 @@ class FileServing:
         self._shell = shell
         self._copies = copies
 
-    async def served(
+    async def with_files(
         self, tenant_id: UUID, context: AssembledContext, *, model: str | None, in_turn: bool
     ) -> tuple[AssembledContext, int]:
         """The context with its files, for that model or for a client; and the Base64 characters left for media.
@@ -82,11 +82,11 @@ class FileServing:
         if not context.attached:
             return context, self._shell.media_bytes
         profile = self._shell.models.chat(model).profile if in_turn else None
-        files, characters_left = await self.carried(tenant_id, context.attached, context.locale, profile)
+        files, characters_left = await self.request_files(tenant_id, context.attached, context.locale, profile)
         warnings = tuple(f"{NOT_SENT}:{file.file_id}" for file in files if file.form == "words")
         return replace(context, files=files, warnings=(*context.warnings, *warnings)), characters_left
 
-    async def carried(
+    async def request_files(
         self, tenant_id: UUID, attached: Sequence[ConversationFile], locale: str, profile: ModelProfile | None
     ) -> tuple[tuple[RequestFile, ...], int]:
         """The files as a request to that model carries them, or an answer to a client; and the characters left."""
@@ -97,20 +97,20 @@ class FileServing:
             contents = await uow.contents.read(wanted) if wanted else {}
         return await off_loop(_request_files, attached, locale, plan, addresses, contents), plan.characters_left
 
-    async def renewed(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
+    async def forget_lost_copies(self, tenant_id: UUID, context: AssembledContext, model: str | None) -> bool:
         """Forget the copies that a context names, one of which was lost. Returns whether a new try can help."""
         profile = self._shell.models.chat(model).profile
         named = [file.sha256 for file in context.files if file.form == "copy"]
         if profile.file_account is None or not named:
             return False
-        return await self._copies.lost(Keeper(tenant_id, profile.name, profile.file_account), named)
+        return await self._copies.forget_lost(Destination(tenant_id, profile.name, profile.file_account), named)
 
     async def _copy_addresses(self, tenant_id: UUID, plan: _Plan, profile: ModelProfile | None) -> dict[str, str]:
         if profile is None or profile.file_account is None or not plan.copies:
             return {}
-        keeper = Keeper(tenant_id, profile.name, profile.file_account)
+        destination = Destination(tenant_id, profile.name, profile.file_account)
         wanted = [Wanted(file.sha256, file.media_type, file.bytes) for file in plan.copies]
-        addresses, refused = await self._copies.addresses(keeper, wanted)
+        addresses, refused = await self._copies.addresses(destination, wanted)
         for file in plan.copies:
             if file.sha256 not in addresses:
                 plan.put_inline(file, _WORDS.get(refused[file.sha256], "unavailable"))
@@ -138,7 +138,7 @@ def _request_files(
     addresses: Mapping[str, str],
     contents: Mapping[str, bytes],
 ) -> tuple[RequestFile, ...]:
-    def carried(file: ConversationFile) -> RequestFile:
+    def as_carried(file: ConversationFile) -> RequestFile:
         if file.id in plan.words:
             return as_words(file, plan.words[file.id], locale)
         if file.sha256 in addresses:
@@ -147,4 +147,4 @@ def _request_files(
             return as_words(file, "gone", locale)
         return (as_text if is_text(file) else as_inline)(file, contents[file.sha256])
 
-    return tuple(carried(file) for file in attached)
+    return tuple(as_carried(file) for file in attached)

@@ -53,9 +53,8 @@ from app.usecases.shared.retries import Compute, Results, run_with_retries
 from app.usecases.shared.shell import STREAMS, Shell
 
 SOURCE_MESSAGES: Final = 4_000  # messages before the boundary that are read at once as other sources of entries
-DIGEST_MESSAGES: Final = (
-    60  # how many of the newest covered messages the digest that replaces the narrative is made from
-)
+DIGEST_MESSAGES: Final = 60
+"""From how many of the newest covered messages the digest that replaces a narrative is made."""
 WORD_SEARCH_DISCOUNT: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
 MIN_DIGEST_TOKENS: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
 NO_REMAINING_MESSAGES: Final = RemainingMessages({})  # if no text made from messages may hold what was erased

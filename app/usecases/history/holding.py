@@ -14,7 +14,14 @@ from app.core.model.conversation import Conversation, Message, ProtectedReason, 
 from app.core.model.errors import PinBudgetExceededError
 from app.core.model.policies.goals import states_goal
 from app.core.model.policies.policy import CompactionPolicy
-from app.core.model.policies.protection import BY_EVENT_TYPE, call_ids, decided, size_of, units_of, uses_pin_budget
+from app.core.model.policies.protection import (
+    BY_EVENT_TYPE,
+    call_ids,
+    reasons_within_budget,
+    size_of,
+    units_of,
+    uses_pin_budget,
+)
 from app.core.model.schemas import schema_named
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -135,7 +142,7 @@ def _in_order(messages: Iterable[Message]) -> list[Message]:
 async def protection_reasons(
     resolved: Resolved, messages: Sequence[Message], *, used: int = 0, compute: Compute = off_loop
 ) -> dict[int, ProtectedReason]:
-    """Why each of these messages is protected, by a conversation's policy (``protection.decided``).
+    """Why each of these messages is protected, by a conversation's policy (``reasons_within_budget``).
 
     ``compute`` runs the work, which takes long for many messages.
     """
@@ -147,7 +154,7 @@ def _reasons(
     policy: CompactionPolicy, messages: Sequence[Message], pin_tokens: int, used: int
 ) -> dict[int, ProtectedReason]:
     # A function of its own, since ``Results`` would take a ``partial`` for another function at each try.
-    return decided(policy, messages, pin_tokens=pin_tokens, used=used)
+    return reasons_within_budget(policy, messages, pin_tokens=pin_tokens, used=used)
 
 
 async def goals_stated(uow: UnitOfWork, resolved: Resolved, known: Goals = NO_GOALS) -> Goals:

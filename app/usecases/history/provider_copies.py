@@ -30,7 +30,7 @@ class ProviderCopyService(CopyDeletion[ProviderCopy]):
         return uow.copies
 
     async def _delete_at_provider(self, copy: ProviderCopy) -> None:
-        await self._shell.models.store.forget(copy.model, copy.response_id)
+        await self._shell.models.store.delete(copy.model, copy.response_id)
 
     def _details(self, copy: ProviderCopy) -> dict[str, Any]:
         return {"conversation_id": str(copy.conversation_id)}

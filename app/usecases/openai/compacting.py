@@ -35,7 +35,7 @@ from app.usecases.compaction.attempts import AttemptInputs, Calls, run_attempts
 from app.usecases.compaction.chunk import Chunk, chunk_tokens, plan, summarizer_of, system_excerpt_of
 from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.openai.sealed import CompactedInput
+from app.usecases.openai.sealed_inputs import CompactedInput
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from app.usecases.openai.answering import StatelessAnswers
 from app.usecases.openai.compacting import ArrayCompaction
-from app.usecases.openai.responses import StoredResponses
-from app.usecases.openai.sealed import SealedInputs
-from app.usecases.openai.stored import StoredAnswers
+from app.usecases.openai.sealed_inputs import SealedInputs
+from app.usecases.openai.stored_answers import StoredAnswers
+from app.usecases.openai.stored_responses import StoredResponses
 from app.usecases.ports import NewId
 
 

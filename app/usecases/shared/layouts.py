@@ -14,7 +14,8 @@ from app.core.anchors.selection import serve
 from app.core.context.drafts import Detail
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Layout, Message
-from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.protection import call_ids
 from app.core.model.segments import ServableSegment
 from app.core.model.state import StateSchema

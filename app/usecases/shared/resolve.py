@@ -23,8 +23,9 @@ from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.gauge import AdaptiveThresholds, Breakdown, Gauge, breakdown_of, explained_thresholds, gauge_of
 from app.core.model.model_io import ContextMessage, ToolSpec
 from app.core.model.policies.adaptive import AdaptedThresholds, adapt, adapted_policy
+from app.core.model.policies.budgets import Budgets, budgets_of
 from app.core.model.policies.operator import NO_OPERATOR_NUMBERS, OperatorNumbers
-from app.core.model.policies.policy import Budgets, CompactionPolicy, budgets_of
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.policy_errors import field_error
 from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named, resolve
 from app.core.model.schemas import schema_named

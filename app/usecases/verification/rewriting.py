@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.core.model.conversation import Conversation
-from app.core.model.policies.policy import Budgets, CompactionPolicy
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.repairs import Repair
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion

@@ -337,10 +337,10 @@ class VerificationService:
         first, id_ = subject.messages[0].seq, claimed.conversation.id
         words = await off_loop(search_words, subject.claims, subject.messages)
         async with self._shell.uow(tenant_id) as uow:
-            narrowed = (
+            found = (
                 await uow.messages.sources(id_, stems=words, limit=MAX_SEARCH_HITS, neighbours=False) if words else None
             )
-            seqs = {source.seq for source in narrowed.sources if source.seq < first} if narrowed else set[int]()
+            seqs = {source.seq for source in found.sources if source.seq < first} if found else set[int]()
             rested = unshown_sources(subject.claims, [message.seq for message in subject.messages])
             earlier = await uow.messages.at_seqs(id_, sorted({*rested, *seqs}))
         return await off_loop(with_older, subject, earlier, chunk_tokens(claimed.summarizer.profile))

@@ -15,7 +15,8 @@ from typing import Final
 
 from app.core.model.errors import FieldError
 from app.core.model.pace import Pace
-from app.core.model.policies.policy import Budgets, CompactionPolicy, Threshold, Trigger, exact_share
+from app.core.model.policies.budgets import Budgets, exact_share
+from app.core.model.policies.policy import CompactionPolicy, Threshold, Trigger
 
 MIN_TURNS_APART: Final = 3
 """The fewest turns between two compactions, even where a provider caches nothing: each compaction is a model call."""

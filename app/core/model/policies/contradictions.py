@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from app.core.model.errors import FieldError
 from app.core.model.policies.adaptive import adaptive_errors
-from app.core.model.policies.policy import Budgets, CompactionPolicy, Trigger
+from app.core.model.policies.budgets import Budgets
+from app.core.model.policies.policy import CompactionPolicy, Trigger
 from app.core.model.policies.short_forms import short_form_of, switched_off
 
 

@@ -85,10 +85,10 @@ def _check_operator_numbers(
         resolve(preset.name, numbers, version)
     except PolicyInvalidError as error:
         where = "" if version == preset.version else f" (in version {version}, which older conversations have)"
+        by_field = {one.field.removeprefix("policy."): one.message for one in error.errors}
         message_of_field = {
-            f"presets.{preset.name}.{called.get(field, field)}": f"{one.message}{where}"
-            for one in error.errors
-            for field in [one.field.removeprefix("policy.")]
+            f"presets.{preset.name}.{called.get(field, field)}": f"{message}{where}"
+            for field, message in by_field.items()
         }
         errors = [FieldError(field=field, message=message) for field, message in message_of_field.items()]
         raise PolicyInvalidError("; ".join(f"{one.field}: {one.message}" for one in errors), errors=errors) from None

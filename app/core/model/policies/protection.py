@@ -45,7 +45,7 @@ def protected_reason(
     return "compressible"
 
 
-def decided(
+def reasons_within_budget(
     policy: CompactionPolicy, messages: Sequence[Message], *, pin_tokens: int, used: int = 0
 ) -> dict[int, ProtectedReason]:
     """The reason for which each of these messages is held, by ``seq``. Pins get room first, then the rules, in order.

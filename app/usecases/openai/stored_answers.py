@@ -39,9 +39,9 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.appending import NO_MESSAGE
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai.answer_events import BegunAnswer
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
-from app.usecases.openai.following import BegunAnswer
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings, opening_of
 from app.usecases.openai.retry_keys import RequestAttempt
@@ -123,7 +123,9 @@ class StoredAnswers:
         return _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
 
     async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> BegunAnswer:
-        """Continue from a stored response: in its conversation if the response is the end of it, otherwise in a fork.
+        """Continue from the response that ``previous_response_id`` names: in its conversation, or else in a fork of it.
+
+        It is a fork if the conversation went on after that response.
 
         Raises:
             PreviousResponseNotFoundError: There is no such response, or it failed.

@@ -8,7 +8,7 @@ from itertools import pairwise, product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.segments.budgeting import Form, Step, fitting_steps, token_worth, upgrade_steps
+from app.core.segments.detail_choice import Form, Step, fitting_steps, token_worth, upgrade_steps
 
 SEGMENTS = st.lists(
     st.lists(st.tuples(st.integers(0, 400), st.floats(0, 50)), min_size=1, max_size=5).map(

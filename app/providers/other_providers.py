@@ -15,7 +15,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from app.core.model.errors import InvalidInputError
 from app.core.text.patterns import compiled
-from app.providers.completions import CompletionsModel
+from app.providers.chat_completions import CompletionsModel
 
 OPENAI: Final = "openai"
 OPENAI_CHAT: Final = "openai-chat"

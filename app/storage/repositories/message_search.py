@@ -49,7 +49,7 @@ from app.storage.tenancy import keep_compiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Narrowed:
+class FoundMessages:
     """The messages that recall and search choose from: a whole small conversation, or a part of a large one."""
 
     sources: list[Source]
@@ -94,9 +94,8 @@ _SHARE_BYTES: Final = 120  # bytes that the share of an abundant stem takes with
 _LENGTH_BITS: Final = 3  # highest bits of a conversation's length, which decide which messages are sampled
 _MAX_PAIRED_STEMS: Final = 5  # common stems that are looked up two by two: ten pairs
 _PAIRS_AT_ONCE: Final = 2  # pairs; two mostly lead to enough messages, and each takes milliseconds in a long history
-MAX_SEARCHED_CHARACTERS: Final = (
-    200  # characters of a text; the time of a search in Postgres grows with its length and the message's
-)
+MAX_SEARCHED_CHARACTERS: Final = 200
+"""Characters of a text that are searched for; the time of a search in Postgres grows with them and with the message."""
 MAX_SCANNED_MESSAGES: Final = 20_000  # messages that are read for a text without a word: a tenth of a second
 STEP_MESSAGES: Final = 2_000  # messages that one statement reads, at most
 STEP_BYTES: Final = 8_000_000  # bytes of text that one statement reads, at most
@@ -198,7 +197,7 @@ class _Posting:
         return self.is_abundant or len(self.seqs) >= COMMON_FROM
 
 
-class Narrowing:
+class MessageSearch:
     """Finds, by the inverted index of stems, the messages of one conversation that are worth reading."""
 
     def __init__(self, session: TenantSession, conversation_id: UUID, *, through_seq: int | None = None) -> None:
@@ -218,14 +217,14 @@ class Narrowing:
         self._epoch = 0
 
     async def sources(
-        self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool, known: Narrowed | None
-    ) -> Narrowed:
+        self, stems: Sequence[str], text: str, *, limit: int, neighbours: bool, known: FoundMessages | None
+    ) -> FoundMessages:
         """See ``MessageRepository.sources``."""
         total, bytes_, last_seq, epoch, newest = await self._conversation_size(LANGUAGE_MESSAGES if text else 1)
         language = language_of(newest) if text else None
         if neighbours and total <= WHOLE_UP_TO and bytes_ <= READ_BYTES:
             found = await self._read_whole(known.sources if known and known.content_epoch == epoch else ())
-            return Narrowed(sources=found, documents={}, total=total, language=language, content_epoch=epoch)
+            return FoundMessages(sources=found, documents={}, total=total, language=language, content_epoch=epoch)
         wanted = list(
             dict.fromkeys([*islice(dict.fromkeys(stems), MAX_STEMS), *_stems_of_both_languages(text, language)])
         )
@@ -239,20 +238,19 @@ class Narrowing:
         await self._add_pairs(scores, postings, weights, limit)
         if len(scores) < limit:
             await self._add_abundant(scores, postings, weights)
-        best = sorted(sorted(scores, reverse=True), key=scores.__getitem__, reverse=True)[
-            :limit
-        ]  # newest first in ties
+        newest_first = sorted(scores, reverse=True)  # and so among equal scores
+        best = sorted(newest_first, key=scores.__getitem__, reverse=True)[:limit]
         around = _with_neighbours(best[: max(limit // ONE_CENTRE_IN, MIN_CENTRES)]) if neighbours else set()
         chosen = [*best, *sorted(around.difference(best))]
-        return Narrowed(
+        return FoundMessages(
             sources=await self._read_fitting(chosen),
             documents={stem: posting.estimate for stem, posting in postings.items()},
             total=total,
             language=language,
         )
 
-    async def holding(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
-        """See ``MessageRepository.holding``."""
+    async def containing(self, texts: Sequence[str], *, stems: Sequence[str], limit: int) -> list[Source]:
+        """See ``MessageRepository.containing``."""
         keys = [self._keys.of_stem(stem) for stem in stems]
         sought = literal(keys, _BIGINTS)
         if keys:

@@ -39,7 +39,7 @@ def not_kept(settings: ModelSettings) -> ModelSettings:
     return cast("ModelSettings", {**settings, **OpenAIResponsesModelSettings(openai_store=False)})
 
 
-async def forget(provider: Provider[Any], response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
+async def delete(provider: Provider[Any], response_id: str, timeout: float) -> None:  # noqa: ASYNC109 - the client's own
     """Have a response deleted that the provider keeps. Raises ``ModelUnavailableError``."""
     try:
         await provider.client.with_options(timeout=timeout, max_retries=0).responses.delete(response_id)

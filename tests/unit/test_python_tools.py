@@ -14,7 +14,7 @@ import pytest
 from app.core.model.errors import InvalidInputError
 from app.devserver.errors import CannotStartError
 from app.devserver.preflight import check_tools
-from app.providers.callables import CallableTool, ToolSettingError, load_tools
+from app.providers.python_tools import CallableTool, ToolSettingError, load_tools
 from app.settings import Settings
 from tests.corpus import assert_values, corpus, holds
 from tests.integration import tool_samples

@@ -1,4 +1,4 @@
-"""Leases in database time, since the clocks of the processes may disagree."""
+"""Moments and leases by the clock of the database, since the clocks of the processes may disagree."""
 
 from __future__ import annotations
 
