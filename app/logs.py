@@ -56,6 +56,7 @@ def configure_logs(settings: Settings) -> None:
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(level=logging.WARNING)
+    logging.getLogger("asyncio").addFilter(_keep_first_line)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(JsonFormatter() if for_machines else RedactingFormatter(_LINE))
 
@@ -78,6 +79,12 @@ class _LineLogger(structlog.PrintLogger):
 def _to_standard_error(*_: object) -> structlog.PrintLogger:
     # In a test of a command, standard error ends with the command.
     return _LineLogger(sys.stderr)
+
+
+def _keep_first_line(record: logging.LogRecord) -> bool:
+    # Further lines show the objects that it is about: of a task that failed, its error with the text.
+    record.msg = str(record.msg).partition("\n")[0]
+    return True
 
 
 class _WithoutTexts(logging.Formatter):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import io
 import json
 import logging
@@ -69,6 +71,22 @@ def test_a_traceback_has_places_and_kinds_but_no_text_of_an_error(
         assert "in crash" in written
         assert all(kind in written for kind in ("ValueError", "ExceptionGroup", "KeyError"))
         assert SAID not in written
+
+
+@pytest.mark.usefixtures("plain_logs")
+async def test_of_a_lost_task_no_text_of_its_error_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise ValueError(SAID)
+
+    configure_logs(Settings())
+    task = asyncio.create_task(fail())
+    await asyncio.sleep(0.01)
+    del task
+    gc.collect()
+    (record,) = caplog.records
+    assert SAID in str(record.exc_info), "the control"
+    assert RedactingFormatter("%(message)s").format(record).startswith("Task exception was never retrieved\nTraceback")
+    assert SAID not in RedactingFormatter("%(message)s").format(record)
 
 
 def test_for_people_it_stays_a_line_of_words() -> None:
