@@ -80,7 +80,8 @@ app = build_app(_settings)
 def keep_libraries_quiet(*, logger: logging.Logger, loglevel: int, **_: Any) -> None:
     """Let only Celery log below a warning.
 
-    Celery sets its level for all libraries, and clients of providers log whole requests, with people's messages.
+    Celery sets its level for all libraries. Clients of providers log the addresses of their requests, and another
+    version may log more.
     """
     logger.setLevel(max(loglevel, logging.WARNING))
     logging.getLogger("celery").setLevel(loglevel)

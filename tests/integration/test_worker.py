@@ -334,7 +334,7 @@ import logging
 from worker.celery_app import app
 
 app.log.setup(loglevel=logging.DEBUG)
-logging.getLogger("openai._base_client").debug("Request options: %s", {"content": "the canary"})
+logging.getLogger("some.client").debug("Body: %s", {"content": "the canary"})
 logging.getLogger("httpx").info("HTTP Request: POST https://provider.example/v1/responses")
 logging.getLogger("openai").warning("too old")
 logging.getLogger("celery.worker.strategy").debug("a job has come")
