@@ -5,16 +5,17 @@ Secrets that slip in are redacted.
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final, TextIO
+from itertools import islice
+from typing import Any, Final, TextIO
 
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
@@ -25,6 +26,8 @@ from app.settings import Settings
 
 _LINE: Final = "%(levelname)s %(name)s %(message)s"
 """The form in which log lines of libraries are shown to people."""
+_MOST_CAUSES: Final = 10
+"""How many errors of a chain are told, the last ones: one that leads back to itself has no end."""
 _ID: Final = compiled(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -35,13 +38,13 @@ def configure_logs(settings: Settings) -> None:
         structlog.processors.JSONRenderer()
         if for_machines
         else structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(), pad_event_to=28, exception_formatter=_redacted_traceback
+            colors=sys.stderr.isatty(), pad_event_to=28, exception_formatter=_write_traceback
         )
     )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
-            *([structlog.processors.format_exc_info] if for_machines else []),
+            *([structlog.processors.ExceptionRenderer(_traceback_of)] if for_machines else []),
             _redacted_event,
             # Added later, since a time contains no secret, and each new text would have to be searched.
             structlog.processors.add_log_level,
@@ -53,6 +56,7 @@ def configure_logs(settings: Settings) -> None:
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(level=logging.WARNING)
+    logging.getLogger("asyncio").addFilter(_keep_first_line)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(JsonFormatter() if for_machines else RedactingFormatter(_LINE))
 
@@ -77,8 +81,22 @@ def _to_standard_error(*_: object) -> structlog.PrintLogger:
     return _LineLogger(sys.stderr)
 
 
-class RedactingFormatter(logging.Formatter):
-    """Formats log lines of libraries: lines and tracebacks without known secrets."""
+def _keep_first_line(record: logging.LogRecord) -> bool:
+    # Further lines show the objects that it is about: of a task that failed, its error with the text.
+    record.msg = str(record.msg).partition("\n")[0]
+    return True
+
+
+class _WithoutTexts(logging.Formatter):
+    """Formats tracebacks of libraries without the texts of errors."""
+
+    def formatException(self, ei: object) -> str:  # noqa: N802 - the library's name
+        """The traceback."""
+        return _traceback_of(ei)
+
+
+class RedactingFormatter(_WithoutTexts):
+    """Formats log lines of libraries: lines without known secrets, and tracebacks without the texts of errors."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, redacted as a whole."""
@@ -111,7 +129,7 @@ class RepeatedLineFilter(logging.Filter):
         return True
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(_WithoutTexts):
     """Formats log lines of libraries, also Celery's, like the service's own for machines: one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -137,8 +155,26 @@ def _redacted_text(key: str, value: str) -> object:
     return redact_value({key: value})[key]
 
 
-def _redacted_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
+def _write_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
     # The default renderer shows the local variables of every frame, and with them people's messages.
-    written = io.StringIO()
-    structlog.dev.plain_traceback(written, exc_info)
-    stream.write(redact(written.getvalue()))
+    stream.write(_traceback_of(exc_info))
+
+
+def _traceback_of(exc_info: Any) -> str:
+    """The kinds and places of an error and its causes, but not their texts, which may quote people's messages."""
+    return "\n".join(_told(exc_info[1]))
+
+
+def _told(error: BaseException) -> Iterator[str]:
+    for one in reversed(list(islice(_with_causes(error), _MOST_CAUSES))):
+        yield "Traceback (most recent call last):"
+        yield from "".join(traceback.format_tb(one.__traceback__)).splitlines()
+        yield type(one).__qualname__
+        for part in one.exceptions if isinstance(one, BaseExceptionGroup) else ():
+            yield from _told(part)
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -57,6 +57,9 @@ _HOST = compiled(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _ORIGIN = compiled(r"[a-z][a-z0-9+.-]{0,60}://(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?", re.ASCII)
 
 
+_REDIS_DATABASE = compiled(r"/?(?:[0-9]{1,5}/?)?", re.ASCII)
+
+
 def _host_name(value: str) -> str:
     name = value.lower().removeprefix("[").removesuffix("]")
     try:
@@ -86,6 +89,22 @@ def _address_of_server(value: str) -> str:
 
 
 ServerAddress = Annotated[str, AfterValidator(_address_of_server)]
+
+
+def _address_of_redis(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_database = parts.scheme == "unix" or _REDIS_DATABASE.fullmatch(parts.path) is not None
+        is_address = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0 and not parts.fragment
+    except ValueError:  # what stands before the "/" of a password is no port
+        is_address = is_database = False
+    if value and not (is_address and is_database):
+        # The value is not shown, since it may have a password; a library's own error would show a part of it.
+        raise ValueError(
+            "no address of a Redis: write it as redis://:password@host:6379/0, with / ? and # in the password as"
+            " %2F %3F and %23"
+        )
+    return value
 
 
 def _long_enough(value: SecretStr) -> SecretStr:
@@ -162,7 +181,9 @@ class Settings(BaseSettings):
 
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     """``postgresql+asyncpg://…`` (``postgresql://`` and ``postgres://`` are accepted too); embedded when unset."""
-    redis_url: str | None = Field(default=None, validation_alias="REDIS_URL")
+    redis_url: Annotated[str, AfterValidator(_address_of_redis)] | None = Field(
+        default=None, validation_alias="REDIS_URL"
+    )
     """``redis://…``, ``rediss://…`` or ``unix:///path?db=0``; embedded when unset."""
     host: str = Field(default="127.0.0.1", validation_alias="HOST")
     port: int = Field(default=8000, ge=1, le=65535, validation_alias="PORT")

@@ -10,7 +10,7 @@ import sys
 from typing import Any, Final
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.signals import after_setup_logger, worker_init
 
 from app.core.model.errors import DependencyUnavailableError
 from app.infrastructure.job_queue import QUEUE_NAME, celery_broker_url
@@ -77,6 +77,16 @@ _settings: Final = settings_of_process()
 app = build_app(_settings)
 
 
+def keep_libraries_quiet(*, logger: logging.Logger, loglevel: int, **_: Any) -> None:
+    """Let only Celery log below a warning.
+
+    Celery sets its level for all libraries. Clients of providers log the addresses of their requests, and another
+    version may log more.
+    """
+    logger.setLevel(max(loglevel, logging.WARNING))
+    logging.getLogger("celery").setLevel(loglevel)
+
+
 def refuse_without_broker(**_: Any) -> None:
     """End with one clear line instead of trying Celery's default broker for ever."""
     if not app.conf.broker_url:
@@ -99,5 +109,6 @@ def refuse_without_database(**_: Any) -> None:
             sys.exit(complaint)
 
 
+after_setup_logger.connect(keep_libraries_quiet)
 worker_init.connect(refuse_without_broker)
 worker_init.connect(refuse_without_database)

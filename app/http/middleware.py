@@ -30,6 +30,8 @@ FILE_PATH_PATTERN: Final = compiled(r"/conversations/[^/]{1,64}/files")
 LOGIN_PATH: Final = "/ui/session"
 LOGIN_BYTES: Final = 4_000
 """The most bytes of a login, which is the only body that is read without a key."""
+PRIVATE: Final = "private, no-store"
+"""The ``Cache-Control`` of answers to requests with a key or a session."""
 SHOWN_FRAMES: Final = 8
 CLIENT_CLOSED: Final = 499
 """The status in the log for a request whose client left before the response; it is not sent."""
@@ -44,7 +46,8 @@ class ResponseBrokenError(Exception):
 class RequestContext:
     """Gives the request an id, binds it to the log, and writes one line at the end, with ids and numbers only.
 
-    If the request counts towards a limit, the response says how much of it is left. Its places in limits of concurrency
+    If the request counts towards a limit, the response says how much of it is left. No cache keeps an answer that only
+    the owner of a key may see. Its places in limits of concurrency
     are released at the end.
     """
 
@@ -66,6 +69,8 @@ class RequestContext:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
+                if "principal" in scope["state"]:  # a browser would keep the answer on its disk, also after a logout
+                    headers.setdefault("Cache-Control", PRIVATE)
                 for name, value in rate_headers(scope["state"].get("standing")).items():
                     headers.setdefault(name, value)
             await send(message)

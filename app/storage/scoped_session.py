@@ -231,6 +231,10 @@ class TenantSession:
                 await self._release()
         self._give_share_back()
 
+    def forget_values(self) -> None:
+        """Drop the statements that SQLAlchemy has compiled: each keeps the values with which it was first sent."""
+        self._engine.clear_compiled_cache()
+
     async def close(self) -> None:
         """Roll back and give the connection back, even if the caller is cancelled, and whatever the server answers."""
         self._pending.take()

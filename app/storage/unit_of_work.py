@@ -116,6 +116,10 @@ class UnitOfWork:
         self._committed = tuple(self._added)
         self._added.clear()
 
+    def forget_values(self) -> None:
+        """Let the process forget the values of statements that it has sent. Call it after an erasure's commit."""
+        self.session.forget_values()
+
     async def roll_back(self) -> None:
         """Undo what was not committed; the next statement begins another transaction."""
         self._added.clear()

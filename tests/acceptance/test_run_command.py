@@ -316,7 +316,7 @@ def test_a_port_in_use_is_one_clear_line(start: Start, tmp_path: Path) -> None:
             {"REDIS_URL": "redis://:secret@127.0.0.1:1/0"},
             "Cannot use the Redis of REDIS_URL (redis://:***@127.0.0.1:1/0)",
         ),
-        ({"REDIS_URL": "valkey"}, "REDIS_URL (not a URL)"),
+        ({"REDIS_URL": "valkey"}, "REDIS_URL: no address of a Redis"),
     ],
 )
 def test_what_a_person_must_put_right_is_one_clear_line(tmp_path: Path, settings: dict[str, str], said: str) -> None:

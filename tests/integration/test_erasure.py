@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import ModelUnavailableError, NotFoundError
@@ -23,17 +23,21 @@ from app.core.state import erasing
 from app.core.state.layout import layout_of
 from app.core.text.memo import memoized
 from app.core.text.parts import Part
+from app.storage import database
+from app.storage.database import make_engine
 from app.storage.repositories.messages import MessageRepository
-from app.storage.unit_of_work import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.chunk import Chunk
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history import erasure
+from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared import retries
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.retries import run_with_retries
 from tests.fakes import Reply, ScriptedChatModel
+from tests.integration.rows import make_tenant
 from tests.integration.services import Gate, Service, history, honest, versions
 
 CANARY = "Kestrel-7741"
@@ -915,3 +919,28 @@ async def test_nothing_that_was_read_of_texts_is_kept_by_the_process_that_erases
     await erase(service, conversation_id, told)
     read(SECRET)
     assert asked == [SECRET, SECRET]
+
+
+async def test_no_compiled_statement_keeps_its_first_values_in_the_process_that_erases(
+    monkeypatch: pytest.MonkeyPatch, database_url: str
+) -> None:
+    monkeypatch.setattr(database, "create_async_engine", create_async_engine)  # other engines of tests share statements
+    engine = make_engine(database_url)
+    begin = unit_of_work_factory(engine)
+    service = Service(begin, await make_tenant(begin, "forgetful"), faithful())
+
+    def kept() -> str:
+        statements: Any = engine.sync_engine._compiled_cache
+        return str([bind.value for one in statements.values() for bind in one.binds.values()])
+
+    conversation_id, told = await with_canary(service, compactions=1)
+    assert CANARY in kept(), "the control"
+    await erase(service, conversation_id, told)
+    assert CANARY not in kept()
+
+    conversations = service.container.conversations
+    other = (await conversations.create(service.tenant, NewConversation(title=CANARY))).conversation.id
+    assert CANARY in kept(), "the control"
+    await conversations.delete(service.tenant, other)
+    assert CANARY not in kept()
+    await engine.dispose()

@@ -329,6 +329,29 @@ def test_without_a_broker_it_says_so_in_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+LOGGING_AS_A_WORKER = """
+import logging
+from worker.celery_app import app
+
+app.log.setup(loglevel=logging.DEBUG)
+logging.getLogger("some.client").debug("Body: %s", {"content": "the canary"})
+logging.getLogger("httpx").info("HTTP Request: POST https://provider.example/v1/responses")
+logging.getLogger("openai").warning("too old")
+logging.getLogger("celery.worker.strategy").debug("a job has come")
+"""
+
+
+def test_clients_of_providers_log_no_requests_in_a_worker_whatever_its_level(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", LOGGING_AS_A_WORKER]
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+    )
+    assert "the canary" not in done.stderr
+    assert "provider.example" not in done.stderr
+    assert "too old" in done.stderr
+    assert "a job has come" in done.stderr
+
+
 def refusal_of_worker(folder: Path, **env: str) -> str:
     """What a worker that cannot start writes, without a traceback."""
     done = subprocess.run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import io
 import json
 import logging
@@ -40,7 +42,51 @@ def test_a_librarys_line_is_one_object_for_machines(*, with_error: bool) -> None
     assert told["timestamp"].endswith("Z")
     assert ("Traceback" in told["event"]) is with_error
     assert SECRET not in line
-    assert SECRET in logging.Formatter().format(record(with_error=True)), "the control: it stands in the traceback"
+    assert SECRET in logging.Formatter().format(record(with_error=True)), "the control: it stands in the error"
+
+
+SAID = "Please tell nobody about Kestrel"
+
+
+def crash() -> None:
+    try:
+        int(SAID)
+    except ValueError as error:
+        raise ExceptionGroup(f"of {SAID}", [KeyError(SAID)]) from error
+
+
+@pytest.mark.usefixtures("plain_logs")
+@pytest.mark.parametrize("log_format", ["console", "json"])
+def test_a_traceback_has_places_and_kinds_but_no_text_of_an_error(
+    log_format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure_logs(Settings(log_format=log_format))
+    formatter = JsonFormatter() if log_format == "json" else RedactingFormatter("%(message)s")
+    try:
+        crash()
+    except ExceptionGroup:
+        structlog.get_logger().exception("turn.crashed")
+        line = formatter.format(logging.LogRecord("asyncio", logging.ERROR, "", 1, "lost", (), sys.exc_info()))
+    for written in (capsys.readouterr().err, line):
+        assert "in crash" in written
+        assert all(kind in written for kind in ("ValueError", "ExceptionGroup", "KeyError"))
+        assert SAID not in written
+
+
+@pytest.mark.usefixtures("plain_logs")
+async def test_of_a_lost_task_no_text_of_its_error_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise ValueError(SAID)
+
+    configure_logs(Settings())
+    task = asyncio.create_task(fail())
+    await asyncio.sleep(0.01)
+    del task
+    gc.collect()
+    (record,) = caplog.records
+    assert SAID in str(record.exc_info), "the control"
+    assert RedactingFormatter("%(message)s").format(record).startswith("Task exception was never retrieved\nTraceback")
+    assert SAID not in RedactingFormatter("%(message)s").format(record)
 
 
 def test_for_people_it_stays_a_line_of_words() -> None:

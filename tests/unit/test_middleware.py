@@ -52,6 +52,15 @@ async def test_any_other_request_id_is_made_anew(api: World, given: str | None) 
     assert UUID(response.headers["x-request-id"]).version == 7
 
 
+@pytest.mark.parametrize("key", [None, "reader"])
+@pytest.mark.parametrize("path", ["/healthz", PATH])
+async def test_no_cache_keeps_what_needs_a_key(api: World, path: str, key: str | None) -> None:
+    async with api.client(key=key) as client:
+        response = await client.get(path)
+    is_private = response.status_code == 200 and path == PATH
+    assert response.headers.get("cache-control") == ("private, no-store" if is_private else None)
+
+
 @pytest.mark.parametrize("path", ["/nowhere", "/conversations", PATH, "/healthz?x=1"])
 async def test_every_error_carries_a_request_id(api: World, path: str) -> None:
     async with api.client(key=None) as client:

@@ -64,6 +64,25 @@ def test_what_is_no_address_of_a_model_server_stops_the_start(folder: Path, name
     assert "pw" not in line
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["valkey", "http://:pw@a", "redis://:pw/x@a:6379/0", "redis://:pw#x@a/0", "redis://:pw?x@a", "redis://a/pw"],
+)
+def test_what_is_no_address_of_a_redis_stops_the_start_without_its_password(folder: Path, address: str) -> None:
+    line = said_of(folder, env=f"REDIS_URL='{address}'\n")
+    assert "REDIS_URL: no address of a Redis: write it as redis://:password@host:6379/0" in line
+    assert "pw" not in line
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "redis://a/", "redis://:p%2Fw@[::1]:6379/15", "rediss://a:1/0?ssl_ca_certs=/x.pem", "unix:///x.s?db=2"],
+)
+def test_an_address_of_a_redis_is_kept(folder: Path, address: str) -> None:
+    (folder / ".env").write_text(f"REDIS_URL='{address}'\n")
+    assert (read_settings().redis_url or "") == address
+
+
 @pytest.mark.parametrize("address", ["", "http://localhost:11434/v1", "https://[::1]:8443", "HTTP://models"])
 def test_an_address_of_a_model_server_is_kept(folder: Path, address: str) -> None:
     (folder / ".env").write_text(f"OPENAI_BASE_URL={address}\n")

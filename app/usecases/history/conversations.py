@@ -182,6 +182,7 @@ class ConversationService(Service):
             turns = await delete_conversation(uow, conversation_id)
             await audit(uow, self._shell, tenant_id, "conversation.deleted", conversation_id)
             await uow.commit()
+            uow.forget_values()
         await off_loop(memo.forget)
         await self._shell.streams.forget(turns)
         await self._shell.bus.hint(conversation_id, "deleted")

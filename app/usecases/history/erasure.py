@@ -160,6 +160,7 @@ class ErasureService:
             data = {"conversation_id": str(conversation_id)}
             await audit(uow, self._shell, tenant_id, "message.erased", message_id, **data)
             await uow.commit()
+            uow.forget_values()
         return _AfterCommit(events=uow.committed_events, streamed_turns=turns, job=job, stops_turn=stops_turn)
 
     async def _erase(self, erasure: _Erasure) -> UUID | None:

@@ -148,6 +148,7 @@ class RemovalService(Service):
                 await uow.erasures.count_deleted(erasure.id, len(ids))
             ended = not ids and await self._is_all_removed(uow, erasure)
             await uow.commit()
+            uow.forget_values()
         await self._tell_others(ids, turns)
         if ended:
             kind = "tenant" if erasure.user_id is None else "user"
