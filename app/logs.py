@@ -161,7 +161,10 @@ def _write_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
 
 
 def _traceback_of(exc_info: Any) -> str:
-    """The kinds and places of an error and its causes, but not their texts, which may quote people's messages."""
+    """The kinds and places of an error and its causes, but not their texts, which may quote people's messages.
+
+    What the operating system says of an address or a file is told: it quotes nobody.
+    """
     return "\n".join(_told(exc_info[1]))
 
 
@@ -169,7 +172,8 @@ def _told(error: BaseException) -> Iterator[str]:
     for one in reversed(list(islice(_with_causes(error), _MOST_CAUSES))):
         yield "Traceback (most recent call last):"
         yield from "".join(traceback.format_tb(one.__traceback__)).splitlines()
-        yield type(one).__qualname__
+        said = one.strerror if isinstance(one, OSError) else None
+        yield f"{type(one).__qualname__}: {said}" if said else type(one).__qualname__
         for part in one.exceptions if isinstance(one, BaseExceptionGroup) else ():
             yield from _told(part)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import io
 import json
@@ -71,6 +72,16 @@ def test_a_traceback_has_places_and_kinds_but_no_text_of_an_error(
         assert "in crash" in written
         assert all(kind in written for kind in ("ValueError", "ExceptionGroup", "KeyError"))
         assert SAID not in written
+
+
+def test_a_traceback_says_which_address_refuses_a_connection() -> None:
+    try:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 5432)")
+    except OSError:
+        line = RedactingFormatter("%(message)s").format(
+            logging.LogRecord("asyncio", logging.ERROR, "", 1, "lost", (), sys.exc_info())
+        )
+    assert line.endswith("ConnectionRefusedError: Connect call failed ('127.0.0.1', 5432)")
 
 
 @pytest.mark.usefixtures("plain_logs")
