@@ -26,7 +26,7 @@ _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _CODE: Final = compiled(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
-_NUMBER: Final = compiled(r"(?<!\d)\d++(?![^\W\d_])")
+_NUMBER: Final = compiled(r"\d(?<!\d\d)\d*+(?![^\W\d_])")  # a pattern that begins with a class is searched fast
 _PLACES: Final = frozenset("bBAZ")
 _KINDS: Final = frozenset("dDwWsSntrfva")
 
@@ -125,7 +125,8 @@ class PatternIndex:
         found = self._always
         words = (_NUMBER.sub("0", text) if self._takes_all_numbers_alike else text).split()
         for (whole, begun), following in zip(map(self._matches_in_word, words), [*words[1:], ""], strict=False):
-            found |= whole
+            if whole:
+                found |= whole
             for one in begun:
                 for piece, bits in one.get(following[:_NEXT], ()):
                     if piece in text:
