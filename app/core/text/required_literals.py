@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import product
+from itertools import chain, product
 from operator import or_
 from typing import Final
 
@@ -83,6 +83,7 @@ _Pieces = Sequence[tuple[str, int]]
 """Pieces, each with the bits of the patterns that need it."""
 _Begun = Mapping[str, _Pieces]
 """Pieces that begin in one word, by the first characters of the next word."""
+_NONE_BEGUN: Final[_Begun] = {}
 
 
 class PatternIndex:
@@ -127,10 +128,9 @@ class PatternIndex:
         for (whole, begun), following in zip(map(self._matches_in_word, words), [*words[1:], ""], strict=False):
             if whole:
                 found |= whole
-            for one in begun:
-                for piece, bits in one.get(following[:_NEXT], ()):
-                    if piece in text:
-                        found |= bits
+            for piece, bits in begun.get(following[:_NEXT], ()) if begun else ():
+                if piece in text:
+                    found |= bits
         for piece, bits in self._blank_pieces:
             if piece in text:
                 found |= bits
@@ -147,16 +147,18 @@ class PatternIndex:
         return not any(map(_NUMBER.search, self._bits))
 
     @cached_property
-    def _matches_in_word(self) -> Callable[[str], tuple[int, tuple[_Begun, ...]]]:
+    def _matches_in_word(self) -> Callable[[str], tuple[int, _Begun]]:
         return word_memo(self._look_up)
 
-    def _look_up(self, word: str) -> tuple[int, tuple[_Begun, ...]]:
+    def _look_up(self, word: str) -> tuple[int, _Begun]:
         between = f" {word} "
         keys = [key for key in self._short_keys[word.isascii()] if key in between]
         for gram in self._grams.intersection(zip(between, between[1:], between[2:], strict=False)):
             keys += [key for key in self._keys_by_rarest_gram[gram] if key in between]
-        found = [self._by_key[key] for key in keys]
-        return reduce(or_, (whole for whole, _ in found), 0), tuple(begun for _, begun in found if begun)
+        begun: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+        for following, pieces_begun in chain.from_iterable(self._by_key[key][1].items() for key in keys):
+            begun[following] += pieces_begun
+        return reduce(or_, (self._by_key[key][0] for key in keys), 0), begun or _NONE_BEGUN
 
     @cached_property
     def _blank_pieces(self) -> _Pieces:
