@@ -21,7 +21,7 @@ BY_HAND: Final = {
 """Modules that may use ``re`` directly, and why no text from outside reaches their patterns."""
 
 FROM_TABLES: Final = {
-    "app/core/validation/orders.py": {"_opening_pattern", "_composed_patterns"},
+    "app/core/validation/orders.py": {"_opening_pattern"},
     "app/core/text/cue_patterns.py": {"__init__"},
     "app/core/anchors/tables.py": {"_table", "_any_number_of"},
     "app/core/model/policies/goals.py": {"__init__"},

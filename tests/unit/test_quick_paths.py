@@ -48,11 +48,12 @@ VALUES = st.lists(
         st.sampled_from(
             ["€40", "3rd", "13th", "e2e", "f(x)", "Node.js", "ORD-1", "“We", "a@b.io", "`cache`", "–", "Я"]
         ),
+        st.sampled_from(["I", "june", "may 5", "in 40 k", "xhttps://a.io", "?)", "\n"]),
         st.text(alphabet="aBé1.,'’€-:(@/ ", max_size=6),
     ),
     max_size=8,
 ).flatmap(lambda parts: st.sampled_from([" ", "", ". "]).map(lambda blank: blank.join(parts)))
-SCAN = compiled(identifiers._SCAN.pattern.replace(f"{identifiers._PLAIN}|{identifiers._CAPITAL}|", ""))
+SCAN = compiled(rf"(?<!\w)(?P<by_month>{identifiers._BY_MONTH})|{identifiers._MAY_BEGIN}(?:{identifiers._ANY})")
 PROSE = compiled(language._NOT_PROSE.pattern.replace(rf"{language._PLAIN}|", ""), language._NOT_PROSE.flags)
 
 

@@ -42,7 +42,7 @@ CUE_WEIGHTS: Final[Mapping[Cue, float]] = {
 }
 
 
-IN_WORDS: Final = compiled(alternatives("talk", "in_words"), re.IGNORECASE)
+IN_WORDS: Final = CuePatterns([alternatives("talk", "in_words")])
 """Counts and times in words: they are as exact as a number, but are not found as identifiers."""
 
 CODES: Final = compiled(

@@ -12,7 +12,7 @@ from app.core.reading.cues import CODES, CUE_WEIGHTS, IN_WORDS, PLEASANTRY, PROP
 from app.core.reading.importance import Ratings, ratings_of
 from app.core.reading.passages import Passage
 from app.core.reading.tool_data_lines import DataLine, group_key, is_call, parse_line
-from app.core.text.cue_patterns import CUE_INDEX
+from app.core.text.cue_patterns import cue_matches
 from app.core.text.identifiers import Identifier, Kind
 from app.core.text.memo import memoized
 from app.core.text.patterns import compiled
@@ -55,8 +55,7 @@ HEAD_WEIGHT: Final = 1.4
 """The weight of the first id of a record, by which records are asked for and changed."""
 
 _RECORD_WORTH: Final = 0.8  # the worth of a record with an id, so that it is kept even if others have its id
-_MAY_BE_CODE: Final = compiled(r"[a-z0-9][-/][a-z0-9]|[0-9a-f]{7}")
-_IN_WORDS_BIT: Final = CUE_INDEX.add(IN_WORDS.pattern)
+_MAY_BE_CODE: Final = compiled(r"[-/0-9a-f](?:(?<=[a-z0-9][-/])[a-z0-9]|(?<=[0-9a-f])[0-9a-f]{6})")
 _WORD: Final = compiled(r"[^\s\"'`(),=\[\]{}<>]+")
 _IGNORED_SIGNS: Final = ".,;:!?*$€£¥₽₹"
 """Signs beside a word that are ignored: a tool's data has amounts without their sign."""
@@ -221,9 +220,8 @@ def values_worth(text: str, found: Iterable[Identifier], most: float = _MAX_WORT
 
 @memoized()
 def _values_in_words_and_codes(text: str) -> tuple[Sequence[str], Sequence[str]]:
-    matches = IN_WORDS.finditer(text) if CUE_INDEX.may_match_text(text) & _IN_WORDS_BIT else ()
     codes = CODES.findall(text) if _MAY_BE_CODE.search(text) else ()
-    return [" ".join(match.group().casefold().split()) for match in matches], codes
+    return [" ".join(match.group().casefold().split()) for match in cue_matches(text, [IN_WORDS])], codes
 
 
 def _score(passage: Passage, likelihood: float, frequency: Counter[str], total: int) -> Worth:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from app.core.reading.cues import PLEASANTRY
 from app.core.text.clauses import MIN_WORDS, begins_unresolved, clauses_with_values
-from app.core.text.cue_patterns import CuePatterns
+from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
 from app.core.text.identifiers import Identifier, find_identifiers
 from app.core.text.languages.combined_words import sources_of
 from app.core.text.memo import memoized
@@ -20,6 +20,7 @@ TRAITS: Final = (
     "constant", "content", "name", "value", "relative time", "addressed", "unresolved", "fragment", "pleasantry",
 )  # fmt: skip
 """The names of the features that depend only on a sentence's words, in order."""
+_PLEASANTRY_BIT: Final = CUE_INDEX.add(PLEASANTRY.pattern)
 _ADDRESSED: Final = CuePatterns(sources_of("clauses", "addressed"))
 
 
@@ -53,7 +54,7 @@ def sentence_of(text: str) -> Sentence:
 
 
 def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
-    word_stems = stems(text)
+    word_stems, possible_cues = stems(text), CUE_INDEX.may_match_text(text)
     content = frozenset(word_stems) - GENERIC_STEMS - FRAME_STEMS
     values = frozenset(one.text.lower() for one in found if one.kind not in {"name", "quoted"})
     return Sentence(
@@ -70,10 +71,10 @@ def _sentence(text: str, found: tuple[Identifier, ...]) -> Sentence:
             float(any(one.text.lower() not in values for one in found)),
             float(bool(values)),
             float(has_relative_time(text)),
-            float(_ADDRESSED.is_in(text)),
+            float(_ADDRESSED.matches((text,), possible_cues)),
             float(begins_unresolved(text)),
             float(len(word_stems) < MIN_WORDS),
-            float(PLEASANTRY.match(text) is not None),
+            float(bool(possible_cues & _PLEASANTRY_BIT) and PLEASANTRY.match(text) is not None),
         ),
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from app.core.text.corrections import correction_in
+from app.core.text.cue_patterns import CUE_INDEX
 from app.core.text.identifiers import Identifier
 from app.core.text.languages.combined_words import alternatives, pattern_of
 from app.core.text.patterns import compiled
@@ -19,14 +20,19 @@ _SHORT: Final = 44  # characters; shortening a text of at most so many gains not
 _TOPIC: Final = 6  # at most so many words before a colon name what follows
 _LONG_TAIL: Final = 24  # characters; an end of as many after the last value is worth cutting off
 
-_JOINT: Final = compiled(
-    r"[:：;；，、,\s](?:(?P<colon>(?<=:)\s|(?<=：)\s?)|(?<=;)\s|(?<=[；，、])\s?|(?<=\s)[—–-]\s"
-    rf"|(?:(?<=,)\s|(?<=\s))(?P<reason>{alternatives('clauses', 'reasons')})\s"
-    rf"|(?<=,)\s(?:(?P<link>{alternatives('clauses', 'links')})\s)?)",
-    re.IGNORECASE,
+_REASONS: Final = alternatives("clauses", "reasons")
+_JOINT, _JOINT_WITHOUT_REASON = (
+    compiled(
+        r"[:：;；，、,\s](?:(?P<colon>(?<=:)\s|(?<=：)\s?)|(?<=;)\s|(?<=[；，、])\s?|(?<=\s)[—–-]\s"
+        rf"|(?:(?<=,)\s|(?<=\s))(?P<reason>{reasons})\s"
+        rf"|(?<=,)\s(?:(?P<link>{alternatives('clauses', 'links')})\s)?)",
+        re.IGNORECASE,
+    )
+    for reasons in (_REASONS, "(?!)")
 )
 """What stands between two clauses. The pattern begins with a class of single characters, so that other places are
-skipped quickly."""
+skipped quickly. The second is for texts that have no word like "because", for which each space would be looked at."""
+_REASON_BIT: Final = CUE_INDEX.add(_REASONS)
 
 _CLAUSE_MARKS: Final = frozenset(";；—–-")
 
@@ -38,12 +44,16 @@ _UNRESOLVED: Final = compiled(rf"(?:{alternatives('clauses', 'unresolved')})\b",
 
 def clause_starts(text: str) -> list[int]:
     """The places where a further clause begins: behind a punctuation mark, or at a conjunction."""
-    return [_begins(joint) for joint in _JOINT.finditer(text)]
+    return [_begins(joint) for joint in _joints(text)]
 
 
 def main_clause_starts(text: str) -> list[int]:
     """The places where a main clause may begin again: behind a semicolon, a colon, a dash or a conjunction."""
-    return [joint.end() for joint in _JOINT.finditer(text) if joint.lastgroup or _ends_clause(joint)]
+    return [joint.end() for joint in _joints(text) if joint.lastgroup or _ends_clause(joint)]
+
+
+def _joints(text: str) -> Iterator[re.Match[str]]:
+    return (_JOINT if CUE_INDEX.may_match_text(text) & _REASON_BIT else _JOINT_WITHOUT_REASON).finditer(text)
 
 
 def _ends_clause(joint: re.Match[str]) -> bool:
@@ -72,7 +82,7 @@ def clauses_with_values(text: str, found: Sequence[Identifier]) -> str:
     marks = sorted(item.start for item in found if item.kind != "symbol")
     if len(text) <= _SHORT or not marks or correction_in(text):
         return _without_link(text)
-    joints = [joint for joint in _JOINT.finditer(text) if joint.start() > 0]
+    joints = [joint for joint in _joints(text) if joint.start() > 0]
     start = _start_of_independent_clause(text, [joint for joint in joints if joint.end() <= marks[0]])
     end = _end_of_independent_clause(text, [joint for joint in joints if joint.start() > marks[-1]])
     stretch = text[start:end].strip(" ,;:—–")

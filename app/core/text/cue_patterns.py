@@ -54,8 +54,12 @@ class CuePatterns:
             remaining ^= bit
         return False
 
+    def places(self, text: str, possible_cues: int) -> Iterator[re.Match[str]]:
+        """The places of the cue in a text. If only one of its patterns may match, only this one is tried."""
+        return self._parts.get(self.mask & possible_cues, self.pattern).finditer(text)
+
 
 def cue_matches(text: str, cues: Iterable[CuePatterns]) -> Iterator[re.Match[str]]:
     """The places of these cues in a text, one cue after the other."""
     possible_cues = CUE_INDEX.may_match_text(text)
-    return (found for cue in cues if cue.mask & possible_cues for found in cue.pattern.finditer(text))
+    return (found for cue in cues if cue.mask & possible_cues for found in cue.places(text, possible_cues))

@@ -74,7 +74,7 @@ _FIRST_MONTHS = _any_month(word for months in _MONTHS_BEFORE_DAYS for _, words i
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # the number of a day or a month: 8.0.36 is a version
 _IN_HUNDREDS = r"\d{1,2}(?:,\d\d){1,5},\d{3}(?!\d)(?:\.\d{1,6})?"  # as India groups digits: 12,34,567.50
 _AMOUNT = rf"(?:{_IN_HUNDREDS}|\d{{1,15}}(?:[.,\u00a0\u202f ]\d{{3}}(?!\d)){{0,5}}(?:[.,]\d{{1,6}})?)"
-_SCALE = rf"(?:\s?(?:{_any_word(word for word in SCALES if word.islower() and word.isalpha() and word != 'b')})\b\.?)"
+_SCALE = rf"(?:\s?+(?:{_any_word(word for word in SCALES if word.islower() and word.isalpha() and word != 'b')})\b\.?)"
 _COINS = _any_unit(CURRENCIES.keys() - UNITS - GENERIC)
 _CURRENCY = rf"(?:[$€£¥₽₹₴₩]|(?:{alternatives('exact', 'currencies')}|{_COINS})(?!\w))"
 _UNIT = rf"(?:%|°[CF]?|(?:{alternatives('exact', 'counted')}|{_any_unit(UNITS)})\b)"
@@ -89,7 +89,7 @@ _WITHIN_NAME = alternatives("exact", "within_names")
 _ONE_NAME = rf"(?:{_LATIN_NAME}|{_CYRILLIC_NAME})(?![\w'’]*[A-Z_0-9])"
 _NAMES = rf"(?<![\w'’@#]){_ONE_NAME}(?:(?:[ -]|\s(?:{_WITHIN_NAME})\s){_ONE_NAME}){{0,3}}"
 _DAY_BEHIND = rf"\b{_FIRST_MONTHS}\s\d{{1,2}}(?:st|nd|rd|th)?\b(?![.,]\d)(?:,?\s\d{{4}}\b)?"
-_BY_MONTH = rf"{_DAY_BEHIND}|\b{_MONTHS}\s\d{{4}}\b"
+_BY_MONTH = rf"(?=\w++\.?\s\d)(?:{_DAY_BEHIND}|\b{_MONTHS}\s\d{{4}}\b)"
 _ORDINAL = rf"(?:\.(?!\s(?i:{'|'.join(sorted(MONTHS_AND_VERBS))})\b)|-?(?:{'|'.join(sorted(ORDINAL_ENDINGS))}))?"
 
 _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
@@ -112,18 +112,17 @@ _PATTERNS: Final[tuple[tuple[Kind, str], ...]] = (
         (
             r"(?<![\w.-])\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z?)?)?(?![\w-])"
             rf"|(?<![\w.-]){_DAY}(?P<separator>[./-]){_DAY}(?P=separator)\d{{2}}(?:\d{{2}})?(?![\w])"
-            rf"|\b\d{{1,2}}{_ORDINAL}{_FILL}\s{_MONTHS}(?:,?{_FILL}\s\d{{4}}\b)?"
-            rf"|{_BY_MONTH}"
+            rf"|\b\d{{1,2}}+(?!\d){_ORDINAL}{_FILL}\s{_MONTHS}(?:,?{_FILL}\s\d{{4}}\b)?"
             r"|\b\d{4}年(?:\d{1,2}月(?:\d{1,2}日)?)?|\b\d{1,2}月\d{1,2}[日号]"
         ),
     ),
     ("time", r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[aApP]\.?[mM]\b\.?)?|\b\d{1,2}\s?[aApP]\.?[mM]\b"),
     (
         "money",
-        rf"[$€£¥₽₹₴]\s?{_AMOUNT}{_SCALE}?|(?<![A-Za-z0-9_.,])(?>{_AMOUNT}){_SCALE}?\s?{_CURRENCY}",
+        rf"[$€£¥₽₹₴]\s?{_AMOUNT}{_SCALE}?|(?<![A-Za-z0-9_.,])(?>{_AMOUNT}){_SCALE}?\s?+{_CURRENCY}",
     ),
     ("version", r"(?<![\w.])v?\d{1,5}(?:\.\d{1,5}){2,4}(?:-[\w.]{1,30})?(?![\w])|\bv\d{1,4}(?:\.\d{1,5}){0,3}\b"),
-    ("number", rf"(?<![\w.,])[-+]?(?>{_AMOUNT}){_SCALE}?\s?{_UNIT}"),
+    ("number", rf"(?<![\w.,])[-+]?(?>{_AMOUNT}){_SCALE}?\s?+{_UNIT}"),
     ("code", r"(?<![\w-])#?[A-Z]{1,8}-?\d{1,12}(?:[-_]?[A-Z0-9]{1,12}){0,3}(?![\w])|(?<!\w)#\d{1,9}\b"),
     (
         "symbol",
@@ -145,11 +144,15 @@ _KIND_OF: Final[Mapping[str, Kind]] = {
 # In the middle of a word only an address, a quotation or an amount can begin: at other places no pattern is tried.
 _MAY_BEGIN: Final = r"(?:(?<!\w)|(?=[$€£¥₽₹₴\"“„«「`\d]|https?://|ftp://|wss?://|postgres(?:ql)?://|redis://))"
 # Only a date can begin with a lower-case word and a space: so most of a text is skipped at once.
-_PLAIN: Final = r"(?<!\w)(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++[,.;:!?]?+(?: (?!\d)|\Z))++"
-# A capitalised word before a space can only begin a date or a name: these two are tried first.
-_CAPITAL: Final = rf"(?<!\w)(?=[A-Z][a-z]{{1,30}}+[,.;:!?]?+(?:\s|\Z))(?:(?P<by_month>{_BY_MONTH})|(?P<names>{_NAMES}))"
+_SMALL: Final = r"(?:[a-zа-я\u00df-\u00f6\u00f8-\u00ff]++|I)[,.;:!?]?+"
+_PLAIN: Final = rf"(?<!\w)(?:{_SMALL}(?: (?!\d)|\Z))++"
+_BEFORE_NUMBER: Final = rf"(?<!\w)(?:(?P<by_month>{_BY_MONTH})|{_SMALL} )"
+# A capitalised word before a space can only begin a date or a name.
+_CAPITAL: Final = rf"(?<!\w)(?=[A-Z][a-z]{{1,30}}+[,.;:!?]?+(?:\s|\Z))(?P<names>{_NAMES})"
 _ANY: Final = "|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS))
-_SCAN: Final = compiled(f"{_PLAIN}|{_CAPITAL}|{_MAY_BEGIN}(?:{_ANY})")
+_OTHER_WORD: Final = r"(?<!\w)[^\W\d_]++(?!:)"  # within its letters nothing begins, unless they end in "https:"
+_BETWEEN: Final = r"\s++|(?<![.,;:!?)])[.,;:!?)]++(?:\s++|\Z)"  # nothing begins with these
+_SCAN: Final = compiled(f"{_PLAIN}|{_BETWEEN}|{_BEFORE_NUMBER}|{_CAPITAL}|{_MAY_BEGIN}(?:{_ANY})|{_OTHER_WORD}")
 _CAPITALS: Final = r"A-ZА-ЯЁІЇЄ\u00c0-\u00de"
 _TELLING: Final = r"\d/@_#$€£¥\"“„«「`("
 _HAS_DIGIT_OR_CAPITAL: Final = compiled(

@@ -88,11 +88,11 @@ class Capped:
 
     def search(self, text: str) -> re.Match[str] | None:
         """The first match in the beginning of a text."""
-        return self.pattern.search(text, 0, self._end)
+        return (self._pattern or self.pattern).search(text, 0, self._end)
 
     def match(self, text: str) -> re.Match[str] | None:
         """The match at the start of a text; ``None`` without one."""
-        return self.pattern.match(text, 0, self._end)
+        return (self._pattern or self.pattern).match(text, 0, self._end)
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
         """Every match in the beginning of a text."""

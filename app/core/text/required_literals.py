@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import product
+from itertools import chain, product
 from operator import or_
 from typing import Final
 
@@ -26,7 +26,7 @@ _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _CODE: Final = compiled(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
-_NUMBER: Final = compiled(r"(?<!\d)\d++(?![^\W\d_])")
+_NUMBER: Final = compiled(r"\d(?<!\d\d)\d*+(?![^\W\d_])")  # a pattern that begins with a class is searched fast
 _PLACES: Final = frozenset("bBAZ")
 _KINDS: Final = frozenset("dDwWsSntrfva")
 
@@ -83,6 +83,7 @@ _Pieces = Sequence[tuple[str, int]]
 """Pieces, each with the bits of the patterns that need it."""
 _Begun = Mapping[str, _Pieces]
 """Pieces that begin in one word, by the first characters of the next word."""
+_NONE_BEGUN: Final[_Begun] = {}
 
 
 class PatternIndex:
@@ -125,11 +126,11 @@ class PatternIndex:
         found = self._always
         words = (_NUMBER.sub("0", text) if self._takes_all_numbers_alike else text).split()
         for (whole, begun), following in zip(map(self._matches_in_word, words), [*words[1:], ""], strict=False):
-            found |= whole
-            for one in begun:
-                for piece, bits in one.get(following[:_NEXT], ()):
-                    if piece in text:
-                        found |= bits
+            if whole:
+                found |= whole
+            for piece, bits in begun.get(following[:_NEXT], ()) if begun else ():
+                if piece in text:
+                    found |= bits
         for piece, bits in self._blank_pieces:
             if piece in text:
                 found |= bits
@@ -146,16 +147,18 @@ class PatternIndex:
         return not any(map(_NUMBER.search, self._bits))
 
     @cached_property
-    def _matches_in_word(self) -> Callable[[str], tuple[int, tuple[_Begun, ...]]]:
+    def _matches_in_word(self) -> Callable[[str], tuple[int, _Begun]]:
         return word_memo(self._look_up)
 
-    def _look_up(self, word: str) -> tuple[int, tuple[_Begun, ...]]:
+    def _look_up(self, word: str) -> tuple[int, _Begun]:
         between = f" {word} "
         keys = [key for key in self._short_keys[word.isascii()] if key in between]
         for gram in self._grams.intersection(zip(between, between[1:], between[2:], strict=False)):
             keys += [key for key in self._keys_by_rarest_gram[gram] if key in between]
-        found = [self._by_key[key] for key in keys]
-        return reduce(or_, (whole for whole, _ in found), 0), tuple(begun for _, begun in found if begun)
+        begun: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+        for following, pieces_begun in chain.from_iterable(self._by_key[key][1].items() for key in keys):
+            begun[following] += pieces_begun
+        return reduce(or_, (self._by_key[key][0] for key in keys), 0), begun or _NONE_BEGUN
 
     @cached_property
     def _blank_pieces(self) -> _Pieces:

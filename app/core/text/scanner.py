@@ -36,6 +36,7 @@ _OF_LENGTH: Final = "|".join(sorted({unit[1:] for unit in t.UNITS if unit[0] in 
 _CODES: Final = "|".join(sorted(word for word, code in t.CURRENCIES.items() if word == code.lower() not in GENERIC))
 _SHAPES: Final = (
     rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word; it comes first only for speed
+    r"(?:[\s,;:!?)]|\.(?!\S))++",  # signs with which nothing begins
     (
         rf"(?P<url>(?:https?|ftp|wss?|postgres(?:ql)?|redis|file)://{_NO_BLANK}{{1,2000}}+|\bwww\.{_NO_BLANK}{{1,2000}}+"
         rf"|(?<![\w.@/-])[a-z][a-z0-9-]{{1,62}}+(?:\.[a-z][a-z0-9-]{{0,62}}+){{0,3}}\.(?:{_DOMAINS})(?![\w.@-])"

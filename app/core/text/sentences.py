@@ -14,8 +14,9 @@ from app.core.text.tables import MONTHS, WEEKDAYS
 
 _FENCE: Final = compiled(r"^[ \t]*+(?:```|~~~)", re.MULTILINE)
 _END: Final = compiled(
-    r"(?:(?<![.!?…])[.!?…]++[\"'”’»“)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a space must follow
-    r"|[。！？｡؟।۔]++[」』”’）\"]{0,4})"
+    r"[.!?…。！？｡؟।۔](?:"  # a pattern that begins with a class is searched fast
+    r"(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’»“)\]*_]{0,4}+(?=\s)"  # Latin, Cyrillic and the like: a space must follow
+    r"|(?<=[。！？｡؟।۔])[。！？｡؟।۔]*+[」』”’）\"]{0,4})"
 )
 _BEFORE: Final = 40
 """How many characters before a full stop are looked at."""

@@ -211,9 +211,9 @@ _RUNS: Final = (
 PRICE_NAMES: Final = frozenset({name for _, name in _CLASSES} | {name for run in _RUNS for name in run.names()})
 """The names of everything that has a price, except single letters."""
 
-_NOT_SUM_OF_WORDS: Final = compiled("  |[\u0181-\u0245\u10a0-\u10cd\u3100-\u33ff]")
-"""Parts of a text that are not the sum of their words. Two blanks are one run. A run of the other characters is counted
-only if the text has one of the classes that the run ``needs``, to which they, or their small letters, do not belong."""
+_NOT_SUM_OF_WORDS: Final = compiled("[\u0181-\u0245\u10a0-\u10cd\u3100-\u33ff]")
+"""Characters whose text is not the sum of its words: a run of them is counted only if the text has one of the classes
+that the run ``needs``, to which they, or their small letters, do not belong."""
 
 _ANY_DIGIT: Final = bytes.maketrans(b"123456789", b"000000000")
 """All digits weigh the same; written as the same digit, numbers repeat, and their weights are remembered."""
@@ -280,7 +280,7 @@ def _with_same_digits(text: str) -> str:
 @memoized(FIGURE_GROWTH)
 def _hundredths_of_tokens(text: str) -> int:
     first, *others = _with_same_digits(text).split(" ")
-    if not others or _NOT_SUM_OF_WORDS.search(text):
+    if not others or "  " in text or (not text.isascii() and _NOT_SUM_OF_WORDS.search(text)):  # two blanks are one run
         return _hundredths_of(text)
     # The weight of a word does not depend on its neighbours.
     return _hundredths_of_tokens(first) + sum(map(_hundredths_behind_blank, others))

@@ -43,7 +43,7 @@ def words(text: str) -> tuple[str, ...]:
     for sign, instead in () if text.isascii() else _SIGNS:
         plain = plain.replace(sign, instead)
     if plain.isascii():  # finds the same, in a third of the time
-        return tuple(filter(None, map(_word_of_token, _ASCII_TOKEN.findall(plain.lower()))))
+        return tuple(filter(None, map(_word_of_token, ascii_tokens(plain))))
     return tuple(_words(unicodedata.normalize("NFC", text)))  # "é" is one letter, even if written as two characters
 
 

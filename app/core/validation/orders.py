@@ -12,7 +12,7 @@ from app.core.text.clauses import main_clause_starts
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_talk import Orders
-from app.core.text.patterns import Capped, capped_later, compiled
+from app.core.text.patterns import capped_later, compiled
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from app.core.validation.evidence import content_stems
@@ -43,16 +43,16 @@ _LEADING_TEXT: Final = r"[^;；]{0,100}?"
 _CLAUSE: Final = r"[^;:；：]{0,60}?"
 """What may stand between two words that belong together."""
 _BINDING_FORMS: Final = (
-    "(?={near}(?:{replies}{clause}{must}|{must}{clause}{replies}))",
-    "(?={near}{speech})(?={near}{strict})",
-    "(?={near}{hiding})",
-    "(?={near}{rules})(?={near}{void})",
+    r"\A{near}(?:{replies}{clause}{must}|{must}{clause}{replies})",
+    r"\A(?={near}{speech}){near}{strict}",
+    r"\A{near}{hiding}",
+    r"\A(?={near}{rules}){near}{void}",
 )
 """The ways in which a sentence binds the assistant, composed of the lists of words of each language (``Orders``)."""
 _OBLIGATION: Final = r"\A.{{0,160}}?{must}"
 """The beginning of a sentence, up to a word like "must"."""
-_COMPOSED_ORDER: Final = r"\A(?!.{{0,200}}?(?:{reported}|[?？]))(?:" + "|".join(_BINDING_FORMS) + ")"
-"""A sentence that binds the assistant, and neither reports nor asks anything."""
+_REPORT: Final = r"\A.{{0,200}}?(?:{reported}|[?？])"
+"""The beginning of a sentence that reports or asks something."""
 
 
 def _word_patterns(table: Orders) -> dict[str, str]:
@@ -66,14 +66,15 @@ def _opening_pattern(table: Orders) -> re.Pattern[str]:
     return compiled(f"{_LEAD_IN}(?:{'|'.join(table.forms)})".replace("{assistant}", table.assistant), re.IGNORECASE)
 
 
-def _composed_patterns(table: Orders) -> tuple[CuePatterns, Capped]:
-    """Two patterns, both of which match sentences with an order in any part of them.
+def _composed_patterns(table: Orders) -> tuple[CuePatterns, CuePatterns, CuePatterns]:
+    """What an order in any part of a sentence has, what it has not, and the ways in which it binds.
 
-    The second is large. It is compiled only when the first matches, so a process compiles those of few languages.
+    The last patterns are large. They are compiled only when the first matches, so a process compiles those of few
+    languages.
     """
     words = _word_patterns(table)
-    obligation = CuePatterns([_OBLIGATION.format(**words)])
-    return obligation, capped_later(_COMPOSED_ORDER.format(**words), None, re.IGNORECASE)
+    patterns = (pattern.format(**words) for pattern in _BINDING_FORMS)
+    return CuePatterns([_OBLIGATION.format(**words)]), CuePatterns([_REPORT.format(**words)]), CuePatterns(patterns)
 
 
 _TABLES: Final = [language.orders for language in languages() if language.orders is not None]
@@ -92,8 +93,10 @@ def _gives_orders(sentence: str) -> bool:
     sentence = with_plain_blanks(sentence)
     possible_cues = CUE_INDEX.may_match_text(sentence)
     return _start_of_ordered_part(sentence) is not None or any(
-        obligation.matches((sentence,), possible_cues) and composed.match(sentence)
-        for obligation, composed in _COMPOSED_PATTERNS
+        obligation.matches((sentence,), possible_cues)
+        and not report.matches((sentence,), possible_cues)
+        and binding.matches((sentence,), possible_cues)
+        for obligation, report, binding in _COMPOSED_PATTERNS
         if obligation.mask & possible_cues
     )
 
