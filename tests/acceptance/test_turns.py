@@ -142,6 +142,17 @@ class TestACommand:
         assert talk.get("/usage") == before
         assert len(talk.history()) == 3
 
+    def test_is_answered_in_the_stream_as_any_message_is_and_names_no_model(
+        self, offline: Service, start_talk: StartTalk
+    ) -> None:
+        talk = start_talk(offline, policy=MANUAL)
+
+        *events, end = talk.streamed("/compact")
+
+        reply = end.data["reply"]
+        assert "".join(event.data["text"] for event in events if event.type == "reply.delta") == reply["content"]
+        assert reply["model"] is None, "nobody was asked"
+
     def test_of_a_client_is_an_ordinary_message(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy=MANUAL)
         message = talk.append("/compact please", event_type="command")

@@ -131,6 +131,8 @@ class TurnRunner:
             outcome, answer = await self._commands.run(
                 started.turn, started.message, started.resolved.conversation.locale, stop=watch.stop
             )
+            if answer.text:
+                handle.emit(delta(answer.text))
         else:
             before = await self._inline.settle_with_events(
                 started.resolved, started.claim, stop=watch.stop, after=started.events_after, on_events=handle.emit_all
@@ -326,7 +328,7 @@ def _reply(started: Started, answer: Answer) -> MessageDraft:
         utc_offset=started.message.utc_offset,
         event_type="command" if started.message.is_command else "casual",
         is_command=started.message.is_command,
-        model=answer.model,
+        model=answer.model or None,
         usage=answer.usage.as_dict(),
         reasoning=answer.reasoning,
         status="interrupted" if answer.interrupted else "complete",
