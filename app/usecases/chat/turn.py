@@ -61,7 +61,7 @@ class Started:
     claim: InlineClaim | None = None
     job: UUID | None = None
     """A compaction to hand to the worker after the commit."""
-    events_after: int = 0
+    events_after: int
     """The number of the last event before the turn."""
 
 
