@@ -134,7 +134,7 @@ class ExaminationService(Service):
             if current is not None and done.repairs:
                 number = await self._write_mended(uow, present, current, done, results)
                 examination = replace(examination, repairs=done.repairs, state_version_now=number)
-            await audit(uow, self._shell, tenant_id, "state.mended", conversation_id)
+                await audit(uow, self._shell, tenant_id, "state.mended", conversation_id)
             await uow.commit()
         return examination, uow.committed_events
 
