@@ -128,8 +128,10 @@ class TurnRunner:
 
     async def _run_turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
         if started.message.is_command:
+            turn, locale = started.turn, started.resolved.conversation.locale
+            send = self._inline.sender(turn.tenant_id, turn.conversation_id, started.events_after, handle.emit_all)
             outcome, answer = await self._commands.run(
-                started.turn, started.message, started.resolved.conversation.locale, stop=watch.stop
+                turn, started.message, locale, stop=watch.stop, send_new_events=send
             )
             if answer.text:
                 handle.emit(delta(answer.text))
