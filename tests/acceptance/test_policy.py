@@ -122,6 +122,7 @@ def test_a_floor_above_the_target_shows_its_sum(offline: Service, start_talk: St
     prompt = "You are a helpful and patient assistant of a furniture shop. " * 120
     problem = refused(talk.patch({"system_prompt": prompt}), 422, "policy_invalid")
     assert problem["errors"][0]["field"] == "system_prompt"
+    assert problem["title"] == "Invalid policy", "one code has one title"
     assert "+ state cap" in problem["detail"]
     assert f"exceeds the target of {TARGET}" in problem["detail"]
     assert talk.get()["system_prompt"] == ""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.acceptance.conftest import StartTalk
 from tests.acceptance.service import Service
-from tests.acceptance.talk import WINDOW, EventFollower, Sse, Talk, block_of, refused, text_of
+from tests.acceptance.talk import STREAM, WINDOW, EventFollower, Sse, Talk, block_of, read_events, refused, text_of
 from tests.gemini_server import Gemini
 
 
@@ -80,6 +80,23 @@ def test_a_compaction_in_the_turn_is_told_before_the_reply(
     assert row == {**talk.compactions()[-1], "summary": row["summary"]}
     assert block_of(talk.context())
     check_the_ids(talk, events)
+
+
+def test_a_turn_that_answers_a_waiting_message_tells_nothing_of_earlier_compactions(
+    offline: Service, start_talk: StartTalk
+) -> None:
+    talk = start_talk(offline, policy={**WINDOW, "background_at": None})
+    talk.fill(2_000)
+    talk.compact()
+    talk.fill(2_000)
+    talk.append("Where were we?")
+
+    long = {"instructions": text_of(800)}  # only with them the compaction is due, and it is the turn's own
+    with talk.http.stream("POST", talk.path("/chat"), json=long, headers=STREAM) as response:
+        events = list(read_events(response))
+
+    told = {event.data["compaction_id"] for event in events if event.type.startswith("compaction")}
+    assert told == {events[-1].data["compaction"]["id"]}
 
 
 @pytest.mark.long

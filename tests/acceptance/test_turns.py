@@ -142,6 +142,33 @@ class TestACommand:
         assert talk.get("/usage") == before
         assert len(talk.history()) == 3
 
+    def test_is_answered_in_the_stream_as_any_message_is_and_names_no_model(
+        self, offline: Service, start_talk: StartTalk
+    ) -> None:
+        talk = start_talk(offline, policy=MANUAL)
+
+        *events, end = talk.streamed("/compact")
+
+        reply = end.data["reply"]
+        told = [(event.type, event.data["compaction_id"]) for event in events if event.type.startswith("compaction.")]
+        assert told == [(f"compaction.{word}", end.data["compaction"]["id"]) for word in ("started", "skipped")]
+        assert "".join(event.data["text"] for event in events if event.type == "reply.delta") == reply["content"]
+        assert reply["model"] is None, "nobody was asked"
+
+    @pytest.mark.long
+    def test_that_fails_is_told_before_the_problem(
+        self, gemini_service: Service, start_talk: StartTalk, gemini: Gemini
+    ) -> None:
+        talk = start_talk(gemini_service, policy=MANUAL)
+        talk.fill(1_500)
+        gemini.script("compaction", default="please_provide")
+
+        events = talk.streamed("/compact")
+
+        told = ["message.created", "compaction.started", "compaction.failed", "reply.failed"]
+        assert [event.type for event in events] == told
+        assert events[2].data["compaction_id"] == events[3].data["compaction_id"]
+
     def test_of_a_client_is_an_ordinary_message(self, offline: Service, start_talk: StartTalk) -> None:
         talk = start_talk(offline, policy=MANUAL)
         message = talk.append("/compact please", event_type="command")

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.context.assembly import AssembledContext
+from app.core.model.errors import BudgetTooSmallError
 from app.core.model.model_io import Proposal, SummaryRequest
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
@@ -284,3 +285,18 @@ async def test_without_the_key_s_memory_it_would_count_twice(
     for _ in range(2):
         await answered(service, conversation_id, ask, Idem(key="k", fingerprint="f"))
     assert len(await expansions(engine, conversation_id)) == 2
+
+
+async def test_the_minimum_that_a_refusal_names_is_enough_whatever_follows_the_question(service: Service) -> None:
+    conversation_id = await service.conversation(triggers=[])
+    drafts = [MessageDraft(role="user", content=f"{FACT} {QUESTION}"), MessageDraft(role="system", content="Be brief.")]
+    await service.container.messages.append(service.tenant, conversation_id, drafts)
+
+    with pytest.raises(BudgetTooSmallError) as refused:
+        await answered(service, conversation_id, ContextAsk(budget=1))
+    minimum = refused.value.extra["minimum"]
+
+    view = await answered(service, conversation_id, ContextAsk(budget=minimum))
+    assert [one.seq for one in view.context.messages if one.seq] == [1, 2]
+    with pytest.raises(BudgetTooSmallError):
+        await answered(service, conversation_id, ContextAsk(budget=minimum - 1))

@@ -92,6 +92,8 @@ async def test_what_is_mended_waits_for_the_verifier_as_before_and_a_restore_is_
     assert [one.text for one in after.entries if one.in_doubt] == [QUOTE]
     assert (row.state_version, row.compressed_state, row.boundary_seq) == (after.version, after.state, 16)
     assert not (await examine(service, conversation_id, mend=True)).found
+    entries, _ = await service.container.audit.page(tenant, Page(limit=9))
+    assert [entry.action for entry in entries] == ["state.mended"], "the second time nothing was changed"
     await service.container.states.restore(tenant, conversation_id, 1)
     assert not (await examine(service, conversation_id)).found
     await service.container.states.restore(tenant, conversation_id, 2)

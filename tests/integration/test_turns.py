@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from app.storage.repositories.events import EventRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.starting import ChatInput
 from app.usecases.chat.turn_handle import ChatEvent, ChatResult, TurnHandle
+from app.usecases.compaction import inline
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.resolve import Resolved
@@ -230,6 +232,25 @@ async def test_what_a_turn_waits_for_is_told_when_the_waiting_begins(
     result = await asyncio.wait_for(handle.result(), PATIENCE)
     await asyncio.gather(*running)
     assert result.warnings == ()
+
+
+async def test_how_a_compaction_ended_is_told_after_many_other_events(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inline, "EVENT_PAGE", 1)
+    gate = Gate()
+    service = Service(begin, tenant, gate)
+    conversation_id = await filled(service)
+    handle = await start(service, conversation_id, JUMP)
+    await asyncio.wait_for(gate.reached.wait(), PATIENCE)
+    async with begin(tenant) as uow:
+        for _ in range(3):
+            await uow.events.add(conversation_id, "conversation.released", {}, datetime.now(UTC))
+        await uow.commit()
+    gate.go_on.set()
+    told = [event.type async for event in handle.events() if event.type.startswith("compaction.")]
+    assert told == ["compaction.started", "compaction.applied"]
+    await handle.result()
 
 
 async def until_started(handle: TurnHandle) -> AsyncIterator[ChatEvent]:

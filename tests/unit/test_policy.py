@@ -181,6 +181,13 @@ def test_short_forms_are_shown_resolved() -> None:
     assert policy.manual_keep.messages == 7
 
 
+def test_a_manual_compaction_keeps_what_both_short_forms_say() -> None:
+    policy = policy_of(keep_tail_messages=6, keep_tail_turns=2)
+
+    assert {(trigger.keep_turns, trigger.keep_messages) for trigger in policy.triggers} == {(2, 6)}
+    assert (policy.manual_keep.turns, policy.manual_keep.messages) == (2, 6)
+
+
 def trigger(name: str, on: Moment, at: dict[str, Any], **values: Any) -> dict[str, Any]:
     run = "inline" if on == "before_call" else "background"
     return {"name": name, "on": on, "at": at, "run": run} | values

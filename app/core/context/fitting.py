@@ -114,12 +114,8 @@ def fit(
     minimum = draft_tokens(inputs, draft)
     if minimum <= limits.tokens:
         return draft
-    needed, left = inputs.conversation.counted(minimum), inputs.conversation.counted(max(limits.tokens, 0))
-    raise BudgetTooSmallError(
-        f"the last user message alone needs {needed} tokens, the budget leaves {left}:"
-        f" ask for a budget of at least {needed}",
-        extra={"minimum": needed},
-    )
+    counted = inputs.conversation.counted
+    raise BudgetTooSmallError.needing(counted(minimum), left=counted(max(limits.tokens, 0)))
 
 
 def _shrink_steps(digest: DigestFunction, removed_first: RemovedFirst, *, needs_state: bool) -> Iterator[ShrinkStep]:

@@ -98,9 +98,18 @@ class ModelNotAllowedError(InvalidInputError):
 
 
 class BudgetTooSmallError(InvalidInputError):
-    """The requested budget cannot hold even the last user message; ``extra["minimum"]`` is the smallest that can."""
+    """The requested budget cannot hold even the last message; ``extra["minimum"]`` is the smallest that can."""
 
     code = "budget_too_small"
+
+    @classmethod
+    def needing(cls, minimum: int, *, left: int) -> Self:
+        """The error of a budget that leaves too few tokens."""
+        detail = (
+            f"the last message, with what belongs to it, needs {minimum} tokens, the budget leaves {left}: ask for a"
+            f" budget of at least {minimum}"
+        )
+        return cls(detail, extra={"minimum": minimum, "left": left})
 
 
 class NotFoldedError(InvalidInputError):

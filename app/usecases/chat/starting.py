@@ -100,8 +100,7 @@ class ChatService:
                 turn_place.release()
                 return begun
             started, events = begun
-            created = [event for event in events if event.type == "message.created"]
-            handle = self._spawn(_after_created_events(started, created), events, turn_place.place)
+            handle = self._spawn(started, events, turn_place.place)
         except BaseException:
             turn_place.release()
             raise
@@ -204,7 +203,7 @@ class ChatService:
         dead = await uow.turns.fail_expired_in_conversation(conversation.id)
         if dead is not None:  # end it here, sooner than a sweeper would
             await add_failed_event(uow, dead, self._shell.clock.now())
-        last_before = conversation.last_seq
+        last_before, last_event = conversation.last_seq, conversation.last_event
         if given.history and before is None:
             conversation, given = await self._with_history_stored(uow, conversation, given, ready.history, compute)
         opening = await opening_of(uow, self._shell, conversation, given, before, ready, compute=compute)
@@ -237,6 +236,7 @@ class ChatService:
             options=given.options,
             model=given.model,
             recall_request=replace(given.recall_request, record_id=turn.id),
+            events_after=last_event,
         )
         return started if opening.message.is_command else await self._with_compaction_claimed(uow, started)
 
@@ -282,10 +282,6 @@ class ChatService:
         running.add_done_callback(lambda _: self._limits.release(place))
         begin_task(relay(turn, handle, self._shell.streams, self._shell.clock), self._tasks)
         return handle
-
-
-def _after_created_events(started: Started, created: Sequence[Event]) -> Started:
-    return replace(started, events_after=created[0].number) if created else started
 
 
 def _turn_in_progress() -> TurnInProgressError:

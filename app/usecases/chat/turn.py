@@ -61,7 +61,7 @@ class Started:
     claim: InlineClaim | None = None
     job: UUID | None = None
     """A compaction to hand to the worker after the commit."""
-    events_after: int = 0
+    events_after: int
     """The number of the last event before the turn."""
 
 
@@ -128,9 +128,13 @@ class TurnRunner:
 
     async def _run_turn(self, started: Started, handle: TurnHandle, watch: Watch) -> _Ended:
         if started.message.is_command:
+            turn, locale = started.turn, started.resolved.conversation.locale
+            send = self._inline.sender(turn.tenant_id, turn.conversation_id, started.events_after, handle.emit_all)
             outcome, answer = await self._commands.run(
-                started.turn, started.message, started.resolved.conversation.locale, stop=watch.stop
+                turn, started.message, locale, stop=watch.stop, send_new_events=send
             )
+            if answer.text:
+                handle.emit(delta(answer.text))
         else:
             before = await self._inline.settle_with_events(
                 started.resolved, started.claim, stop=watch.stop, after=started.events_after, on_events=handle.emit_all
@@ -326,7 +330,7 @@ def _reply(started: Started, answer: Answer) -> MessageDraft:
         utc_offset=started.message.utc_offset,
         event_type="command" if started.message.is_command else "casual",
         is_command=started.message.is_command,
-        model=answer.model,
+        model=answer.model or None,
         usage=answer.usage.as_dict(),
         reasoning=answer.reasoning,
         status="interrupted" if answer.interrupted else "complete",

@@ -7,11 +7,11 @@ import math
 from typing import Any, Final
 
 from app.core.model.conversation import Message, Usage
-from app.core.model.errors import RateLimitedError
+from app.core.model.errors import DomainError, RateLimitedError
 from app.core.model.records import Turn
 from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.chat.reply import Answer
-from app.usecases.compaction.inline import InlineOutcome
+from app.usecases.compaction.inline import InlineOutcome, SendNewEvents, send_nothing
 from app.usecases.compaction.manual import CompactInput, ManualCompaction
 from app.usecases.shared.stopping import unless_stopped
 
@@ -61,18 +61,32 @@ class CommandRunner:
         self._manual = manual
 
     async def run(
-        self, turn: Turn, message: Message, locale: str, *, stop: asyncio.Event
+        self,
+        turn: Turn,
+        message: Message,
+        locale: str,
+        *,
+        stop: asyncio.Event,
+        send_new_events: SendNewEvents = send_nothing,
     ) -> tuple[InlineOutcome, Answer]:
         """Compact, and answer with the summary, in the conversation's language. Raises what ``POST …/compact`` raises.
 
         The spend limit is the exception: the command is already stored, so it is answered in words. Once ``stop`` is
-        set the answer stays empty, and the worker does the rest.
+        set the answer stays empty, and the worker does the rest. ``send_new_events`` is called once the compaction has
+        begun, and at its end.
         """
         catalogue = catalogue_of(locale)
         asked = compact_command(message.content) or CompactInput()
         try:
-            compacting = self._manual.compact(turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE)
-            view = await unless_stopped(stop, compacting)
+            compacting = self._manual.compact(
+                turn.tenant_id, turn.conversation_id, asked, timeout=PATIENCE, on_claimed=send_new_events
+            )
+            try:
+                view = await unless_stopped(stop, compacting)
+            except DomainError:
+                await send_new_events()
+                raise
+            await send_new_events()
         except RateLimitedError as error:
             wait = math.ceil((error.retry_after or 0) / _MINUTE)
             return InlineOutcome(), Answer(text=catalogue.text("command.limited", count=wait), model="", usage=Usage())

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
 import structlog
 
@@ -60,7 +61,7 @@ class InlineOutcome:
         return InlineOutcome(row=later.row or self.row, warnings=warnings)
 
 
-async def _send_nothing() -> None:
+async def send_nothing() -> None:
     """Does nothing: for turns without a stream."""
 
 
@@ -99,12 +100,7 @@ class InlineCompaction:
         """
         if claim is None:
             return InlineOutcome()
-
-        async def send_new_events() -> None:
-            nonlocal after
-            with suppress(DependencyUnavailableError):
-                after = await self._send_events_since(claim.row, after, on_events)
-
+        send_new_events = self.sender(claim.row.tenant_id, claim.row.conversation_id, after, on_events)
         if claim.row.status == "running" and not claim.own:
             on_events([_started_event(claim.row)])
         await send_new_events()
@@ -120,16 +116,26 @@ class InlineCompaction:
         except (DependencyUnavailableError, LeaseLostError, NotFoundError):
             return InlineOutcome(row=row)
 
-    async def _send_events_since(
-        self, row: Compaction, after: int, on_events: Callable[[Sequence[Event]], None]
-    ) -> int:
-        async with self._shell.uow(row.tenant_id) as uow:
-            events = await uow.events.after(row.conversation_id, after, limit=EVENT_PAGE)
-        on_events([event for event in events if event.type.startswith("compaction.")])
-        return events[-1].number if events else after
+    def sender(
+        self, tenant_id: UUID, conversation_id: UUID, after: int, on_events: Callable[[Sequence[Event]], None]
+    ) -> SendNewEvents:
+        """Sends the conversation's compaction events after number ``after``, if the database is there."""
+
+        async def send_new_events() -> None:
+            nonlocal after
+            with suppress(DependencyUnavailableError):
+                is_page_full = True
+                while is_page_full:
+                    async with self._shell.uow(tenant_id) as uow:
+                        events = await uow.events.after(conversation_id, after, limit=EVENT_PAGE)
+                    on_events([event for event in events if event.type.startswith("compaction.")])
+                    after = events[-1].number if events else after
+                    is_page_full = len(events) == EVENT_PAGE
+
+        return send_new_events
 
     async def run_or_wait(
-        self, resolved: Resolved, claim: InlineClaim, send_new_events: SendNewEvents = _send_nothing
+        self, resolved: Resolved, claim: InlineClaim, send_new_events: SendNewEvents = send_nothing
     ) -> InlineOutcome:
         """Run the compaction or wait for it, at most ``sync_deadline`` seconds.
 
@@ -154,7 +160,7 @@ class InlineCompaction:
         return InlineOutcome(row=row, warnings=_warnings(row))
 
     async def _settled_row(
-        self, claim: InlineClaim, deadline: float, send_new_events: SendNewEvents = _send_nothing
+        self, claim: InlineClaim, deadline: float, send_new_events: SendNewEvents = send_nothing
     ) -> Compaction:
         if claim.own:
             return await self._compaction.run(claim.row, IN_TURN.until(deadline))

@@ -26,6 +26,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.chunk import UNLIMITED_TOKENS, plan, read_tail, summarizer_of
 from app.usecases.compaction.claiming import claim_queued, claim_running, new_compaction
 from app.usecases.compaction.ending import FAILURES
+from app.usecases.compaction.inline import SendNewEvents, send_nothing
 from app.usecases.compaction.job import UNLIMITED
 from app.usecases.compaction.run import CompactionService
 from app.usecases.compaction.spend_guard import SPEND_LIMIT, SpendGuard, limited
@@ -90,8 +91,11 @@ class ManualCompaction:
         *,
         timeout: float,  # noqa: ASYNC109 - the request's own limit, spent on waiting and compacting together
         idem: Idem | None = None,
+        on_claimed: SendNewEvents = send_nothing,
     ) -> CompactionView:
         """Compact now, join the compaction in flight, queue one, or preview.
+
+        ``on_claimed`` is called when a compaction was begun, joined, or found in the way.
 
         Raises:
             CompactionInProgressError: A compaction that this call cannot join ran for longer than ``timeout`` seconds.
@@ -103,6 +107,7 @@ class ManualCompaction:
         deadline = self._shell.clock.monotonic() + timeout
         while True:
             found = await self._claim(tenant_id, conversation_id, given, idem)
+            await on_claimed()
             if found.is_own or found.answers_call:
                 return await self._view_now_or_at_end(found, given, deadline)
             if not given.wait:

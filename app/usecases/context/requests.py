@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Literal
 from uuid import UUID
 
 from app.core.context.assembly import AssembledContext, recalled_seqs
-from app.core.model.errors import IdempotencyInProgressError
+from app.core.model.errors import BudgetTooSmallError, IdempotencyInProgressError
 from app.core.model.records import Compaction
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.due_triggers import due_before_call
@@ -26,6 +27,7 @@ OK: Final = 200
 IN_REQUEST: Final = "request"
 RETRY_AFTER: Final = 2.0
 """After how many seconds a repeated request, whose first one still runs, is told to try again."""
+_TRIES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +67,11 @@ class ContextRequests:
         """The context. A request that is repeated under the same key compacts and records nothing more.
 
         Raises:
-            BudgetTooSmallError: Not even the last user message fits.
+            BudgetTooSmallError: Not even the last message fits.
             ContextOverWindowError: Under ``keep_full`` the whole context exceeds the window.
         """
         outcome = await self._compacted(tenant_id, conversation_id, ask, idem)
-        timed_context = await self._context.assemble_unrecorded(
-            tenant_id, conversation_id, ask.budget, recall_request=ask.recall_request
-        )
+        timed_context = await self._assembled(tenant_id, conversation_id, ask)
         context = replace(timed_context.context, warnings=(*outcome.warnings, *timed_context.context.warnings))
         if not context.recalled and outcome.row is None:
             return ContextView(context=context)
@@ -86,6 +86,16 @@ class ContextRequests:
         return ContextView(
             context=split_by_segment(context, segments), segments=segments, compaction=next(iter(views), None)
         )
+
+    async def _assembled(self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk) -> TimedContext:
+        assemble = partial(
+            self._context.assemble_unrecorded, tenant_id, conversation_id, recall_request=ask.recall_request
+        )
+        try:
+            return await assemble(ask.budget)
+        except BudgetTooSmallError as error:
+            minimum = await _sufficient(assemble, error.extra["minimum"])
+            raise BudgetTooSmallError.needing(minimum, left=error.extra["left"]) from None
 
     async def _compacted(
         self, tenant_id: UUID, conversation_id: UUID, ask: ContextAsk, idem: Idem | None
@@ -140,3 +150,15 @@ class ContextRequests:
         shell = self._shell
         await uow.expansions.add([timed_context.expansion(shell.new_id(), conversation_id, shell.clock.now())])
         await record(uow, idem, {**done, "counted": True}, OK)
+
+
+async def _sufficient(assemble: Callable[[int], Awaitable[TimedContext]], budget: int) -> int:
+    """This budget, or the next one that is enough: with a larger one more is read, which may belong together."""
+    for _ in range(_TRIES):
+        try:
+            await assemble(budget)
+        except BudgetTooSmallError as error:
+            budget = error.extra["minimum"]
+        else:
+            break
+    return budget

@@ -290,7 +290,7 @@ class ConversationService(Service):
             if POLICY & changes.keys():
                 raise
             fields = [FieldError(field="system_prompt", message=item.message) for item in error.errors]
-            raise InvalidInputError(error.detail, errors=fields, code="policy_invalid") from None
+            raise PolicyInvalidError(error.detail, errors=fields) from None
 
 
 def _values_with_merged(present: Conversation, changes: Mapping[str, Any]) -> dict[str, Any]:

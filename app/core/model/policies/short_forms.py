@@ -30,12 +30,9 @@ def expanded(values: dict[str, Any], short: Mapping[str, Any]) -> dict[str, Any]
     for name, moment in _MOMENTS.items():
         triggers = _with_short_form(triggers, name, moment, short)
     triggers = _with_max_tokens(triggers, short)
-    for kept, form in _KEEPS.items():
-        if form in short:
-            amount = _checked_number(short, form)
-            triggers = [{**trigger, f"keep_{kept}": amount} for trigger in triggers]
-            values = {**values, "manual_keep": {kept: amount}}
-    return {**values, "triggers": triggers}
+    kept = {name: _checked_number(short, form) for name, form in _KEEPS.items() if form in short}
+    triggers = [{**trigger, **{f"keep_{name}": amount for name, amount in kept.items()}} for trigger in triggers]
+    return {**values, "triggers": triggers} | ({"manual_keep": kept} if kept else {})
 
 
 def switched_off(overrides: Mapping[str, Any]) -> list[str]:
