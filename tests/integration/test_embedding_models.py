@@ -142,7 +142,7 @@ async def test_outages_open_the_circuit_of_their_kind_alone(registry: ModelRegis
         ("gemini-embedding-001", "is named 'provider:model'"),
         ("google:gemini-embedding-001", "set GOOGLE_API_KEY"),
         ("openai:text-embedding-3-small", "set OPENAI_API_KEY"),
-        ("voyageai:voyage-4", "package voyageai"),
+        ("voyageai:voyage-4", r"pydantic-ai-slim\[voyageai\]"),
         ("sentence-transformers:any", "THROUGHLINE_AMBIENT_CREDENTIALS"),
         ("nobody:any", "no model provider"),
     ],
