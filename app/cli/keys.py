@@ -25,7 +25,7 @@ from app.usecases.admin.keys import ALL_SCOPES, DEFAULT_TENANT, KeyService, pars
 
 T = TypeVar("T")
 
-COLUMNS = ("id", "tenant", "name", "key", "scopes", "made", "used", "expires", "revoked")
+COLUMNS = ("id", "tenant", "name", "key", "scopes", "limits", "made", "used", "expires", "revoked")
 TABLE_WIDTH = 200  # columns: an id that is cut short cannot be copied
 
 
@@ -91,7 +91,7 @@ def list_keys() -> None:
         own = [] if key.user_id is None else [f"user:{key.user_id}"]
         scopes = " ".join([*sorted(key.scopes), *own])
         times = map(_to_the_minute, (key.created_at, key.last_used_at, key.expires_at, key.revoked_at))
-        cells = (str(key.id), tenants.get(key.tenant_id, ""), key.name, f"{key.prefix}…", scopes, *times)
+        cells = (str(key.id), tenants.get(key.tenant_id, ""), key.name, f"{key.prefix}…", scopes, _limits(key), *times)
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     Console(width=TABLE_WIDTH).print(table)
 
@@ -109,8 +109,7 @@ def change(
         ),
         wants_database=True,
     )
-    limits = ", ".join(f"{name}={'none' if value is None else value}" for name, value in sorted(key.limits.items()))
-    typer.echo(text_of("keys.changed", limits=limits or "–", expires=_to_the_minute(key.expires_at) or "–"))
+    typer.echo(text_of("keys.changed", limits=_limits(key) or "–", expires=_to_the_minute(key.expires_at) or "–"))
 
 
 @keys.command()
@@ -118,6 +117,10 @@ def revoke(key_id: Annotated[UUID, typer.Argument(help="The key's id, from `thro
     """Make a key stop working at once."""
     _with_keys(lambda service: service.revoke(key_id), wants_database=True)
     typer.echo(text_of("keys.revoked_now"))
+
+
+def _limits(key: ApiKey) -> str:
+    return ", ".join(f"{name}={'none' if value is None else value}" for name, value in sorted(key.limits.items()))
 
 
 def _days_from_now(days: float | None) -> datetime | None:

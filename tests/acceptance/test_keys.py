@@ -88,6 +88,7 @@ def test_a_key_has_an_end_limits_and_a_user_of_its_own(database_url: str) -> Non
     assert "read write user:alice" in keys(database_url, "list").stdout
     changed = keys(database_url, "change", id_, "--limit", "requests_per_minute=7")
     assert "open_streams=none, requests_per_minute=7, running_turns=2" in changed.stdout
+    assert "requests_per_minute=7" in keys(database_url, "list").stdout
 
 
 @pytest.mark.parametrize(
