@@ -34,6 +34,9 @@ LIBRARY_NAMES: Final[Mapping[str, str]] = {
 REQUEST_FIELDS: Final[Mapping[str, str]] = {"max_output_tokens": "max_tokens"}
 """Names of settings in a chat request that differ from the service's own."""
 
+_NEUTRAL: Final[Mapping[str, float]] = {"temperature": 1.0, "top_p": 1.0}
+"""What a model that takes no sampling settings uses by itself. Clients set it because it takes no other value."""
+
 NO_REASONING: Final = "none"
 """The effort that means no reasoning."""
 
@@ -42,9 +45,14 @@ _ANSWER_TOOL_DESCRIPTION: Final = "Gives the answer. Call it once everything is 
 _ANTHROPIC_SAMPLING: Final = frozenset({"temperature", "top_p"})
 
 
-def chosen_settings(settings: CallSettings, must_call: Sequence[str]) -> ModelSettings:
+def chosen_settings(model: Model, settings: CallSettings, must_call: Sequence[str]) -> ModelSettings:
     """The settings that a client chose, and no others."""
-    chosen = {theirs: getattr(settings, ours) for ours, theirs in LIBRARY_NAMES.items()}
+    unused = _refused_sampling_settings(model.profile, settings)
+    chosen = {
+        theirs: getattr(settings, ours)
+        for ours, theirs in LIBRARY_NAMES.items()
+        if not (theirs in unused and _is_neutral(ours, settings))
+    }
     library_settings: dict[str, Any] = {
         name: value for name, value in chosen.items() if value is not None and value != ()
     }
@@ -60,7 +68,8 @@ def chosen_settings(settings: CallSettings, must_call: Sequence[str]) -> ModelSe
 def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
     """The tools that the model may call, and the form of its answer.
 
-    Code checks the arguments of calls, so that no provider has to rewrite a tool's schema.
+    Code checks the arguments of calls, so that no provider has to rewrite a tool's schema, unless a client wants calls
+    held to it.
     """
     tools = [definition_of(tool) for tool in request.tools]
     output = request.settings.output
@@ -127,7 +136,7 @@ def _refused_settings(model: Model, settings: CallSettings) -> Iterator[tuple[st
     for name in given:
         if LIBRARY_NAMES[name] in ignored and not (name == "parallel_tool_calls" and settings.parallel_tool_calls):
             yield name, "this model does not take it"
-        elif LIBRARY_NAMES[name] in unused:
+        elif LIBRARY_NAMES[name] in unused and not _is_neutral(name, settings):
             yield name, "this model does not take it while it reasons"
     yield from _refused_reasoning(profile, settings.reasoning_effort)
     yield from _refused_choice(profile, settings)
@@ -176,6 +185,10 @@ def _refused_sampling_settings(profile: Mapping[str, Any], settings: CallSetting
     return frozenset() if may_rest and not _is_reasoning(profile, settings) else frozenset(SAMPLING_PARAMS)
 
 
+def _is_neutral(name: str, settings: CallSettings) -> bool:
+    return name in _NEUTRAL and getattr(settings, name) == _NEUTRAL[name]
+
+
 def _is_reasoning(profile: Mapping[str, Any], settings: CallSettings) -> bool:
     if settings.reasoning_effort is not None:
         return settings.reasoning_effort != NO_REASONING or bool(profile.get("thinking_always_enabled", False))
@@ -190,7 +203,9 @@ def _thinking(effort: str) -> ThinkingEffort | bool:
 def definition_of(tool: ToolSpec) -> ToolDefinition:
     """A tool as pydantic-ai takes it."""
     parameters = {"type": "object", "properties": {}, **tool.parameters}  # an object, even if the tool does not say so
-    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=False)
+    return ToolDefinition(
+        name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=tool.strict
+    )
 
 
 def _takes_schemas(model: Model, parameters: ModelRequestParameters) -> bool:

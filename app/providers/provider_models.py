@@ -159,7 +159,7 @@ class ProviderChat:
         yield from calls
 
     def _prepared_call(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
-        wanted = chosen_settings(request.settings, request.must_call)
+        wanted = chosen_settings(self.provider_model.model, request.settings, request.must_call)
         if request.reasoning == "asked":
             wanted = with_thoughts_wanted(self.provider_model.model, wanted)
         settings = _single_attempt_settings(self.timeout, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,8 +111,14 @@ class TestOnTheWire:
         assert (body["temperature"], body["top_p"], body["max_output_tokens"]) == (0.0, 0.5, 77)
         assert body["parallel_tool_calls"] is False
         assert body["tool_choice"] == {"type": "function", "name": "weather"}
-        await step(responses, GPT_5, CallSettings(reasoning_effort="low"))
+        assert [tool["strict"] for tool in body["tools"]] == [False, False]
+        await step(responses, GPT_5, CallSettings(reasoning_effort="low", temperature=1.0, top_p=1.0))
         assert openai.last.body["reasoning"]["effort"] == "low"
+        assert not {"temperature", "top_p"} & openai.last.body.keys()
+
+    async def test_a_tool_that_is_held_to_its_schema(self, responses: ModelRegistry, openai: OpenAI) -> None:
+        await step(responses, GPT_4, CallSettings(), tools=(OWN, replace(THEIRS, strict=True)))
+        assert [tool["strict"] for tool in openai.last.body["tools"]] == [False, True]
 
     async def test_of_chat_completions(self, llama: OpenAIServer) -> None:
         registry = ModelRegistry(keys=Keys(openai_base_url=llama.url))
@@ -200,6 +207,7 @@ REFUSED: tuple[tuple[str, CallSettings, list[str]], ...] = (
     (GPT_5, CallSettings(reasoning_effort="none"), ["reasoning_effort"]),
     ("openai-responses:gpt-5.2", CallSettings(temperature=0.5), []),
     ("openai-responses:gpt-5.2", CallSettings(temperature=0.5, reasoning_effort="low"), ["temperature"]),
+    (GPT_5, CallSettings(temperature=1.0, top_p=1.0), []),
     ("openai:o3", CallSettings(reasoning_effort="minimal"), ["reasoning_effort"]),
     ("offline", CallSettings(output=StructuredOutput()), ["response_format"]),
     ("offline", CallSettings(temperature=0.5, seed=1, tool_choice=ToolName(name="weather")), []),

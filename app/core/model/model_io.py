@@ -38,6 +38,8 @@ class ToolSpec:
     description: str
     parameters: Mapping[str, Any]
     """JSON Schema of the arguments, an object."""
+    strict: bool = False
+    """Whether a provider that can hold the model to the schema has to do so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,9 @@ class ClientFunction(Given):
     def spec(self) -> ToolSpec:
         """The tool as it is offered to a model."""
         parameters = self.parameters or {"type": "object", "properties": {}}
-        return ToolSpec(name=self.name, description=self.description or "", parameters=parameters)
+        return ToolSpec(
+            name=self.name, description=self.description or "", parameters=parameters, strict=self.strict or False
+        )
 
     def shown(self) -> dict[str, Any]:
         """The tool as a response repeats it."""
