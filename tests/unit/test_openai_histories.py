@@ -48,6 +48,14 @@ def brought(call: dict[str, Any], content: str = "x") -> Said:
     return "tool", "", {"parts": ({"type": "tool_result", "tool_call_id": call["id"], "content": content},)}
 
 
+def shown(text: str, *media: dict[str, str]) -> Said:
+    return "user", text, {"parts": tuple({"type": "media", "media_type": "image/png", **one} for one in media)}
+
+
+RED: Final = {"data": "cmVk"}
+BLUE: Final = {"data": "Ymx1ZQ=="}
+
+
 def stored(history: Sequence[Said]) -> list[Message]:
     return [
         Message(id=ONE, conversation_id=ONE, seq=seq, role=said[0], content=said[1], created_at=AT, **_fields(said))  # type: ignore[arg-type]
@@ -119,6 +127,12 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([u("q"), u("y")], [by("Ann", "q")], 1),
         ([by("Cafe\u0301", "q"), u("y")], [by("Café", "q")], 1),
         ([by("Ben", "secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
+        # A client may leave out pictures that are stored, and sign their addresses anew.
+        ([shown("q", RED), a("a"), u("y")], [shown("q", RED), a("a")], 2),
+        ([u("q"), a("a"), u("y")], [shown("q", RED), a("a")], 2),
+        ([shown("q", BLUE), a("a"), u("y")], [shown("q", RED, BLUE), a("a")], 2),
+        ([shown("q", {"url": "https://x.test/1?s=2"}), u("y")], [shown("q", {"url": "https://x.test/1?s=1"})], 1),
+        ([shown("secret", RED), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
     ],
 )  # fmt: skip
 def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
@@ -142,6 +156,9 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([by("Ben", "q"), u("y")], [by("Ann", "q")]),
         ([by("Ben", "q")], [by("Ann", "q"), a("End")]),
         ([u("q"), by("Two", "a", "assistant"), u("y")], [u("q"), by("One", "a", "assistant")]),
+        ([shown("q", BLUE)], [shown("q", RED), a("a")]),
+        ([shown("q", RED, BLUE), a("a"), u("y")], [shown("q", RED), a("a")]),
+        ([shown("q", RED), a("a"), u("y")], [u("q"), a("a")]),
     ],
 )
 def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Said], history: list[Said]) -> None:

@@ -2,7 +2,8 @@
 
 Clients of stateless APIs send the whole history with every request. Messages are the same if their roles and words are;
 differences in spaces and Unicode forms are ignored. If both have names, these have to be the same too: a client may
-leave names out, and the service's own replies have none.
+leave names out, and the service's own replies have none. A client may also leave out the data that came with a user's
+words; but data that is not stored with these words makes another message of them.
 
 A client may have only the beginning of a reply, because it stopped reading. Stored messages that it may never have seen
 are skipped if they do not fit: the service's own tool calls and their results, a reply that was stopped, a typed
@@ -37,6 +38,8 @@ class Line:
     """The number of its message in its history."""
     name: str = ""
     """The name of its speaker; empty if it is not given."""
+    attached: frozenset[str] = frozenset()
+    """The hashes of the data that came with a user's words; not of addresses, since a signed one is new each time."""
     optional: bool = False
     """Whether it is stored and the client may never have seen it."""
     matches_any_words: bool = False
@@ -64,7 +67,10 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
     words = _comparable_words(role, content, parts)
     if role != "tool" and (words or not (calls or results)):
         kind: Kind = "user" if role == "user" else "assistant" if role == "assistant" else "system"
-        yield Line(kind=kind, words=words, message=message, name=normalised(name), is_step=bool(calls))
+        attached = _attached_data(parts) if kind == "user" else frozenset()
+        yield Line(
+            kind=kind, words=words, message=message, name=normalised(name), attached=attached, is_step=bool(calls)
+        )
     for call in calls:
         yield Line(kind="call", words=call, message=message)
     for result in results:
@@ -79,6 +85,7 @@ def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -
             words=line.words,
             message=line.message,
             name=line.name,
+            attached=line.attached,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
             matches_any_words=erased,
             may_be_regenerated=line.kind == "assistant" and not (unseen or erased or line.is_step),
@@ -95,6 +102,10 @@ def _comparable_words(role: str, content: str, parts: Sequence[Part]) -> str:
     ]
     found = normalised(" ".join(texts))
     return found or " ".join(_media_mark(part) for part in parts if part.get("type") == "media")
+
+
+def _attached_data(parts: Sequence[Part]) -> frozenset[str]:
+    return frozenset(found for part in parts if part.get("type") == "media" and (found := data_hash(part)))
 
 
 def normalised(text: str) -> str:
@@ -218,7 +229,7 @@ class Reconciliation:
         if line.name and given.name and line.name != given.name:
             return False
         if line.kind != "assistant":
-            return given.words == line.words
+            return given.words == line.words and given.attached <= line.attached
         if given.words == line.words or self._steps.end_with(line.words, given.words):
             return True
         may_be_less = bool(given.words) and not line.is_step
