@@ -80,7 +80,7 @@ def refused(response: httpx.Response, status: int, code: str) -> Json:
     return error
 
 
-def user(text: str) -> Json:
+def user(text: str | list[Json]) -> Json:
     return {"role": "user", "content": text}
 
 
@@ -552,6 +552,7 @@ def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(
         ("/chat/completions", {"messages": [user("x")], "logprobs": True}, 400, "logprobs"),
         ("/chat/completions", {"messages": [user("x")], "logit_bias": {"5": 1}}, 400, "logit_bias"),
         ("/chat/completions", {"messages": [user("x")], "function_call": {"name": "look"}}, 400, "function_call"),
+        ("/chat/completions", {"messages": [user("x")], "moderation": {"model": "m"}}, 400, "moderation"),
         ("/chat/completions", {"messages": [user(" ")]}, 400, "messages"),
         ("/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, 400, "messages.0"),
         ("/chat/completions", {"messages": [user("x")], "model": "gpt-9"}, 404, "model"),
@@ -563,6 +564,7 @@ def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(
         ("/responses", {"input": "x", "background": True}, 400, "background"),
         ("/responses", {"input": "x", "generate": False}, 400, "generate"),
         ("/responses", {"input": "x", "prompt_cache_options": {"prewarm": True}}, 400, "prompt_cache_options.prewarm"),
+        ("/responses", {"input": "x", "moderation": {"model": "m"}}, 400, "moderation"),
         ("/responses", {"input": " "}, 400, "input"),
         ("/responses/input_tokens", {"input": ""}, 400, "input"),
         ("/conversations", {"items": [{"type": "compaction", "encrypted_content": "tl1.AAAA"}]}, 400, "items"),
@@ -752,6 +754,39 @@ def test_a_reply_that_is_asked_for_again_takes_the_place_of_the_last(scripted: h
     earlier = chat(scripted, user("A number?"), headers=named)
     other = chat(scripted, *first, reply(replies[0]), user("Thanks."), headers=named)
     assert (done(earlier), done(other)) == ("stateless", "stateless"), "only the last one is made again"
+
+
+def test_the_same_question_about_another_picture_is_another_history(scripted: httpx.Client, provider: OpenAI) -> None:
+    other = f"data:image/png;base64,{base64.b64encode(b'another picture').decode()}"
+    named = {"X-Conversation-Id": "two pictures"}
+
+    def asked(url: str) -> Json:
+        return user([{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}])
+
+    first = chat(scripted, asked(IMAGE), headers=named)
+    assert done(chat(scripted, asked(other), headers=named)) == "stateless"
+    assert other.partition(",")[2] in json.dumps(provider.last.body)
+    assert done(chat(scripted, asked(IMAGE), reply(first), user("And now?"), headers=named)) == "stored"
+    assert done(chat(scripted, asked(IMAGE), headers={"X-Conversation-Id": "one picture"})) == "stored"
+
+
+def test_an_empty_system_prompt_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:
+    silent = [{"role": role, "content": content} for role in ("system", "developer") for content in ("", [])]
+    made = good(ask(scripted, "/responses", {"input": [*silent, user("Hello")]}))
+    assert len(provider.last.input) == 1
+    assert len(good(scripted.get(f"/v1/responses/{made['id']}/input_items"))["data"]) == 1
+    good(chat(scripted, user("Hello"), *silent, user("Are you there?")))
+    assert [one["role"] for one in provider.last.input] == ["user"] * 2
+
+
+@pytest.mark.parametrize("strict", [True, False, None])
+def test_a_tool_may_hold_the_model_to_its_schema(
+    scripted: httpx.Client, provider: OpenAI, *, strict: bool | None
+) -> None:
+    tool = {**WEATHER, "strict": strict}
+    good(ask(scripted, "/responses", {"input": "Rain?", "tools": [{"type": "function", **tool}]}))
+    good(chat(scripted, user("Rain?"), tools=[{"type": "function", "function": tool}]))
+    assert [one.body["tools"][0]["strict"] for one in provider.chats[-2:]] == [bool(strict)] * 2
 
 
 def test_a_reply_of_which_nothing_came_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:

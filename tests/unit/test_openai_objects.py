@@ -221,7 +221,7 @@ def test_a_response_has_every_field_whatever_was_said() -> None:
     assert (whole["temperature"], whole["conversation"]) == (0.2, {"id": "conv_1"})
     assert whole["incomplete_details"] == {"reason": "max_output_tokens"}
     assert whole["usage"] == {
-        "input_tokens": 5, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 0,
+        "input_tokens": 5, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}, "output_tokens": 0,
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 5,
     }  # fmt: skip
 

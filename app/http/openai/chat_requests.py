@@ -11,6 +11,7 @@ from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, ToolSpec
 from app.http.fields import MAX_CONTENT_LENGTH, MAX_SYSTEM_PROMPT_LENGTH
 from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
+from app.http.openai.items import without_empty
 from app.http.openai.settings import (
     MAX_TOOLS,
     AnswerSchema,
@@ -149,6 +150,7 @@ class ChatCompletionRequest(Given):
     function_call: Any = None
     web_search_options: Any = None
     verbosity: str | None = None
+    moderation: Any = None
 
     @model_validator(mode="after")
     def _within_limits(self) -> Self:
@@ -169,6 +171,7 @@ class ChatCompletionRequest(Given):
                 ("functions", bool(self.functions), "use tools"),
                 ("function_call", self.function_call not in (None, "none", "auto"), "use tool_choice"),
                 ("web_search_options", self.web_search_options is not None, "nothing is searched for here"),
+                ("moderation", self.moderation is not None, "nothing is moderated here"),
                 ("verbosity", self.verbosity not in {None, "medium"}, "say it in the system message"),
             ]
         )
@@ -180,13 +183,9 @@ class ChatCompletionRequest(Given):
 
     @property
     def drafts(self) -> list[MessageDraft]:
-        """The messages after the instructions.
-
-        An empty reply, which some frontends keep in their history, is left out.
-        """
+        """The messages after the instructions, without empty replies and system messages."""
         leading = sum(1 for _ in self._leading_instructions())
-        drafts = [message.draft() for message in self.messages[leading:]]
-        return [draft for draft in drafts if draft.role != "assistant" or draft.content.strip() or draft.parts]
+        return without_empty(message.draft() for message in self.messages[leading:])
 
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """How the model is called, and the tools that it may call."""

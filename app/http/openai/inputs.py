@@ -28,6 +28,7 @@ from app.http.openai.items import (
     ResultItem,
     draft_of,
     joined_steps,
+    without_empty,
 )
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.usecases.history.drafts import MessageDraft, bytes_of
@@ -117,7 +118,7 @@ Attempts = Annotated[RequestAttempt, Depends(get_attempt)]
 async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) -> list[MessageDraft]:
     """The messages that items stand for: references are looked up, compacted input is opened.
 
-    A reply without a word is left out: a model may say nothing but an empty line before it calls a tool.
+    Replies and system messages without a word are left out.
 
     Raises:
         NotFoundError: A reference names no item of this tenant.
@@ -141,7 +142,7 @@ async def drafts_of(services: Container, tenant_id: UUID, items: Sequence[Any]) 
                 drafts += compacted.drafts()
             case _:
                 drafts.append(given_drafts[number])
-    drafts = [draft for draft in drafts if draft.role != "assistant" or draft.content.strip() or draft.parts]
+    drafts = without_empty(drafts)
     return await off_loop(
         lambda: [*joined_steps(drafts)], size=BYTES_PER_ITEM * sum(1 + len(draft.parts) for draft in drafts)
     )

@@ -90,13 +90,23 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
     match item:
         case MessageItem(role=role, content=content):
             words, media = stored_content(content)
-            if role != "assistant" and not words.strip() and not media:
+            if role == "user" and not words.strip() and not media:
                 raise ValueError("content cannot be empty")
             return MessageDraft(role="system" if role == "developer" else role, content=words, parts=media)
         case CallItem(call_id=call_id, name=name, arguments=arguments):
             return MessageDraft(role="assistant", content="", parts=(call_part(call_id, name, arguments),))
         case ResultItem(call_id=call_id, output=output):
             return MessageDraft(role="tool", content="", parts=result_parts(call_id, output))
+
+
+def without_empty(drafts: Iterable[MessageDraft]) -> list[MessageDraft]:
+    """The messages without replies and system messages that say nothing.
+
+    A model may write nothing but an empty line before it calls a tool, some frontends keep an empty reply in their
+    history, and some send their system prompt even if it is empty.
+    """
+    kept = {"user", "tool"}
+    return [draft for draft in drafts if draft.role in kept or draft.content.strip() or draft.parts]
 
 
 def joined_steps(drafts: Iterable[MessageDraft]) -> Iterator[MessageDraft]:

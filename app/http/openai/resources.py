@@ -54,7 +54,7 @@ def response_usage(usage: Mapping[str, Any] | None) -> Json:
     read, written = _count(usage, "input_tokens"), _count(usage, "output_tokens")
     return {
         "input_tokens": read,
-        "input_tokens_details": {"cached_tokens": _count(usage, "cached_tokens")},
+        "input_tokens_details": {"cached_tokens": _count(usage, "cached_tokens"), "cache_write_tokens": 0},
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": read + written,

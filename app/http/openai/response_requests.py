@@ -170,6 +170,7 @@ class ResponseRequest(Requested):
     """Over a socket: ``False`` asks for no answer yet."""
     prompt_cache_options: Any = None
     prompt: Any = None
+    moderation: Any = None
 
     def refuse_unsupported(self) -> None:
         """Raises ``InvalidInputError`` for fields that would otherwise be ignored silently."""
@@ -186,6 +187,7 @@ class ResponseRequest(Requested):
                 ("prompt_cache_options.prewarm", warms, "each request is answered: send it once it is whole"),
                 ("include", logprobs, "log probabilities are not told here"),
                 ("prompt", self.prompt is not None, "there are no stored prompts here: use instructions"),
+                ("moderation", self.moderation is not None, "nothing is moderated here"),
                 ("text.verbosity", verbosity not in {None, "medium"}, "say it in the instructions"),
             ]
         )

@@ -1853,6 +1853,8 @@ export interface components {
             web_search_options?: unknown;
             /** Verbosity */
             verbosity?: string | null;
+            /** Moderation */
+            moderation?: unknown;
         };
         /**
          * ChatFile
@@ -4916,6 +4918,8 @@ export interface components {
             prompt_cache_options?: unknown;
             /** Prompt */
             prompt?: unknown;
+            /** Moderation */
+            moderation?: unknown;
         };
         /**
          * RestoreRequest
