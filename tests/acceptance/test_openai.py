@@ -779,6 +779,16 @@ def test_an_empty_system_prompt_is_no_message(scripted: httpx.Client, provider: 
     assert [one["role"] for one in provider.last.input] == ["user"] * 2
 
 
+def test_a_system_message_alone_is_answered_but_begins_no_conversation(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    alone = [{"role": "developer", "content": "Be brief."}, {"role": "system", "content": "Greet."}]
+    assert done(chat(scripted, *alone)) == "stateless"
+    assert (provider.last.body["instructions"], provider.last.texts) == ("Be brief.", ["Greet."])
+    refused(chat(scripted, *alone, headers={"X-Conversation-Id": "greeting"}), 400, "invalid_input")
+    refused(chat(scripted, {"role": "system", "content": " "}), 400, "invalid_input")
+
+
 @pytest.mark.parametrize("strict", [True, False, None])
 def test_a_tool_may_hold_the_model_to_its_schema(
     scripted: httpx.Client, provider: OpenAI, *, strict: bool | None

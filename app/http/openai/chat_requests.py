@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -211,7 +212,5 @@ class ChatCompletionRequest(Given):
         return (form.json_schema if form.type == "json_schema" and form.json_schema else AnswerSchema()).output()
 
     def _leading_instructions(self) -> Iterator[ChatMessage]:
-        for message in self.messages:
-            if message.role not in INSTRUCTION_ROLES:
-                return
-            yield message
+        # If there is nothing else, the last one is what has to be answered.
+        return takewhile(lambda message: message.role in INSTRUCTION_ROLES, self.messages[:-1])
