@@ -68,8 +68,7 @@ def chosen_settings(model: Model, settings: CallSettings, must_call: Sequence[st
 def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:
     """The tools that the model may call, and the form of its answer.
 
-    Code checks the arguments of calls, so that no provider has to rewrite a tool's schema, unless a client wants calls
-    held to it.
+    Code checks the arguments of calls, so that no provider has to rewrite a tool's schema.
     """
     tools = [definition_of(tool) for tool in request.tools]
     output = request.settings.output
@@ -203,8 +202,10 @@ def _thinking(effort: str) -> ThinkingEffort | bool:
 def definition_of(tool: ToolSpec) -> ToolDefinition:
     """A tool as pydantic-ai takes it."""
     parameters = {"type": "object", "properties": {}, **tool.parameters}  # an object, even if the tool does not say so
+    # ``None``: the model is held to the schema if that needs no other one. ``True`` would make each property required.
+    strict = None if tool.strict else False
     return ToolDefinition(
-        name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=tool.strict
+        name=tool.name, description=tool.description, parameters_json_schema=parameters, strict=strict
     )
 
 

@@ -117,8 +117,16 @@ class TestOnTheWire:
         assert not {"temperature", "top_p"} & openai.last.body.keys()
 
     async def test_a_tool_that_is_held_to_its_schema(self, responses: ModelRegistry, openai: OpenAI) -> None:
-        await step(responses, GPT_4, CallSettings(), tools=(OWN, replace(THEIRS, strict=True)))
-        assert [tool["strict"] for tool in openai.last.body["tools"]] == [False, True]
+        parameters = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+        whole = ToolSpec(name="whole", description="", parameters=parameters, strict=True)
+        optional = {**parameters, "required": []}
+        loose = replace(whole, name="loose", parameters=optional)
+        await step(
+            responses, GPT_4, CallSettings(), tools=(OWN, replace(whole, name="free", strict=False), whole, loose)
+        )
+        sent = openai.last.body["tools"]
+        assert [tool["strict"] for tool in sent] == [False, False, True, False]
+        assert sent[-1]["parameters"]["required"] == [], "control: no schema is made stricter than it is"
 
     async def test_of_chat_completions(self, llama: OpenAIServer) -> None:
         registry = ModelRegistry(keys=Keys(openai_base_url=llama.url))

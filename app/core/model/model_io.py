@@ -39,7 +39,7 @@ class ToolSpec:
     parameters: Mapping[str, Any]
     """JSON Schema of the arguments, an object."""
     strict: bool = False
-    """Whether a provider that can hold the model to the schema has to do so."""
+    """Whether the provider has to hold the model to the schema, if it can and the schema allows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
