@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: ce6e671e648167eff0dd31ef1a3fce1ee45154529f5ff56e69d4282df40865fe
+// sha256 of openapi.json: 96e50ddd8eb740324c7b69c6f529b75efa473c826a74adae438585bbc5056618
 
 export interface paths {
     "/conversations": {
