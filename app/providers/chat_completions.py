@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -34,6 +34,8 @@ _ENDS_OF_SEQUENCE: Final = frozenset({"eos", "eos_token"})
 """What Together and servers of Hugging Face call an answer that the model ended itself."""
 _OUTPUT_LIMIT: Final = "max_completion_tokens"
 """OpenAI's newer name of ``max_tokens``. Mistral and others know only the older one."""
+_RESPONSE_FORMAT: Final = "response_format"
+"""The form of the answer. It is not necessary if words ask for the form, too."""
 _STREAM_OPTIONS: Final = "stream_options"
 """The wish for a report of the usage. It is not necessary."""
 _STATUSES: Final = range(400, 600)
@@ -155,13 +157,17 @@ class CompletionsModel(OpenAIChatModel):
         sent = {_STREAM_OPTIONS} if stream else set()
         if "max_tokens" in model_settings:
             sent.add(_OUTPUT_LIMIT)
+        if model_request_parameters.output_mode == "prompted":
+            sent.add(_RESPONSE_FORMAT)
         refused = frozenset(self._refused_fields)
         create: Any = super()._completions_create  # of which each overload takes one value of ``stream``
         while True:
-            settings = self._with_known_limit(model_settings)
+            settings, parameters = self._with_known_limit(model_settings), model_request_parameters
+            if parameters.output_mode == "prompted" and _RESPONSE_FORMAT in self._refused_fields:
+                parameters = replace(parameters, output_mode="text")  # by now the schema is in the messages
             try:
                 answer: ChatCompletion | AsyncStream[ChatCompletionChunk] | ModelResponse = await create(
-                    messages, stream, settings, model_request_parameters
+                    messages, stream, settings, parameters
                 )
             except ModelHTTPError as error:
                 unknown = {name for name in sent - self._refused_fields if is_field_refused(error, name)}

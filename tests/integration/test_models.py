@@ -651,6 +651,19 @@ class TestOpenAICompatible:
         await registry.close()
         assert ["max_completion_tokens" in one for one in openai.requests] == [True, False] * 2
 
+    async def test_a_server_that_takes_no_form_at_all_is_told_it_in_words(self, openai: OpenAIServer) -> None:
+        openai.unknown_fields = ("response_format",)
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        assert (await registry.summarizer().ask(request)).text == '{"logos": []}'
+        await registry.close()
+        assert [one.get("response_format", {}).get("type") for one in openai.requests] == [
+            "json_schema",
+            "json_object",
+            None,
+        ]
+        assert '"properties"' in str(openai.requests[-1]["messages"])
+
     async def test_a_failing_server_is_asked_once(self, openai: OpenAIServer) -> None:
         openai.status = 503
         registry = ModelRegistry(
