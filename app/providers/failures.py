@@ -37,6 +37,7 @@ _REASONS: Final[tuple[tuple[type[BaseException], str, bool], ...]] = (
 
 _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     401: ("unauthorized", False),
+    402: ("quota_exceeded", False),
     403: ("unauthorized", False),
     404: ("model_not_found", False),
     408: (TIMEOUT, True),
@@ -48,13 +49,21 @@ _TOO_LONG_WORDS: Final = (
     "exceed_context_size",
     "context size",
     "context window",
-    "maximum context length",
+    "contextwindowexceeded",
+    "context length",
+    "context limit",
+    "maximum model length",
+    "maximum prompt length",
     "prompt is too long",
     "input is too long",
     "input token count",
     "too many tokens",
 )
 """How providers say that the input exceeds the model's window, if the status alone does not show it."""
+_OVER_RATE_WORDS: Final = ("request too large for",)
+"""How Groq and OpenAI say that one request alone has more tokens than they take in a minute, so that waiting is no
+help, but a smaller request is.
+"""
 _TOO_LARGE_WORDS: Final = ("physical batch size",)
 """How llama.cpp says, with status 500, that a text is longer than it embeds at once: by default 512 tokens."""
 _RESPONSE_LOST_WORDS: Final = ("previous_response_not_found", "previous response with id")
@@ -68,6 +77,7 @@ _BLOCK_WORDS: Final = ("content_filter", "content_policy_violation")
 _SCHEMA_WORDS: Final = ("response_format", "json_schema")
 """How servers with OpenAI's chat completions name what they do not take, if they know no JSON schemas."""
 _REFUSAL_STATUSES: Final = frozenset({400, 413, 422})
+_RATE_STATUSES: Final = frozenset({413, 429})
 _SERVER_STATUSES: Final = frozenset({500})
 _MISSING_STATUSES: Final = frozenset({400, 403, 404})
 _SEARCHED_CHARACTERS: Final = 4_000  # characters of an error's body; the words are at its beginning
@@ -83,7 +93,8 @@ def unavailable(error: Exception) -> ModelUnavailableError:
     """
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
     is_too_large = _refusal_mentions(error, _TOO_LARGE_WORDS, _REFUSAL_STATUSES | _SERVER_STATUSES)
-    if is_too_large or _refusal_mentions(error, _TOO_LONG_WORDS):
+    is_over_rate = _refusal_mentions(error, _OVER_RATE_WORDS, _RATE_STATUSES)
+    if is_too_large or is_over_rate or _refusal_mentions(error, _TOO_LONG_WORDS):
         return ModelUnavailableError("context_too_long", retryable=False, status=status)
     if _refusal_mentions(error, _RESPONSE_LOST_WORDS):
         return ModelUnavailableError(RESPONSE_LOST, retryable=False, status=status)
@@ -108,6 +119,11 @@ def is_block(error: Exception) -> bool:
 def is_schema_refused(error: Exception) -> bool:
     """Whether the server refused the request for the JSON schema of its answer."""
     return _refusal_mentions(error, _SCHEMA_WORDS)
+
+
+def is_field_refused(error: Exception, name: str) -> bool:
+    """Whether the server refused the request for a field that it does not know."""
+    return _refusal_mentions(error, (name,)) and unavailable(error).reason == "bad_request"
 
 
 def _refusal_mentions(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _REFUSAL_STATUSES) -> bool:

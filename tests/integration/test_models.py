@@ -35,9 +35,11 @@ from starlette.routing import Route
 from app.core.model.conversation import Message, Role
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.model_io import (
+    CallSettings,
     ChatRequest,
     ContextMessage,
     ModelProfile,
+    ReasoningDelta,
     StepEvent,
     StepFinish,
     SummaryRequest,
@@ -239,6 +241,12 @@ class OpenAIServer:
     status: int = 200
     reasons: bool = True
     """Whether a stream says why it ended."""
+    reason: str = "stop"
+    """Why a stream ended."""
+    streams: bool = True
+    """Whether the server streams where it is asked to."""
+    media_type: str = "text/event-stream"
+    """The type under which the server streams."""
     deltas: Sequence[dict[str, Any]] = ({"role": "assistant", "content": "Good "}, {"content": "day."})
     """The pieces of the answer."""
     usage: Any = field(default_factory=lambda: {"prompt_tokens": 12, "completion_tokens": 3})
@@ -250,6 +258,8 @@ class OpenAIServer:
     headers: dict[str, str] = field(default_factory=dict)
     refused_format: str | None = None
     """The type of ``response_format`` that is answered with the error."""
+    unknown_fields: Sequence[str] = ()
+    """Fields that are answered with an error, as by servers that check them."""
     url: str = ""
 
     def app(self) -> Starlette:
@@ -262,22 +272,25 @@ class OpenAIServer:
             return JSONResponse({"error": self.error}, status_code=self.status, headers=self.headers)
         if self.refused_format and self.refused_format in str(body.get("response_format")):
             return JSONResponse({"error": self.error}, status_code=400)
+        if unknown := [name for name in self.unknown_fields if name in body]:
+            detail = [{"type": "extra_forbidden", "loc": ["body", unknown[0]], "msg": "Extra inputs are not permitted"}]
+            return JSONResponse({"object": "error", "message": {"detail": detail}}, status_code=422)
         usage = {"total_tokens": 15, **self.usage} if isinstance(self.usage, dict) else self.usage
         common = {"id": "1", "created": 1, "model": body["model"]}
-        if not body.get("stream"):
+        if not (body.get("stream") and self.streams):
             message = {"role": "assistant", "content": '{"logos": []}'}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}
             answer = {**common, "object": "chat.completion", "choices": [choice], "usage": usage}
             return JSONResponse({**answer, **self.beside})
         chunks: list[dict[str, Any]] = [
             *({"choices": [{"index": 0, "delta": delta}]} for delta in self.deltas),
-            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop" if self.reasons else None}]},
+            {"choices": [{"index": 0, "delta": {}, "finish_reason": self.reason if self.reasons else None}]},
             {"choices": [], "usage": usage},
         ]
         often = {"usage": usage} if self.reports_often else {}
         lines = [json.dumps({**common, "object": "chat.completion.chunk", **often, **chunk}) for chunk in chunks]
         text = "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"])
-        return PlainTextResponse(text, media_type="text/event-stream")
+        return PlainTextResponse(text, media_type=self.media_type)
 
 
 @pytest.fixture
@@ -291,7 +304,7 @@ def openai() -> Iterator[OpenAIServer]:
 async def steps_of(openai: OpenAIServer) -> list[StepEvent]:
     """What a model of this server answers."""
     registry = ModelRegistry(chat="openai:own-llama", keys=Keys(openai_base_url=openai.url))
-    request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),))
+    request = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),), reasoning="shown")
     events = [event async for event in registry.chat().step(request)]
     await registry.close()
     return events
@@ -323,6 +336,73 @@ class TestOpenAICompatible:
         finish = events[-1]
         assert isinstance(finish, StepFinish)
         assert (said(events), finish.reason) == ("Good day.", "other")
+
+    @pytest.mark.parametrize(
+        ("reason", "finish"), [("eos", "stop"), ("eos_token", "stop"), ("abort", "other")], ids=str
+    )
+    async def test_an_end_by_the_model_itself_has_several_names(
+        self, openai: OpenAIServer, reason: str, finish: str
+    ) -> None:
+        """Control: a word that is known to nobody."""
+        openai.reason = reason
+        end = (await steps_of(openai))[-1]
+        assert isinstance(end, StepFinish)
+        assert end.reason == finish
+
+    @pytest.mark.parametrize(
+        ("pieces", "reply", "thoughts"),
+        [
+            (["<think>Hm", "m.</think>Good ", "day."], "Good day.", "Hmm."),
+            (["<think>Hmm.</think>Good day."], "Good day.", "Hmm."),
+            (["\n<th", "ink>Hmm.</", "think>Good day."], "Good day.", "Hmm."),
+            (["<think>", "Hmm. <", "b", "</think>", "Good day."], "Good day.", "Hmm. <b"),
+            (["<think>Hmm."], "", "Hmm."),
+            (["<thin", " ice"], "<thin ice", ""),
+            (["  ", "<t"], "  <t", ""),
+            (["The tag is <think>x</think>."], "The tag is <think>x</think>.", ""),
+        ],
+    )
+    async def test_thoughts_are_told_from_the_reply_wherever_their_tags_are(
+        self, openai: OpenAIServer, pieces: Sequence[str], reply: str, thoughts: str
+    ) -> None:
+        """LiteLLM puts each tag into one piece with the words beside it. Control: what only looks like a tag."""
+        openai.deltas = [{"content": piece} for piece in pieces]
+        events = await steps_of(openai)
+        shown = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+        assert (said(events), shown) == (reply, thoughts)
+
+    @pytest.mark.parametrize("arguments", ['{"city": "Rome"}', {"city": "Rome"}], ids=["text", "object"])
+    async def test_a_server_that_does_not_stream_is_read_too(self, openai: OpenAIServer, arguments: Any) -> None:
+        call = {"function": {"name": "weather", "arguments": arguments}}
+        message = {"content": "<think>Hm.</think>Good day.", "tool_calls": [call, call]}
+        openai.streams, openai.beside = False, {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
+        events = await steps_of(openai)
+        *calls, finish = events[-3:]
+        assert said(events) == "Good day."
+        assert [(one.name, one.arguments) for one in calls if isinstance(one, ToolCall)] == [
+            ("weather", {"city": "Rome"})
+        ] * 2
+        assert isinstance(finish, StepFinish)
+        assert (finish.reason, finish.usage.input_tokens) == ("tool_call", 12)
+
+    async def test_control_a_stream_under_the_type_of_a_whole_answer_is_read(self, openai: OpenAIServer) -> None:
+        openai.media_type = "application/json"
+        assert said(await steps_of(openai)) == "Good day."
+
+    @pytest.mark.parametrize(
+        ("code", "reason"), [(429, "rate_limited"), ("402", "quota_exceeded"), (None, "unreadable")], ids=str
+    )
+    async def test_an_error_in_place_of_an_answer_is_told(
+        self, openai: OpenAIServer, code: int | str | None, reason: str
+    ) -> None:
+        """OpenRouter reports what went wrong later under the status of an answer. Control: an error without a code."""
+        openai.streams, openai.beside = False, {"choices": None, "error": {"code": code, "message": "No."}}
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        with pytest.raises(ModelUnavailableError, match=reason):
+            await steps_of(openai)
+        with pytest.raises(ModelUnavailableError, match=reason):
+            await registry.summarizer().ask(SummaryRequest(schema=SESSION, messages=talk(("user", "Hello"))))
+        await registry.close()
 
     @pytest.mark.parametrize(
         ("arguments", "reasons", "reason"),
@@ -400,8 +480,24 @@ class TestOpenAICompatible:
             ([("", "weather", '{"city": "Rome"}'), ("", "weather", '{"city": "Oslo"}')], "Rome Oslo"),
             ([("a", "weather", '{"city": '), ("b", None, '"Rome"}')], "Rome"),
             ([("a", "weather", '{"city": '), ("a", "", '"Rome"}')], "Rome"),
+            ([("a", "weather", '{"city": '), ("a", "weather", '"Rome"'), ("", "weather", "}")], "Rome"),
+            (
+                [("", "weather", '{"city": '), ("", "weather", '"Rome"}'), ("", "weather", '{"city": "Oslo"}')],
+                "Rome Oslo",
+            ),
+            ([("a", "weather", '{"city": '), ("b", "weather", '"Rome"}')], "Rome"),
+            ([("a", "wea", ""), ("a", "ther", '{"city": "Rome"}')], "Rome"),
         ],
-        ids=["two-calls", "two-calls-without-ids", "control-an-id-for-each-piece", "control-one-id"],
+        ids=[
+            "two-calls",
+            "two-calls-without-ids",
+            "control-an-id-for-each-piece",
+            "control-one-id",
+            "a-name-for-each-piece",
+            "a-name-for-each-piece-without-ids",
+            "a-name-and-an-id-for-each-piece",
+            "control-a-name-in-pieces",
+        ],
     )
     async def test_calls_under_one_index_are_told_apart_by_their_ids(
         self, openai: OpenAIServer, pieces: Sequence[tuple[str, str | None, str]], cities: str
@@ -473,7 +569,17 @@ class TestOpenAICompatible:
         await registry.close()
         assert (usage.input_tokens > 1_000, usage.output_tokens > 0) == (not reports, True)
 
-    @pytest.mark.parametrize("odd", [{"usage": "12 tokens"}, {"created": 1.5}], ids=["usage", "time"])
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            {"usage": "12 tokens"},
+            {"created": 1.5},
+            {"created": 1_764_492_000_000_000_000},
+            {"id": None, "model": None, "object": None, "system_fingerprint": 5},
+            {"choices": [{"message": {"content": '{"logos": []}'}}]},
+        ],
+        ids=["usage", "time", "nanoseconds", "labels", "bare"],
+    )
     async def test_a_summary_is_read_whatever_stands_beside_it(self, openai: OpenAIServer, odd: dict[str, Any]) -> None:
         openai.beside = odd
         registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
@@ -520,6 +626,44 @@ class TestOpenAICompatible:
         await registry.close()
         assert len(openai.requests) == 1 + ("response_format" in says)
 
+    async def test_fields_that_a_server_does_not_know_are_sent_once(self, openai: OpenAIServer) -> None:
+        openai.unknown_fields = ("stream_options", "max_completion_tokens")
+        registry = ModelRegistry(
+            chat="openai:own-llama", compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url)
+        )
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")), max_output_tokens=999)
+        chat = ChatRequest(
+            messages=(ContextMessage(role="user", content="Hello"),), settings=CallSettings(max_output_tokens=99)
+        )
+        for _ in range(2):
+            assert said([event async for event in registry.chat().step(chat)]) == "Good day."
+            assert (await registry.summarizer().ask(request)).text == '{"logos": []}'
+        await registry.close()
+        assert [one.get("max_tokens") for one in openai.requests] == [None, None, 99, 999, 99, 999]
+
+    async def test_control_a_field_that_is_no_reason_is_sent_again(self, openai: OpenAIServer) -> None:
+        openai.status, openai.error = 400, {"message": "max_completion_tokens is too large"}
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        for _ in range(2):
+            with pytest.raises(ModelUnavailableError, match="bad_request"):
+                await registry.summarizer().ask(request)
+        await registry.close()
+        assert ["max_completion_tokens" in one for one in openai.requests] == [True, False] * 2
+
+    async def test_a_server_that_takes_no_form_at_all_is_told_it_in_words(self, openai: OpenAIServer) -> None:
+        openai.unknown_fields = ("response_format",)
+        registry = ModelRegistry(compaction="openai:own-llama", keys=Keys(openai_base_url=openai.url))
+        request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+        assert (await registry.summarizer().ask(request)).text == '{"logos": []}'
+        await registry.close()
+        assert [one.get("response_format", {}).get("type") for one in openai.requests] == [
+            "json_schema",
+            "json_object",
+            None,
+        ]
+        assert '"properties"' in str(openai.requests[-1]["messages"])
+
     async def test_a_failing_server_is_asked_once(self, openai: OpenAIServer) -> None:
         openai.status = 503
         registry = ModelRegistry(
@@ -564,6 +708,15 @@ class TestWhatProvidersRefuse:
             (400, "Input is too long for requested model."),
             (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
             (500, "input (992 tokens) is too large to process. increase the physical batch size"),
+            (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
+            (400, "The input (5000 tokens) is longer than the model's context length (4096 tokens)."),
+            (400, "However, the model is loaded with context length of only 4096 tokens, which is not enough."),
+            (400, "prompt too long; exceeded max context length by 1200 tokens"),
+            (400, "This model's maximum prompt length is 131072 but the request contains 140000 tokens."),
+            (400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+            (400, "litellm.ContextWindowExceededError: litellm.BadRequestError: x"),
+            (413, "Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 8000"),
+            (429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 80715."),
         ],
     )
     def test_other_makers_words(self, status: int, message: str) -> None:
@@ -571,6 +724,13 @@ class TestWhatProvidersRefuse:
         found = unavailable(ModelHTTPError(status, "maker:model", body))
         assert (found.reason, found.retryable, found.status) == ("context_too_long", False, status)
         assert message not in repr(found.args)
+
+    def test_control_a_limit_that_waiting_helps_is_one(self) -> None:
+        body = {
+            "error": {"message": "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 200000, Used 150974"}
+        }
+        assert unavailable(ModelHTTPError(429, "maker:model", body)).reason == "rate_limited"
+        assert unavailable(ModelHTTPError(413, "maker:model", "413 Request Entity Too Large")).reason == "bad_request"
 
     def test_an_outage_that_quotes_the_words_is_an_outage(self) -> None:
         body = {"error": {"message": "prompt is too long, said the proxy"}}

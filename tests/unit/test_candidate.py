@@ -104,6 +104,23 @@ def test_an_item_may_tell_of_the_tags_that_thoughts_have(tag: str) -> None:
         assert logos(text) == [(said if said in text else "Rests", (1,), ())]
 
 
+def test_what_stands_beside_the_record_is_passed_over() -> None:
+    draft, record = answer("s", [fact("A draft", 1)]), answer("s", [fact("Rests", 1)])
+    for text in (
+        f"First {{a}} and {draft} come to mind.\n</think>\n\n{record}",
+        f"Here it is:\n{record}\nSay {{more}} if it is too short.",
+        f"{draft}\n\nBetter:\n{record}",
+        f"<|channel|>analysis<|message|>A {{plan}}.<|end|><|channel|>final<|message|>{record}",
+    ):
+        assert logos(text) == [("Rests", (1,), ())], text
+    assert refused(f"{draft}\n\nBetter:\n{record[:-9]}") == "unparseable", "a draft is no answer"
+
+
+def test_numbers_in_one_text_are_all_read() -> None:
+    told = {"text": "Rests", "from": "3, 4", "replaces": "F1, F2"}
+    assert logos(json.dumps({"logos": [told], "conversation_summary": "s"})) == [("Rests", (3, 4), ("F1", "F2"))]
+
+
 @pytest.mark.parametrize("outer", [lambda inner: {"state": inner}, lambda inner: [inner], lambda inner: [{"a": inner}]])
 def test_an_object_that_holds_only_the_state_is_forgiven(outer: Any) -> None:
     assert logos(json.dumps(outer(json.loads(answer("s", ["a fact"]))))) == [("a fact", (), ())]

@@ -106,6 +106,17 @@ def test_a_draft_in_thoughts_is_no_verdict() -> None:
     assert [one.quote for one in verdicts_of(quoting, claims)] == ["", "it begins with <thinking>"]
 
 
+def test_thoughts_that_are_only_closed_are_none_either() -> None:
+    claims = fact_claims("a", "b")
+    draft, told = (
+        '{"supported": [1, 2], "verdicts": []}',
+        '{"supported": [1], "verdicts": [{"n": 2, "verdict": "not_stated"}]}',
+    )
+    wanted = (Verdict(n=1, verdict="supported"), Verdict(n=2, verdict="not_stated"))
+    assert verdicts_of(f"Perhaps {draft}.\n</think>\n\n{told}", claims) == wanted
+    assert verdicts_of(f"The tag is </think> there. {told}", claims) == wanted, "control: a tag among words"
+
+
 def test_numbers_and_words_are_read_in_the_ways_models_write_them() -> None:
     claims = fact_claims("one", "two", "three")
     raw = [

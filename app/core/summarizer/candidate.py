@@ -7,6 +7,7 @@ refuses the rest. Nothing here judges content: the gate does.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import re
 import unicodedata
@@ -51,7 +52,10 @@ _MAX_ITEM_LENGTH: Final = 1_000  # characters; a longer item becomes several, cu
 _REASONING: Final = compiled(
     r"(?<!\s)\s*+<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
 )
+_END_OF_REASONING: Final = "</think>"
 _FENCED: Final = compiled(r"```[\w-]*+[ \t]*+\n(.*?)```", re.DOTALL)
+_BEGINNINGS_OF_JSON: Final = ("", "{", "[", "`", '"')
+_READER: Final = json.JSONDecoder(strict=False)
 _BULLET: Final = compiled(r"^(?:[-*•–—]\s+)+")
 _NUMBER: Final = compiled(r"\d{1,15}")
 _ENTRY_ID: Final = compiled(r"[A-Za-z]\d{1,15}")
@@ -184,7 +188,19 @@ _DIGEST_SCHEMA: Final = _object_schema(
 
 def without_reasoning(answer: str) -> str:
     """A model's answer without the thoughts that it wrote into it."""
-    return clean(_REASONING.sub("", answer, count=3)).strip()
+    return clean(_REASONING.sub("", without_unopened_reasoning(answer), count=3)).strip()
+
+
+def without_unopened_reasoning(answer: str) -> str:
+    """A model's answer without thoughts that are only closed, since the prompt ended with the tag that opens them.
+
+    A tag of which an answer speaks stands among words.
+    """
+    thoughts, closing, rest = answer.partition(_END_OF_REASONING)
+    is_spoken_of = not thoughts.endswith("\n") and rest[:1] not in {"\n", "{", "["}
+    if not closing or is_spoken_of or "<" in thoughts or thoughts.lstrip()[:1] in _BEGINNINGS_OF_JSON:
+        return answer
+    return rest
 
 
 def json_in_answer(text: str) -> Any:
@@ -205,11 +221,28 @@ def _json_of_record(text: str, schema: StateSchema) -> Any:
     answer = without_reasoning(text)
     if not answer:
         raise CandidateError("empty_summary")
+    with contextlib.suppress(ValueError, RecursionError):
+        return _last_record(answer, schema)
     is_meant_as_json = (
         answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
     )
     is_prose = any(character.isalpha() for character in answer)
     raise CandidateError("not_a_summary" if is_prose and not is_meant_as_json else "unparseable")
+
+
+def _last_record(answer: str, schema: StateSchema) -> Any:
+    """The last object in an answer that begins with a field of the state: models write drafts and remarks beside it.
+
+    Raises:
+        ValueError: There is none, or it is not whole.
+        RecursionError: It is nested too deeply.
+    """
+    names = "|".join(re.escape(field.name) for field in schema.fields)
+    starts = [found.start() for found in compiled(rf'\{{\s*+"(?:{names})"').finditer(answer)]
+    if not starts or len(answer) > _MAX_CHARACTERS:
+        raise ValueError("no record")
+    _, end = _READER.raw_decode(answer, starts[-1])
+    return data_in(answer[starts[-1] : end], deepest=_DEEPEST_NESTING, strict=False)
 
 
 def _possible_json(text: str) -> Iterator[str]:
@@ -256,7 +289,7 @@ def _item(field: str, raw: Any) -> Iterator[CandidateItem]:
     if "text" not in fields:
         raise CandidateError("unparseable")
     from_seqs = sources_in(fields.get("from"))
-    replaces = tuple(dict.fromkeys(entry for value in _as_list(fields.get("replaces")) if (entry := _entry_id(value))))
+    replaces = tuple(dict.fromkeys(entry for value in _as_list(fields.get("replaces")) for entry in _entry_ids(value)))
     for text in filter(says_anything, _split_at_sentences(statement_in(fields["text"]))):
         yield CandidateItem(field=field, text=text, from_seqs=from_seqs, replaces=replaces)
 
@@ -401,7 +434,8 @@ def statement_in(value: Any) -> str:
 
 def sources_in(value: Any) -> tuple[int, ...]:
     """The numbers of messages that an item names, each once."""
-    return tuple(dict.fromkeys(seq for one in _as_list(value) if (seq := number_in(one)) is not None))
+    named = (_NUMBER.findall(one) if isinstance(one, str) else [one] for one in _as_list(value))
+    return tuple(dict.fromkeys(seq for ones in named for one in ones if (seq := number_in(one)) is not None))
 
 
 def number_in(value: Any) -> int | None:
@@ -414,6 +448,10 @@ def number_in(value: Any) -> int | None:
         return int(value) if value.is_integer() else None
     found = _NUMBER.search(value) if isinstance(value, str) else None
     return int(found.group()) if found else None
+
+
+def _entry_ids(value: Any) -> list[str]:
+    return [found.upper() for found in _ENTRY_ID.findall(value)] if isinstance(value, str) else []
 
 
 def _entry_id(value: Any) -> str:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final, Literal, cast, get_args
 
 from app.core.model.claims import Claim
-from app.core.summarizer.candidate import without_reasoning
+from app.core.summarizer.candidate import without_reasoning, without_unopened_reasoning
 from app.core.text.escaping import clean
 from app.core.text.patterns import compiled
 from app.core.validation.quotes import MAX_QUOTE_LENGTH
@@ -50,6 +50,7 @@ def verdicts_of(text: str, claims: Iterable[Claim]) -> tuple[Verdict, ...]:
     known = {claim.n for claim in claims}
     verdict_by_number: dict[int, Verdict] = {}
     disputed: set[int] = set()
+    text = without_unopened_reasoning(text)
     if text.lstrip().startswith("<"):  # thoughts hold drafts of verdicts; after the first verdict such tags are quoted
         text = without_reasoning(text)
     if len(text) > _MAX_CHARACTERS:
