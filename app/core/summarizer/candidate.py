@@ -7,7 +7,6 @@ refuses the rest. Nothing here judges content: the gate does.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import re
 import unicodedata
@@ -23,7 +22,7 @@ from app.core.model.segments import SegmentDigest
 from app.core.model.state import StateEntry, StateSchema
 from app.core.model.word_overlap import Overlap
 from app.core.text.escaping import clean
-from app.core.text.json_data import data_in
+from app.core.text.json_data import data_at, data_in
 from app.core.text.patterns import compiled
 from app.core.text.sentences import sentences
 
@@ -55,7 +54,6 @@ _REASONING: Final = compiled(
 _END_OF_REASONING: Final = "</think>"
 _FENCED: Final = compiled(r"```[\w-]*+[ \t]*+\n(.*?)```", re.DOTALL)
 _BEGINNINGS_OF_JSON: Final = ("", "{", "[", "`", '"')
-_READER: Final = json.JSONDecoder(strict=False)
 _BULLET: Final = compiled(r"^(?:[-*•–—]\s+)+")
 _NUMBER: Final = compiled(r"\d{1,15}")
 _ENTRY_ID: Final = compiled(r"[A-Za-z]\d{1,15}")
@@ -221,7 +219,7 @@ def _json_of_record(text: str, schema: StateSchema) -> Any:
     answer = without_reasoning(text)
     if not answer:
         raise CandidateError("empty_summary")
-    with contextlib.suppress(ValueError, RecursionError):
+    with contextlib.suppress(ValueError):
         return _last_record(answer, schema)
     is_meant_as_json = (
         answer[0] in "{[" or "```" in answer or any(f'"{field.name}"' in answer for field in schema.fields)
@@ -235,14 +233,12 @@ def _last_record(answer: str, schema: StateSchema) -> Any:
 
     Raises:
         ValueError: There is none, or it is not whole.
-        RecursionError: It is nested too deeply.
     """
     names = "|".join(re.escape(field.name) for field in schema.fields)
     starts = [found.start() for found in compiled(rf'\{{\s*+"(?:{names})"').finditer(answer)]
     if not starts or len(answer) > _MAX_CHARACTERS:
         raise ValueError("no record")
-    _, end = _READER.raw_decode(answer, starts[-1])
-    return data_in(answer[starts[-1] : end], deepest=_DEEPEST_NESTING, strict=False)
+    return data_at(answer, starts[-1], deepest=_DEEPEST_NESTING)
 
 
 def _possible_json(text: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from app.core.text.patterns import compiled
 
+_READER: Final = json.JSONDecoder(strict=False)
 _DEEPEST: Final = 64  # the most levels, as in requests
 _SURROGATE: Final = compiled("[\ud800-\udfff]")
 _STRUCTURE: Final = compiled(r'\\.|["\[\]{}]', re.DOTALL)
@@ -28,6 +29,19 @@ def data_in(text: str, *, deepest: int = _DEEPEST, strict: bool = True) -> Any:
     if text.count("[") + text.count("{") > deepest and _depth(text) > deepest:
         raise ValueError("nested too deep")
     return json.loads(text, strict=strict)
+
+
+def data_at(text: str, start: int, *, deepest: int = _DEEPEST) -> Any:
+    """The value of the JSON that begins at a place in a text, whatever follows it; strings may hold control characters.
+
+    Raises:
+        ValueError: There is none, it is not whole, or it is nested more deeply.
+    """
+    try:
+        _, end = _READER.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    return data_in(text[start:end], deepest=deepest, strict=False)
 
 
 def arguments_in(arguments: Any) -> Any:
