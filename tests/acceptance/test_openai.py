@@ -771,7 +771,8 @@ def test_the_same_question_about_another_picture_is_another_history(scripted: ht
 
 
 def test_an_empty_system_prompt_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:
-    silent: list[Json] = [{"role": role, "content": content} for role in ("system", "developer") for content in ("", [])]
+    nothing: tuple[object, ...] = ("", [])
+    silent = [{"role": role, "content": content} for role in ("system", "developer") for content in nothing]
     made = good(ask(scripted, "/responses", {"input": [*silent, user("Hello")]}))
     assert len(provider.last.input) == 1
     assert len(good(scripted.get(f"/v1/responses/{made['id']}/input_items"))["data"]) == 1
