@@ -54,6 +54,8 @@ _REASONING: Final = compiled(
 _END_OF_REASONING: Final = "</think>"
 _FENCED: Final = compiled(r"```[\w-]*+[ \t]*+\n(.*?)```", re.DOTALL)
 _BEGINNINGS_OF_JSON: Final = ("", "{", "[", "`", '"')
+_FIRST_NAME: Final = compiled(r'\{\s*+"([^"\\]{1,100})"')
+"""The beginning of an object in JSON, with its first name."""
 _BULLET: Final = compiled(r"^(?:[-*•–—]\s+)+")
 _NUMBER: Final = compiled(r"\d{1,15}")
 _ENTRY_ID: Final = compiled(r"[A-Za-z]\d{1,15}")
@@ -234,9 +236,11 @@ def _last_record(answer: str, schema: StateSchema) -> Any:
     Raises:
         ValueError: There is none, or it is not whole.
     """
-    names = "|".join(re.escape(field.name) for field in schema.fields)
-    starts = [found.start() for found in compiled(rf'\{{\s*+"(?:{names})"').finditer(answer)]
-    if not starts or len(answer) > _MAX_CHARACTERS:
+    if len(answer) > _MAX_CHARACTERS:
+        raise ValueError("too large")
+    names = {field.name for field in schema.fields}
+    starts = [found.start() for found in _FIRST_NAME.finditer(answer) if found[1] in names]
+    if not starts:
         raise ValueError("no record")
     return data_at(answer, starts[-1], deepest=_DEEPEST_NESTING)
 
