@@ -647,21 +647,6 @@ def test_a_day_that_a_weekday_may_mean_is_told_apart() -> None:
     assert texts.sources(thursday) == {1, 2}
 
 
-@pytest.mark.parametrize(
-    ("text", "year"),
-    [
-        ("Done by the end of the year.", 2026),
-        ("Fertig bis Ende des Jahres.", 2026),
-        ("Готово до конца года.", 2026),
-        ("Done by the end of next year.", 2027),
-    ],
-)
-def test_the_end_of_a_year_is_its_last_day(text: str, year: int) -> None:
-    texts = shown(text, at=datetime(2026, 12, 5, tzinfo=UTC))
-    told = [f"31 December {year}", f"31 December {2053 - year}", f"30 December {year}"]
-    assert [all(map(texts.holds, values(one))) for one in told] == [True, False, False]
-
-
 @pytest.mark.parametrize("year", range(2024, 2029))
 def test_the_day_that_most_years_lack_is_read_in_each_of_them(year: int) -> None:
     texts = shown("My birthday is 29 February.", at=datetime(year, 11, 16, tzinfo=UTC))

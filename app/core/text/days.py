@@ -71,8 +71,6 @@ _STOP_SIGNS: Final = tuple(".,!?;")
 _HOUR: Final = 3_600
 _MAX_CHARACTERS_TO_MONTH: Final = 10
 """The most characters between "end" and its month: "Ende des Monats"."""
-_ENDING_SPANS: Final = frozenset({"month", "year"})
-"""The spans whose end is their last day: "the end of the month", "Ende des Jahres"."""
 
 
 def date_at(c: Cursor, place: int) -> int:
@@ -200,11 +198,13 @@ def add_relative_days(c: Cursor, place: int) -> int:
             c.weekdays[place] = WEEKDAYS[word]
     elif word in SPANS and (step is not None or SPANS[word] == "weekend"):
         c.add_possible(place, moments.forms_of_span(at, step or 0, SPANS[word]), WEEKDAY)
-    span = SPANS.get(word)
-    is_end = span in _ENDING_SPANS and ENDS & {c.word(place - 1), c.word(place - 2), c.word(place - 3)}
+    is_end = SPANS.get(word) == "month" and ENDS & {
+        c.word(place - 1),
+        c.word(place - 2),
+        c.word(place - 3),
+    }
     if word in MONTH_ENDS or (is_end and len(c.gap(place)) < _MAX_CHARACTERS_TO_MONTH):
-        end = date(at.year + (step or 0), 12, 31) if span == "year" else moments.month_end(at)
-        c.add_possible(place, moments.forms_of_dates([end]))
+        c.add_possible(place, moments.forms_of_dates([moments.month_end(at)]))
     return place
 
 
