@@ -28,6 +28,7 @@ IN_REQUEST: Final = "request"
 RETRY_AFTER: Final = 2.0
 """After how many seconds a repeated request, whose first one still runs, is told to try again."""
 _TRIES: Final = 8
+"""The most contexts that are made to find a budget that is enough; nearly always the first or second one is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
