@@ -27,6 +27,7 @@ from app.providers import embedding, gemini, gemini_caches, openai_responses, ot
 from app.providers.cache_prices import terms_of
 from app.providers.call_settings import refused_fields
 from app.providers.guarded import GuardedChat, GuardedSummarizer
+from app.providers.http_answers import limit_answers
 from app.providers.keys import Keys
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia
@@ -285,6 +286,11 @@ class BuiltModels:
         return self._providers[kind]
 
     def _new_provider(self, kind: str) -> Provider[Any]:
+        provider = self._provider_without_limit(kind)
+        limit_answers(provider, repairs_events=kind in gemini.KINDS)
+        return provider
+
+    def _provider_without_limit(self, kind: str) -> Provider[Any]:
         if kind == gemini.PROVIDER:
             return gemini.make_provider(self.keys.google_api_key, self.keys.google_base_url)
         if kind == other_providers.OPENAI:

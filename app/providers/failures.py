@@ -8,6 +8,7 @@ from pydantic_ai import exceptions as provider
 
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.files import FILE_LOST
+from app.providers.http_answers import AnswerTooLargeError
 
 RESPONSE_LOST: Final = "previous_response_not_found"
 CACHE_LOST: Final = "cache_lost"
@@ -42,7 +43,9 @@ _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     404: ("model_not_found", False),
     408: (TIMEOUT, True),
     429: ("rate_limited", True),
+    499: ("server_error", True),
 }
+"""Google answers 499 if it cancels a request itself, as under load."""
 
 _TOO_LONG_WORDS: Final = (
     "context_length_exceeded",
@@ -72,15 +75,64 @@ _CACHE_LOST_WORDS: Final = ("cachedcontent", "cached content", "cached_content")
 """How Gemini speaks of a cache that it no longer keeps, or not for this key or this model."""
 _FILE_LOST_WORDS: Final = ("access the file", "not in an active state", "file not found")
 """How a provider says that a request names a file that it no longer keeps, or does not have yet."""
-_BLOCK_WORDS: Final = ("content_filter", "content_policy_violation")
+_USED_UP_WORDS: Final = ("credits are depleted", "spending cap", "api usage limits")
+"""How Google and Anthropic say that the account's money or its own limit is used up, with the status of another error.
+"""
+_BLOCK_WORDS: Final = ("content_filter", "content_policy_violation", "content filtering policy", "invalid_prompt")
 """How providers say that they block a prompt, if they answer with an error instead of a finish reason."""
-_SCHEMA_WORDS: Final = ("response_format", "json_schema")
-"""How servers with OpenAI's chat completions name what they do not take, if they know no JSON schemas."""
+_BLOCK_CODES: Final = frozenset(
+    {"bio_policy", "image_content_policy_violation", "invalid_prompt", "misalignment_policy_violation"}
+)
+"""How OpenAI's responses say so if they fail for it. A response that fails has no status."""
+_REQUEST_CODES: Final = frozenset(
+    {
+        "data_residency_mismatch",
+        "empty_image_file",
+        "failed_to_download_image",
+        "image_file_not_found",
+        "image_file_too_large",
+        "image_parse_error",
+        "image_too_large",
+        "image_too_small",
+        "invalid_base64_image",
+        "invalid_image",
+        "invalid_image_format",
+        "invalid_image_mode",
+        "invalid_image_url",
+        "unsupported_image_media_type",
+    }
+)
+"""How OpenAI's responses say that they fail because of the request."""
+_SCHEMA_WORDS: Final = (
+    "compiled grammar",
+    "json_schema",
+    "maximum allowed nesting depth",
+    "response_format",
+    "response_schema",
+    "responsejsonschema",
+    "schema is too complex",
+    "too many states",
+)
+"""How servers name what they do not take, if they know no JSON schemas, or if one is too complex for them: servers with
+OpenAI's chat completions, Google and Anthropic.
+"""
 _REFUSAL_STATUSES: Final = frozenset({400, 413, 422})
 _RATE_STATUSES: Final = frozenset({413, 429})
+_USED_UP_STATUSES: Final = frozenset({400, 403, 429})
 _SERVER_STATUSES: Final = frozenset({500})
 _MISSING_STATUSES: Final = frozenset({400, 403, 404})
 _SEARCHED_CHARACTERS: Final = 4_000  # characters of an error's body; the words are at its beginning
+
+_LASTING: Final[tuple[tuple[str, tuple[str, ...], frozenset[int]], ...]] = (
+    ("context_too_long", _TOO_LARGE_WORDS, _REFUSAL_STATUSES | _SERVER_STATUSES),
+    ("context_too_long", _OVER_RATE_WORDS, _RATE_STATUSES),
+    ("context_too_long", _TOO_LONG_WORDS, _REFUSAL_STATUSES),
+    (RESPONSE_LOST, _RESPONSE_LOST_WORDS, _REFUSAL_STATUSES),
+    (CACHE_LOST, _CACHE_LOST_WORDS, _MISSING_STATUSES),
+    (FILE_LOST, _FILE_LOST_WORDS, _MISSING_STATUSES),
+    ("quota_exceeded", _USED_UP_WORDS, _USED_UP_STATUSES),
+)
+"""(reason word, words, statuses). The first match counts."""
 
 _FIRST_SERVER_ERROR: Final = 500
 _FIRST_CLIENT_ERROR: Final = 400
@@ -92,16 +144,8 @@ def unavailable(error: Exception) -> ModelUnavailableError:
     Raise the result ``from None``: otherwise a traceback would show the original.
     """
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
-    is_too_large = _refusal_mentions(error, _TOO_LARGE_WORDS, _REFUSAL_STATUSES | _SERVER_STATUSES)
-    is_over_rate = _refusal_mentions(error, _OVER_RATE_WORDS, _RATE_STATUSES)
-    if is_too_large or is_over_rate or _refusal_mentions(error, _TOO_LONG_WORDS):
-        return ModelUnavailableError("context_too_long", retryable=False, status=status)
-    if _refusal_mentions(error, _RESPONSE_LOST_WORDS):
-        return ModelUnavailableError(RESPONSE_LOST, retryable=False, status=status)
-    if _refusal_mentions(error, _CACHE_LOST_WORDS, _MISSING_STATUSES):
-        return ModelUnavailableError(CACHE_LOST, retryable=False, status=status)
-    if _refusal_mentions(error, _FILE_LOST_WORDS, _MISSING_STATUSES):
-        return ModelUnavailableError(FILE_LOST, retryable=False, status=status)
+    if lasting := _lasting_reason(error):
+        return ModelUnavailableError(lasting, retryable=False, status=status)
     word, retryable = next(
         ((word, retryable) for kind, word, retryable in _REASONS if isinstance(error, kind)),
         _reason_and_retryable(status),
@@ -113,7 +157,8 @@ def unavailable(error: Exception) -> ModelUnavailableError:
 
 def is_block(error: Exception) -> bool:
     """Whether the provider blocked the prompt for its content."""
-    return isinstance(error, provider.ContentFilterError) or _refusal_mentions(error, _BLOCK_WORDS)
+    is_told = isinstance(error, provider.ContentFilterError) or _code_of(error) in _BLOCK_CODES
+    return is_told or _refusal_mentions(error, _BLOCK_WORDS)
 
 
 def is_schema_refused(error: Exception) -> bool:
@@ -124,6 +169,26 @@ def is_schema_refused(error: Exception) -> bool:
 def is_field_refused(error: Exception, name: str) -> bool:
     """Whether the server refused the request for a field that it does not know."""
     return _refusal_mentions(error, (name,)) and unavailable(error).reason == "bad_request"
+
+
+def _lasting_reason(error: Exception) -> str | None:
+    """The reason of an error that another try of the same request does not help, if its words or its cause tell it."""
+    if _is_caused_by(error, AnswerTooLargeError):
+        return "unreadable"
+    if _code_of(error) in _REQUEST_CODES:
+        return "bad_request"
+    told = (reason for reason, words, statuses in _LASTING if _refusal_mentions(error, words, statuses))
+    return next(told, None)
+
+
+def _code_of(error: Exception) -> str | None:
+    return error.provider_error_code if isinstance(error, provider.ModelAPIError) else None
+
+
+def _is_caused_by(error: BaseException | None, kind: type[BaseException]) -> bool:
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__
+    return error is not None
 
 
 def _refusal_mentions(error: Exception, words: tuple[str, ...], statuses: frozenset[int] = _REFUSAL_STATUSES) -> bool:

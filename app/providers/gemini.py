@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from google.genai.errors import APIError
-from google.genai.types import File, FileState, HttpOptions, UploadFileConfig
+from google.genai.types import File, FileState, GenerateContentResponse, HttpOptions, Part, UploadFileConfig
 from pydantic_ai.exceptions import ModelHTTPError
-from pydantic_ai.models import Model
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.providers import Provider
 from pydantic_ai.providers.google import GoogleProvider
@@ -21,6 +23,8 @@ from app.core.model.files import FILE_FAILED, FILE_LOST, FILE_PROCESSING, FileCo
 from app.providers.failures import unavailable
 
 PROVIDER: Final = "google"
+KINDS: Final = frozenset({PROVIDER, "google-cloud"})
+"""The providers whose models are Gemini's: the Gemini API, and Google Cloud."""
 
 _MEDIA_PREFIXES: Final = ("image/", "audio/", "video/", "text/")
 _MEDIA_TYPES: Final = frozenset({"application/pdf"})
@@ -41,9 +45,39 @@ def make_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
     return GoogleProvider(api_key=api_key, base_url=base_url)
 
 
+class GeminiModel(GoogleModel):
+    """A model of Google, of whose answers only texts and calls are read.
+
+    The library refuses a whole answer for one part that it does not understand, as for one that has nothing but the
+    mark of a thought.
+    """
+
+    def _process_response(
+        self, response: GenerateContentResponse, model_request_parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        return super()._process_response(_with_read_parts(response), model_request_parameters)
+
+    async def _process_streamed_response(
+        self, response: AsyncIterator[GenerateContentResponse], model_request_parameters: ModelRequestParameters
+    ) -> StreamedResponse:
+        read = (_with_read_parts(chunk) async for chunk in response)
+        return await super()._process_streamed_response(read, model_request_parameters)
+
+
+def _with_read_parts(response: GenerateContentResponse) -> GenerateContentResponse:
+    for candidate in response.candidates or ():
+        if candidate.content and candidate.content.parts:
+            candidate.content.parts = list(filter(_is_read, candidate.content.parts))
+    return response
+
+
+def _is_read(part: Part) -> bool:
+    return part.text is not None or bool(part.function_call and part.function_call.name is not None)
+
+
 def make_model(name: str, provider: Provider[Any]) -> Model:
     """The model of that name, without its provider's prefix."""
-    return GoogleModel(name, provider=provider)
+    return GeminiModel(name, provider=provider)
 
 
 def takes_media(media_type: str) -> bool:

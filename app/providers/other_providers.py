@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -15,6 +16,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
 from app.core.model.errors import InvalidInputError
 from app.core.text.patterns import compiled
+from app.providers import gemini
 from app.providers.chat_completions import CompletionsModel
 
 OPENAI: Final = "openai"
@@ -111,6 +113,8 @@ def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     if kind == OPENAI:
         return CompletionsModel(name, provider=provider)
     model = infer_model(f"{kind}:{name}", lambda _: provider)
+    if type(model) is GoogleModel:
+        return gemini.make_model(name, provider)
     # Many other providers have such a server, too.
     return CompletionsModel(name, provider=provider) if type(model) is OpenAIChatModel else model
 

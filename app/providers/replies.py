@@ -68,7 +68,7 @@ def delta_of(event: ModelResponseStreamEvent) -> str:
 
 def text_of(response: ModelResponse) -> str:
     """The whole reply, without thoughts; empty when there is none."""
-    return "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    return "".join(part.content or "" for part in response.parts if isinstance(part, TextPart))
 
 
 def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCall]:

@@ -1,0 +1,265 @@
+"""Answers of Gemini, of gateways before it, and of OpenAI's responses that are a little odd: nothing is lost for it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app.core.model.errors import ModelUnavailableError
+from app.core.model.model_io import (
+    ChatRequest,
+    ContextMessage,
+    Proposal,
+    ReasoningDelta,
+    StepEvent,
+    StepFinish,
+    SummaryRequest,
+    ToolCall,
+)
+from app.core.model.schemas.session import SESSION
+from app.providers import http_answers
+from app.providers.keys import Keys
+from app.providers.registry import ModelRegistry
+from tests.gemini_server import serving
+from tests.integration.test_models import said, talk
+
+GEMINI = "google:gemini-3-flash-preview"
+RESPONSES = "openai-responses:gpt-5-mini"
+LOCAL = "openai:own-llama"
+SUMMARY = SummaryRequest(schema=SESSION, messages=talk(("user", "We meet on 14 March.")))
+CHAT = ChatRequest(messages=(ContextMessage(role="user", content="Hello"),), reasoning="shown")
+Given = Callable[[dict[str, Any]], Response]
+
+
+@dataclass(slots=True)
+class OddServer:
+    """Gives one answer to every request."""
+
+    answer: Given = lambda _: Response()
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    url: str = ""
+
+    async def give(self, request: Request) -> Response:
+        body = await request.json()
+        self.requests.append(body)
+        return self.answer(body)
+
+    def models(self, name: str) -> ModelRegistry:
+        keys = Keys(google_api_key="k", google_base_url=self.url, openai_api_key="k", openai_base_url=f"{self.url}/v1")
+        return ModelRegistry(chat=name, compaction=name, keys=keys)
+
+    async def heard(self, name: str = GEMINI) -> list[StepEvent]:
+        """What a chat model says."""
+        registry = self.models(name)
+        try:
+            return [event async for event in registry.chat().step(CHAT)]
+        finally:
+            await registry.close()
+
+    async def proposed(self, name: str = GEMINI) -> Proposal:
+        """What a summarizer says."""
+        registry = self.models(name)
+        try:
+            return await registry.summarizer().ask(SUMMARY)
+        finally:
+            await registry.close()
+
+
+@pytest.fixture
+def odd() -> Iterator[OddServer]:
+    server = OddServer()
+    with serving(Starlette(routes=[Route("/{path:path}", server.give, methods=["POST"])])) as url:
+        server.url = url
+        yield server
+
+
+def chunk(*parts: dict[str, Any], finish: str | None = "STOP") -> dict[str, Any]:
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0}
+    return {
+        "candidates": [candidate | ({"finishReason": finish} if finish else {})],
+        "usageMetadata": {"promptTokenCount": 12, "candidatesTokenCount": 3, "totalTokenCount": 15},
+        "responseId": "r",
+    }
+
+
+GOOD = json.dumps(chunk({"text": "Good "}, finish=None))
+DAY = json.dumps(chunk({"text": "day."}))
+
+
+def streamed(text: str) -> Given:
+    return lambda _: Response(text.encode(), media_type="text/event-stream")
+
+
+def whole(body: Any, status: int = 200) -> Given:
+    return lambda _: JSONResponse(body, status_code=status)
+
+
+def google_error(status: int, message: str, word: str = "INVALID_ARGUMENT") -> dict[str, Any]:
+    return {"error": {"code": status, "message": message, "status": word}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"data: {GOOD}\r\n\r\ndata: {DAY}\r\n\r\n", id="Google's own"),
+        pytest.param(f": keep-alive\n\ndata: {GOOD}\n\n: keep-alive\n\ndata: {DAY}\n\n", id="comments"),
+        pytest.param(f"data: {GOOD}\n\ndata: {DAY}\n\ndata: [DONE]\n\n", id="done"),
+        pytest.param(f"data:{GOOD}\n\ndata:{DAY}\n\n", id="no space"),
+        pytest.param(f"event: message\nid: 1\ndata: {GOOD}\n\nevent: message\nid: 2\ndata: {DAY}\n\n", id="fields"),
+        pytest.param(f"data: \n\ndata: {GOOD}\n\ndata: {DAY}", id="empty data, and no end"),
+    ],
+)
+async def test_events_are_read_as_gateways_write_them(odd: OddServer, text: str) -> None:
+    odd.answer = streamed(text)
+
+    events = await odd.heard()
+
+    assert said(events) == "Good day."
+    finish = events[-1]
+    assert isinstance(finish, StepFinish)
+    assert (finish.reason, finish.usage.output_tokens) == ("stop", 3)
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85"])
+async def test_a_line_separator_in_a_reply_ends_no_event(odd: OddServer, end: str) -> None:
+    odd.answer = streamed(f"data: {DAY.replace('day.', f'one{end}two')}\r\n\r\n")
+
+    assert said(await odd.heard()) == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param({}, id="empty"),
+        pytest.param({"thought": True}, id="the mark of a thought"),
+        pytest.param({"thought": True, "thoughtSignature": "YWJj"}, id="a signed thought without text"),
+        pytest.param({"somethingNew": {"a": 1}}, id="unknown"),
+        pytest.param({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}, id="a result without code"),
+    ],
+)
+async def test_a_part_that_cannot_be_read_costs_nothing_else(odd: OddServer, part: dict[str, Any]) -> None:
+    called = {"functionCall": {"name": "weather", "args": {"city": "Wien"}}, "thoughtSignature": "YWJj"}
+    answer = chunk({"text": "Hm.", "thought": True}, part, {"text": "Good day."}, called)
+    odd.answer = streamed(f"data: {json.dumps(answer)}\r\n\r\n")
+    thought, text, call, finish = await odd.heard()
+
+    assert isinstance(thought, ReasoningDelta)
+    assert isinstance(call, ToolCall)
+    assert (thought.text, said([text]), call.arguments) == ("Hm.", "Good day.", {"city": "Wien"})
+    assert call.details == {"provider": "google", "thought_signature": "YWJj"}
+    assert isinstance(finish, StepFinish)
+
+    odd.answer = whole(chunk(part, {"text": "{}"}))
+    assert (await odd.proposed()).text == "{}"
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "reason"),
+    [
+        (429, "Your prepayment credits are depleted. Please go to AI Studio at …", "quota_exceeded"),
+        (429, "Your project has exceeded its monthly spending cap. Please go to AI Studio at …", "quota_exceeded"),
+        (429, "Resource has been exhausted (e.g. check quota).", "rate_limited"),
+        (499, "The operation was cancelled.", "server_error"),
+    ],
+)
+async def test_google_says_why_it_does_not_answer(odd: OddServer, status: int, message: str, reason: str) -> None:
+    odd.answer = whole(google_error(status, message, {499: "CANCELLED"}.get(status, "RESOURCE_EXHAUSTED")), status)
+
+    for asked in (odd.heard, odd.proposed):
+        with pytest.raises(ModelUnavailableError) as caught:
+            await asked()
+        assert (caught.value.reason, caught.value.retryable) == (reason, reason != "quota_exceeded")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "The specified schema produces a constraint that has too many states for serving. Typical causes are …",
+        "A schema in GenerationConfig in the request exceeds the maximum allowed nesting depth.",
+        "Invalid JSON payload received. Unknown name \"responseJsonSchema\" at 'generation_config': Cannot find field.",
+    ],
+)
+async def test_a_schema_that_google_does_not_take_is_told_in_words(odd: OddServer, message: str) -> None:
+    def answer(body: dict[str, Any]) -> Response:
+        has_schema = "responseJsonSchema" in body["generationConfig"]
+        given = whole(google_error(400, message), 400) if has_schema else whole(chunk({"text": "{}"}))
+        return given(body)
+
+    odd.answer = answer
+
+    assert (await odd.proposed()).text == "{}"
+    assert len(odd.requests) == 2
+    assert "logos" in json.dumps(odd.requests[1]["systemInstruction"]), "the schema in words"
+
+
+def failed(code: str) -> dict[str, Any]:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "failed",
+        "model": "gpt-5-mini",
+        "output": [],
+        "error": {"code": code, "message": "It was flagged."},
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [("invalid_prompt", "blocked"), ("bio_policy", "blocked"), ("invalid_image", "bad_request")]
+)
+async def test_a_response_that_fails_for_its_request_is_no_outage(odd: OddServer, code: str, reason: str) -> None:
+    event = {"type": "response.failed", "sequence_number": 1, "response": failed(code)}
+    odd.answer = streamed(f"event: response.failed\ndata: {json.dumps(event)}\n\n")
+    if reason == "blocked":
+        (finish,) = await odd.heard(RESPONSES)
+        assert isinstance(finish, StepFinish)
+        assert finish.reason == reason
+        odd.answer = whole(failed(code))
+        assert (await odd.proposed(RESPONSES)).finish == reason
+        return
+    with pytest.raises(ModelUnavailableError) as caught:
+        await odd.heard(RESPONSES)
+    assert (caught.value.reason, caught.value.retryable) == (reason, False)
+
+
+class TestTheLimit:
+    @pytest.fixture(autouse=True)
+    def limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(http_answers, "ANSWER_BYTES", 100_000)
+
+    @pytest.mark.parametrize("name", [GEMINI, LOCAL, RESPONSES])
+    @pytest.mark.parametrize("packed", [False, True])
+    async def test_no_answer_is_read_beyond_it(self, odd: OddServer, name: str, *, packed: bool) -> None:
+        text = json.dumps({"text": "a" * 200_000}).encode()
+        headers = {"content-encoding": "gzip"} if packed else {}
+        body = gzip.compress(text) if packed else text
+        odd.answer = lambda _: Response(body, media_type="application/json", headers=headers)
+        await self._refused(odd, lambda: odd.proposed(name))
+
+    @pytest.mark.parametrize("name", [GEMINI, LOCAL, RESPONSES])
+    async def test_no_stream_is_read_beyond_it(self, odd: OddServer, name: str) -> None:
+        odd.answer = streamed("data: " + "a" * 200_000)
+        await self._refused(odd, lambda: odd.heard(name))
+
+    @pytest.mark.parametrize("size", [1_000, 90_000])
+    async def test_what_is_below_it_is_read(self, odd: OddServer, size: int) -> None:
+        odd.answer = whole(chunk({"text": "a" * size}))
+        assert len((await odd.proposed()).text) == size
+
+    async def _refused(self, odd: OddServer, asked: Callable[[], Any]) -> None:
+        with pytest.raises(ModelUnavailableError) as caught:
+            await asked()
+        assert (caught.value.reason, caught.value.retryable) == ("unreadable", False)
+        assert len(odd.requests) == 1
