@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.profiles.openai import SAMPLING_PARAMS
@@ -63,6 +64,22 @@ def chosen_settings(model: Model, settings: CallSettings, must_call: Sequence[st
     if must_call:
         library_settings["tool_choice"] = list(must_call)
     return cast("ModelSettings", library_settings)
+
+
+def without_lost_thoughts(model: Model, settings: ModelSettings, thread: Sequence[ModelMessage]) -> ModelSettings:
+    """The settings without reasoning, if the model would refuse to go on from calls without what it thought before.
+
+    Claude does so before version 4.6, which reasons within a budget. Thoughts are not kept, so such a model reasons
+    until its first call.
+    """
+    profile: Mapping[str, Any] = model.profile
+    last = next((message for message in reversed(thread) if isinstance(message, ModelResponse)), None)
+    called = last is not None and any(isinstance(part, ToolCallPart) for part in last.parts)
+    if not called or profile.get("anthropic_supports_adaptive_thinking", True):
+        return settings
+    rests = settings.copy()
+    rests.pop("thinking", None)
+    return rests
 
 
 def parameters_of(model: Model, request: ChatRequest) -> ModelRequestParameters:

@@ -38,7 +38,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.providers import gemini_caches, openai_responses
-from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of
+from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of, without_lost_thoughts
 from app.providers.failures import TIMEOUT, is_block, is_schema_refused, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
@@ -170,7 +170,8 @@ class ProviderChat:
             settings = keeps if request.is_kept else openai_responses.not_kept(settings)
             parameters.instruction_parts, messages = openai_responses.instructions_of(messages)
         answered = request.continues.open_calls if request.continues else ()
-        return settings, parameters, to_provider(messages, self.provider_model.takes_media, answered, request.locale)
+        thread = to_provider(messages, self.provider_model.takes_media, answered, request.locale)
+        return without_lost_thoughts(self.provider_model.model, settings, thread), parameters, thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

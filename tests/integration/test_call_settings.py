@@ -8,6 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.profiles.anthropic import anthropic_model_profile
+from pydantic_ai.profiles.google import google_model_profile
 
 from app.core.context.turn_options import TurnOptions, refuse_unsupported_options
 from app.core.model.errors import InvalidInputError
@@ -22,6 +26,9 @@ from app.core.model.model_io import (
     ToolSpec,
 )
 from app.providers.keys import Keys
+from app.providers.loop import ProviderLoop
+from app.providers.profiles import profile_of
+from app.providers.provider_models import ProviderChat, ProviderModel
 from app.providers.registry import ModelRegistry
 from tests.gemini_server import Gemini, running_gemini, serving
 from tests.integration.test_models import OpenAIServer, said
@@ -156,6 +163,56 @@ class TestOnTheWire:
         await step(google, GEMINI_3, CallSettings())
         config = gemini.requests("chat")[-1]["body"]["generationConfig"]
         assert set(config) <= {"responseModalities"}
+
+
+CALLED: tuple[ContextMessage, ...] = (
+    *ASKED,
+    ContextMessage(
+        role="assistant",
+        content="",
+        parts=({"type": "tool_call", "id": "c", "name": "weather", "arguments": {}},),
+        seq=2,
+    ),
+    ContextMessage(
+        role="tool", content="", parts=({"type": "tool_result", "tool_call_id": "c", "content": "rain"},), seq=3
+    ),
+)
+REPLIED = (*CALLED, ContextMessage(role="assistant", content="Rain.", seq=4))
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "effort"),
+    [
+        ("claude-haiku-4-5", ASKED, "high"),
+        ("claude-haiku-4-5", CALLED, None),
+        ("claude-haiku-4-5", (*CALLED, replace(ASKED[-1], seq=4)), None),
+        ("claude-haiku-4-5", (*REPLIED, replace(ASKED[-1], seq=5)), "high"),
+        ("claude-opus-4-8", CALLED, "high"),
+        ("gemini-3-flash-preview", CALLED, "high"),
+    ],
+)
+async def test_a_model_goes_on_from_calls_without_lost_thoughts(
+    name: str, context: tuple[ContextMessage, ...], effort: str | None
+) -> None:
+    thought: list[object] = []
+
+    async def answer(_: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        thought.append(info.model_request_parameters.thinking)
+        yield "Hi."
+
+    found = anthropic_model_profile(name) if name.startswith("claude") else google_model_profile(name)
+    model = FunctionModel(stream_function=answer, profile=found)
+    provided = ProviderModel(
+        model=model,
+        profile=profile_of(f"some:{name}", bundled=None, override=None),
+        takes_media=lambda _: False,
+        loop=ProviderLoop(),
+    )
+    request = ChatRequest(messages=context, tools=(THEIRS,), settings=CallSettings(reasoning_effort="high"))
+    events = [event async for event in ProviderChat(provider_model=provided, timeout=5.0).step(request)]
+    await provided.loop.close()
+    assert said(events) == "Hi."
+    assert thought == [effort]
 
 
 class TestAStructuredAnswer:

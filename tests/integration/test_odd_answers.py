@@ -201,6 +201,25 @@ async def test_a_schema_that_google_does_not_take_is_told_in_words(odd: OddServe
     assert "logos" in json.dumps(odd.requests[1]["systemInstruction"]), "the schema in words"
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("Output blocked by content filtering policy", "blocked"),
+        ("You have reached your specified API usage limits. You will regain access on 2026-12-01.", "quota_exceeded"),
+        ("messages.0: image could not be processed", "bad_request"),
+    ],
+)
+async def test_a_400_of_anthropic_says_why(odd: OddServer, message: str, reason: str) -> None:
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+    odd.answer = whole(error, 400)
+    if reason == "blocked":
+        assert (await odd.proposed(LOCAL)).finish == "blocked"
+        return
+    with pytest.raises(ModelUnavailableError) as caught:
+        await odd.heard(LOCAL)
+    assert caught.value.reason == reason
+
+
 def failed(code: str) -> dict[str, Any]:
     return {
         "id": "resp_1",
