@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.google import GoogleModel
+from pydantic_ai.models.ollama import OllamaModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -115,8 +116,9 @@ def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     model = infer_model(f"{kind}:{name}", lambda _: provider)
     if type(model) is GoogleModel:
         return gemini.make_model(name, provider)
-    # Many other providers have such a server, too.
-    return CompletionsModel(name, provider=provider) if type(model) is OpenAIChatModel else model
+    # Many other providers have such a server, too. Of Ollama's only the profile is special.
+    is_plain = type(model) in {OpenAIChatModel, OllamaModel}
+    return CompletionsModel(name, provider=provider, profile=model.profile) if is_plain else model
 
 
 def takes_media(media_type: str) -> bool:

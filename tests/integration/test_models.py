@@ -151,6 +151,7 @@ class TestNames:
     def test_other_providers_with_openais_interface_are_read_alike(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
         monkeypatch.setenv("OPENROUTER_API_KEY", "k")
+        monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:9/v1")
         models = BuiltModels(
             keys=Keys(ambient=True),
             circuit=CircuitSettings(failures=1, pause=1, monotonic=time.monotonic),
@@ -158,6 +159,9 @@ class TestNames:
         )
         assert type(models.build("deepseek:deepseek-chat").model) is CompletionsModel
         assert type(models.build("openrouter:a/b").model) is not CompletionsModel, "it has a class of its own"
+        local, cloud = (models.build(f"ollama:{name}").model for name in ("qwen3", "gpt-oss:120b-cloud"))
+        assert type(local) is type(cloud) is CompletionsModel
+        assert [model.profile["supports_json_schema_output"] for model in (local, cloud)] == [True, False]
 
     def test_keys_show_nowhere(self) -> None:
         registry = ModelRegistry(keys=Keys(google_api_key="AIza-secret", openai_api_key="sk-secret"))
