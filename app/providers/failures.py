@@ -116,6 +116,8 @@ _SCHEMA_WORDS: Final = (
 """How servers name what they do not take, if they know no JSON schemas, or if one is too complex for them: servers with
 OpenAI's chat completions, Google and Anthropic.
 """
+_REASONING_WORDS: Final = ("thinking", "reasoning")
+"""How providers speak of the depth of reasoning. Which depths a model takes changes with each new model."""
 _REFUSAL_STATUSES: Final = frozenset({400, 413, 422})
 _RATE_STATUSES: Final = frozenset({413, 429})
 _USED_UP_STATUSES: Final = frozenset({400, 403, 429})
@@ -164,6 +166,11 @@ def is_block(error: Exception) -> bool:
 def is_schema_refused(error: Exception) -> bool:
     """Whether the server refused the request for the JSON schema of its answer."""
     return _refusal_mentions(error, _SCHEMA_WORDS)
+
+
+def is_reasoning_refused(error: Exception) -> bool:
+    """Whether the server refused the request for how deeply the model should reason."""
+    return any(is_field_refused(error, word) for word in _REASONING_WORDS)
 
 
 def is_field_refused(error: Exception, name: str) -> bool:

@@ -39,7 +39,7 @@ from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.providers import gemini_caches, openai_responses
 from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of, without_lost_thoughts
-from app.providers.failures import TIMEOUT, is_block, is_schema_refused, unavailable
+from app.providers.failures import TIMEOUT, is_block, is_reasoning_refused, is_schema_refused, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
 from app.providers.replies import (
@@ -222,15 +222,23 @@ class ProviderSummarizer:
     async def _response(
         self, message: ModelRequest, settings: ModelSettings, parameters: ModelRequestParameters
     ) -> ModelResponse:
-        """The answer; if the server takes no schema, that to the same request with the schema in words."""
-        model = self.provider_model.model
-        try:
-            return await model_request(model, [message], model_settings=settings, model_request_parameters=parameters)
-        except ModelHTTPError as error:
-            if parameters.output_mode != "native" or not is_schema_refused(error):
-                raise
-        in_words = replace(parameters, output_mode="prompted", allow_text_output=True)
-        return await model_request(model, [message], model_settings=settings, model_request_parameters=in_words)
+        """The answer; if the server refuses the schema or the depth of reasoning, that to the request without.
+
+        The schema is then told in words.
+        """
+        model, settings = self.provider_model.model, settings.copy()
+        while True:
+            try:
+                return await model_request(
+                    model, [message], model_settings=settings, model_request_parameters=parameters
+                )
+            except ModelHTTPError as error:
+                if "thinking" in settings and is_reasoning_refused(error):
+                    del settings["thinking"]
+                elif parameters.output_mode == "native" and is_schema_refused(error):
+                    parameters = replace(parameters, output_mode="prompted", allow_text_output=True)
+                else:
+                    raise
 
 
 def _end_by(error: Exception, *, has_words: bool) -> FinishReason:

@@ -201,6 +201,23 @@ async def test_a_schema_that_google_does_not_take_is_told_in_words(odd: OddServe
     assert "logos" in json.dumps(odd.requests[1]["systemInstruction"]), "the schema in words"
 
 
+async def test_a_summary_is_asked_for_without_a_depth_of_reasoning_that_is_refused(odd: OddServer) -> None:
+    refusal = google_error(400, "Thinking level LOW is not supported for this model.")
+
+    def answer(body: dict[str, Any]) -> Response:
+        thinks = "thinkingConfig" in body["generationConfig"]
+        return (whole(refusal, 400) if thinks else whole(chunk({"text": "{}"})))(body)
+
+    odd.answer = answer
+    assert (await odd.proposed()).text == "{}"
+    assert ["responseJsonSchema" in body["generationConfig"] for body in odd.requests] == [True, True]
+
+    odd.answer = whole(refusal, 400)
+    with pytest.raises(ModelUnavailableError) as caught:
+        await odd.proposed()
+    assert (caught.value.reason, len(odd.requests)) == ("bad_request", 4), "it ends all the same"
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
