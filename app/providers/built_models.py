@@ -278,7 +278,7 @@ class BuiltModels:
             model = openai_responses.make_model(name, self._provider(other_providers.OPENAI))
         else:
             model = other_providers.make_model(kind, name, self._provider(kind))
-        return model, other_providers.takes_media
+        return model, gemini.takes_media if kind in gemini.KINDS else other_providers.takes_media
 
     def _provider(self, kind: str) -> Provider[Any]:
         if kind not in self._providers:

@@ -162,6 +162,21 @@ async def test_a_part_that_cannot_be_read_costs_nothing_else(odd: OddServer, par
     assert (await odd.proposed()).text == "{}"
 
 
+async def test_gemini_on_google_cloud_is_asked_and_read_alike(odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "k")
+    monkeypatch.setenv("GOOGLE_VERTEX_BASE_URL", odd.url)
+    odd.answer = streamed(f": hm\n\ndata: {json.dumps(chunk({'thought': True}, {'text': 'Good.'}))}\n\n")
+    plan = {"type": "media", "media_type": "application/pdf", "data": "JVBERi0="}
+    asked = ContextMessage(role="user", content="Read this.", parts=(plan,))
+    registry = ModelRegistry(chat="google-cloud:gemini-3-flash-preview", keys=Keys(ambient=True))
+    events = [event async for event in registry.chat().step(ChatRequest(messages=(asked,)))]
+    await registry.close()
+
+    assert said(events) == "Good."
+    (content,) = odd.requests[0]["contents"]
+    assert content["parts"][1] == {"inlineData": {"data": "JVBERi0=", "mime_type": "application/pdf"}}
+
+
 @pytest.mark.parametrize(
     ("status", "message", "reason"),
     [
