@@ -78,6 +78,10 @@ _FILE_LOST_WORDS: Final = ("access the file", "not in an active state", "file no
 _USED_UP_WORDS: Final = ("credits are depleted", "spending cap", "api usage limits")
 """How Google and Anthropic say that the account's money or its own limit is used up, with the status of another error.
 """
+_MODEL_FAILED_WORDS: Final = ("json_validate_failed", "tool_use_failed")
+"""How Groq says, as if the request were wrong, that the model wrote no valid JSON or call. The next answer may be
+valid.
+"""
 _BLOCK_WORDS: Final = ("content_filter", "content_policy_violation", "content filtering policy", "invalid_prompt")
 """How providers say that they block a prompt, if they answer with an error instead of a finish reason."""
 _BLOCK_CODES: Final = frozenset(
@@ -125,16 +129,17 @@ _SERVER_STATUSES: Final = frozenset({500})
 _MISSING_STATUSES: Final = frozenset({400, 403, 404})
 _SEARCHED_CHARACTERS: Final = 4_000  # characters of an error's body; the words are at its beginning
 
-_LASTING: Final[tuple[tuple[str, tuple[str, ...], frozenset[int]], ...]] = (
-    ("context_too_long", _TOO_LARGE_WORDS, _REFUSAL_STATUSES | _SERVER_STATUSES),
-    ("context_too_long", _OVER_RATE_WORDS, _RATE_STATUSES),
-    ("context_too_long", _TOO_LONG_WORDS, _REFUSAL_STATUSES),
-    (RESPONSE_LOST, _RESPONSE_LOST_WORDS, _REFUSAL_STATUSES),
-    (CACHE_LOST, _CACHE_LOST_WORDS, _MISSING_STATUSES),
-    (FILE_LOST, _FILE_LOST_WORDS, _MISSING_STATUSES),
-    ("quota_exceeded", _USED_UP_WORDS, _USED_UP_STATUSES),
+_TOLD_IN_WORDS: Final[tuple[tuple[str, bool, tuple[str, ...], frozenset[int]], ...]] = (
+    ("context_too_long", False, _TOO_LARGE_WORDS, _REFUSAL_STATUSES | _SERVER_STATUSES),
+    ("context_too_long", False, _OVER_RATE_WORDS, _RATE_STATUSES),
+    ("context_too_long", False, _TOO_LONG_WORDS, _REFUSAL_STATUSES),
+    (RESPONSE_LOST, False, _RESPONSE_LOST_WORDS, _REFUSAL_STATUSES),
+    (CACHE_LOST, False, _CACHE_LOST_WORDS, _MISSING_STATUSES),
+    (FILE_LOST, False, _FILE_LOST_WORDS, _MISSING_STATUSES),
+    ("quota_exceeded", False, _USED_UP_WORDS, _USED_UP_STATUSES),
+    ("unreadable", True, _MODEL_FAILED_WORDS, _REFUSAL_STATUSES),
 )
-"""(reason word, words, statuses). The first match counts."""
+"""(reason word, retryable, words, statuses). The first match counts."""
 
 _FIRST_SERVER_ERROR: Final = 500
 _FIRST_CLIENT_ERROR: Final = 400
@@ -146,12 +151,10 @@ def unavailable(error: Exception) -> ModelUnavailableError:
     Raise the result ``from None``: otherwise a traceback would show the original.
     """
     status = error.status_code if isinstance(error, provider.ModelHTTPError) else None
-    if lasting := _lasting_reason(error):
-        return ModelUnavailableError(lasting, retryable=False, status=status)
-    word, retryable = next(
-        ((word, retryable) for kind, word, retryable in _REASONS if isinstance(error, kind)),
-        _reason_and_retryable(status),
+    told = _told_reason_and_retryable(error) or next(
+        ((word, retryable) for kind, word, retryable in _REASONS if isinstance(error, kind)), None
     )
+    word, retryable = told or _reason_and_retryable(status)
     wait = error.retry_after if isinstance(error, provider.ModelAPIError) else None
     wait = None if wait is None else min(wait, LONGEST_WAIT)
     return ModelUnavailableError(word, retryable=retryable, status=status, retry_after=wait)
@@ -178,14 +181,14 @@ def is_field_refused(error: Exception, name: str) -> bool:
     return _refusal_mentions(error, (name,)) and unavailable(error).reason == "bad_request"
 
 
-def _lasting_reason(error: Exception) -> str | None:
-    """The reason of an error that another try of the same request does not help, if its words or its cause tell it."""
+def _told_reason_and_retryable(error: Exception) -> tuple[str, bool] | None:
+    """The reason of an error whose cause, code or words tell more than its kind, and whether another try can help."""
     if _is_caused_by(error, AnswerTooLargeError):
-        return "unreadable"
+        return "unreadable", False
     if _code_of(error) in _REQUEST_CODES:
-        return "bad_request"
-    told = (reason for reason, words, statuses in _LASTING if _refusal_mentions(error, words, statuses))
-    return next(told, None)
+        return "bad_request", False
+    found = (told[:2] for told in _TOLD_IN_WORDS if _refusal_mentions(error, told[2], told[3]))
+    return next(found, None)
 
 
 def _code_of(error: Exception) -> str | None:

@@ -252,6 +252,16 @@ async def test_a_400_of_anthropic_says_why(odd: OddServer, message: str, reason:
     assert caught.value.reason == reason
 
 
+async def test_a_model_that_failed_at_groq_may_be_asked_again(odd: OddServer) -> None:
+    message = "Failed to generate JSON. Please adjust your prompt. See 'failed_generation' for more details."
+    odd.answer = whole(
+        {"error": {"message": message, "type": "invalid_request_error", "code": "json_validate_failed"}}, 400
+    )
+    with pytest.raises(ModelUnavailableError) as caught:
+        await odd.proposed(LOCAL)
+    assert (caught.value.reason, caught.value.retryable) == ("unreadable", True)
+
+
 def failed(code: str) -> dict[str, Any]:
     return {
         "id": "resp_1",
