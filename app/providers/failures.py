@@ -75,7 +75,7 @@ _CACHE_LOST_WORDS: Final = ("cachedcontent", "cached content", "cached_content")
 """How Gemini speaks of a cache that it no longer keeps, or not for this key or this model."""
 _FILE_LOST_WORDS: Final = ("access the file", "not in an active state", "file not found")
 """How a provider says that a request names a file that it no longer keeps, or does not have yet."""
-_USED_UP_WORDS: Final = ("credits are depleted", "spending cap", "api usage limits")
+_USED_UP_WORDS: Final = ("credits are depleted", "spending cap", "specified api usage limits")
 """How Google and Anthropic say that the account's money or its own limit is used up, with the status of another error.
 """
 _MODEL_FAILED_WORDS: Final = ("json_validate_failed", "tool_use_failed")
