@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelResponse, TextPart
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -29,6 +30,7 @@ from app.core.model.schemas.session import SESSION
 from app.providers import http_answers
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
+from app.providers.replies import text_of
 from tests.gemini_server import serving
 from tests.integration.test_models import said, talk
 
@@ -260,6 +262,13 @@ async def test_a_model_that_failed_at_groq_may_be_asked_again(odd: OddServer) ->
     with pytest.raises(ModelUnavailableError) as caught:
         await odd.proposed(LOCAL)
     assert (caught.value.reason, caught.value.retryable) == ("unreadable", True)
+
+
+def test_a_text_without_words_is_empty() -> None:
+    """Anthropic's client makes one of a block that it does not know."""
+    unknown: Any = None
+    answer = ModelResponse(parts=[TextPart(content=unknown), TextPart(content="{}")])
+    assert text_of(answer) == "{}"
 
 
 def failed(code: str) -> dict[str, Any]:
