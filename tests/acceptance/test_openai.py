@@ -166,6 +166,26 @@ def test_a_history_under_a_name_is_kept_once_and_other_prompts_leave_it_alone(sc
 
 
 @pytest.mark.long
+def test_a_prompt_of_a_frontend_never_begins_a_chat_and_a_temporary_chat_is_not_kept(scripted: httpx.Client) -> None:
+    """Open WebUI asks what to search for before the first words of the user, under the chat's name."""
+    named = {"X-OpenWebUI-Chat-Id": "5f0f7b9b-chat", "X-OpenWebUI-User-Id": "ann", "X-OpenWebUI-Task": ""}
+    task = {**named, "X-OpenWebUI-Task": "query_generation"}
+    asked = chat(scripted, user("### Task: queries for <chat>Hello</chat>"), headers=task)
+    assert asked.headers["x-throughline"] == "stateless; reason=task"
+    answered = chat(scripted, user("Hello"), headers=named)
+    assert done(answered) == "stored"
+    assert texts(scripted, conversation(answered)) == ["Hello", reply(answered)["content"]]
+    title = ask(
+        scripted, "/responses", {"input": "### Task: a title"}, **{**task, "X-OpenWebUI-Task": "title_generation"}
+    )
+    assert (title.headers["x-throughline"], good(title)["store"]) == ("stateless; reason=task", False)
+
+    for _ in range(2):
+        unkept = chat(scripted, user("Tell nobody."), headers={**named, "X-OpenWebUI-Chat-Id": "local:Zq8-socket"})
+        assert unkept.headers["x-throughline"] == "stateless; reason=temporary"
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("users", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_equal_openings_under_one_key_find_nothing_of_each_other(
     scripted: httpx.Client, provider: OpenAI, users: int
