@@ -548,6 +548,31 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
     assert provider.last.texts[-5:] == ["I look.", "get_weather {}", "get_weather {}", "Sunny", "Sunny"]
 
 
+@pytest.mark.daily(1)
+@pytest.mark.parametrize("repeats_words", [True, False])
+def test_what_a_client_repeats_before_its_results_is_stored_once(
+    scripted: httpx.Client, provider: OpenAI, *, repeats_words: bool
+) -> None:
+    """Semantic Kernel sends the question and the words of each step again, the AI SDK the question and all results."""
+    weather = {"name": "get_weather", "args": {}}
+    steps = [{"text": "I look.", "calls": [weather] * 2}, {"text": "I look once more.", "calls": [weather]}]
+    provider.script(*steps, "No rain.")
+    given = [user("Rain?")]
+    body: Json = {"conversation": good(scripted.post("/v1/conversations", json={}))["id"]}
+    for _ in range(3):
+        answer = good(ask(scripted, "/responses", {**body, "input": given, "tools": [{"type": "function", **WEATHER}]}))
+        if repeats_words:
+            body = {"previous_response_id": answer["id"]}
+            given.append({"role": "assistant", "content": said(answer)})
+        calls = [item["call_id"] for item in answer["output"] if item["type"] == "function_call"]
+        given += [{"type": "function_call_output", "call_id": id_, "output": "Sunny"} for id_ in calls]
+    assert said(answer) == "No rain."
+    assert texts(scripted, answer["conversation"]["id"]) == [
+        "Rain?", "I look.", *["function_call"] * 2, *["function_call_output"] * 2,
+        "I look once more.", "function_call", "function_call_output", "No rain.",
+    ]  # fmt: skip
+
+
 def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(
     scripted: httpx.Client, service: Service, provider: OpenAI
 ) -> None:

@@ -89,7 +89,7 @@ OWN_TOOL_NAMES: Final = frozenset({EXPAND_TOOL.name, SEARCH_TOOL.name})
 ANSWER_TOOL_NAME: Final = "structured_answer"
 """The name of the tool by which some models give a structured answer. No other tool may have it.
 
-So it is no name that agent frameworks use: smolagents, for one, offers ``final_answer`` with every request.
+So it is no name that agent frameworks use for tools of their own, which come with every request.
 """
 
 _LEVELS: Final[Mapping[str, LevelName]] = {

@@ -7,13 +7,13 @@ repeat a request after a 409 by themselves, and would only get the next one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.context.reconciling import Line, Reconciliation, lines_of
+from app.core.context.reconciling import Reconciliation
 from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Conversation
 from app.core.model.errors import (
@@ -28,7 +28,6 @@ from app.core.model.errors import (
     TurnInProgressError,
 )
 from app.core.model.records import Turn
-from app.core.text.speakers import name_in
 from app.off_loop import off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
@@ -44,6 +43,7 @@ from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings, opening_of
+from app.usecases.openai.repeated_messages import lines_of_drafts, without_repeated
 from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.exchange import exchange_of
 from app.usecases.shared.idempotency import Idem
@@ -135,13 +135,13 @@ class StoredAnswers:
         before = await self._begun_before(tenant_id, idem, request)
         if before is not None:
             return before
-        given = _input(request, request.prompt.messages)
+        _input(request, request.prompt.messages)  # before anything is copied
         for _ in range(2):
             place, expected = await self._place_after(tenant_id, turn_id, request.patience)
             if expected is None:
                 break
             try:
-                return await self._at_end(tenant_id, place.conversation_id, given, idem, expected)
+                return await self._at_end(tenant_id, place.conversation_id, request, idem, expected)
             except (ConversationMovedOnError, TurnInProgressError):
                 continue  # another request continued from there first: fork
         fork_key = _fork_key(idem)
@@ -198,9 +198,9 @@ class StoredAnswers:
         return await self._begun_turn(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
 
     async def _at_end(
-        self, tenant_id: UUID, conversation_id: UUID, given: ChatInput, idem: Idem, expected: UUID
+        self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
     ) -> BegunAnswer:
-        given = replace(given, expected_last_message_id=expected)
+        given = await self._new_input(tenant_id, conversation_id, request, expected=expected)
         handle = await self._chat.start(tenant_id, conversation_id, given, idem=idem)
         return await self._begun_turn(tenant_id, handle)
 
@@ -219,11 +219,10 @@ class StoredAnswers:
         deadline = clock.monotonic() + request.patience
         async with self._shell.bus.subscribe(conversation_id) as wake_up:
             while True:
-                whole = request.prompt.messages
                 input_or_turn = (
                     await self._new_input_or_turn(tenant_id, conversation_id, request)
                     if has_history
-                    else _input(request, whole)
+                    else await self._new_input(tenant_id, conversation_id, request)
                 )
                 if input_or_turn is None:
                     return None
@@ -240,6 +239,12 @@ class StoredAnswers:
                 else:
                     return await self._begun_turn(tenant_id, handle)
 
+    async def _new_input(
+        self, tenant_id: UUID, conversation_id: UUID, request: Request, expected: UUID | None = None
+    ) -> ChatInput:
+        new = await without_repeated(self._shell, tenant_id, conversation_id, request.prompt.messages)
+        return _input(request, new, expected=expected)
+
     async def _new_input_or_turn(
         self, tenant_id: UUID, conversation_id: UUID, request: Request
     ) -> ChatInput | TurnHandle | None:
@@ -250,7 +255,7 @@ class StoredAnswers:
         A history that ends before the last stored reply asks for another reply in its place.
         """
         messages = request.prompt.messages
-        given = await off_loop(_lines, messages)
+        given = await off_loop(lines_of_drafts, messages)
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             reconciling = Reconciliation(given, await uow.turns.unanswered(conversation_id))
@@ -412,14 +417,6 @@ def _key_of_new_conversation(attempt: RequestAttempt, opening: Idem | None) -> I
     if idem is None:
         return None
     return replace(idem, key=f"{idem.key}:conversation", is_first_try=attempt.own is None and not attempt.tries)
-
-
-def _lines(messages: Sequence[MessageDraft]) -> list[Line]:
-    return [
-        line
-        for number, draft in enumerate(messages)
-        for line in lines_of(draft.role, draft.content, draft.parts, number, name_in(draft.metadata))
-    ]
 
 
 def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | None = None) -> ChatInput:
