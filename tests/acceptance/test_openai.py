@@ -476,7 +476,7 @@ def test_the_stream_of_a_response_and_of_a_completion(scripted: httpx.Client) ->
 def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Client, provider: OpenAI) -> None:
     refusal = {"status": 400, "code": "invalid_prompt", "message": "No."}
     provider.script(*[refusal] * 3)
-    refused(chat(scripted, user("x")), 503, "model_unavailable")
+    refused(chat(scripted, user("x")), 400, "model_unavailable")
     last = events(ask(scripted, "/responses", {"input": "x", "stream": True}))[-1]
     assert (last["type"], last["response"]["status"]) == ("response.failed", "failed")
     assert last["response"]["error"].keys() == {"code", "message"}
@@ -485,6 +485,29 @@ def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Cl
     empty = chat(scripted, user("x"))
     refused(empty, 502, "empty_reply")
     assert empty.json()["error"]["message"] == "the model gave an empty answer: send the request again"
+
+
+def test_the_same_words_after_a_failure_are_answered_and_not_said_twice(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    """The AI SDK, and a person who presses a button again, repeat a request without counting their tries."""
+    tools = [{"type": "function", **WEATHER}]
+    refusals = [{"status": 400, "code": code} for code in ("context_length_exceeded", "invalid_prompt")]
+    call = {"name": "get_weather", "args": {}}
+    without_live_context = refusals[1]
+    provider.script(*refusals, {"calls": [call]}, refusals[1], without_live_context, "Sunny.", "Still.")
+    body: Json = {"conversation": good(scripted.post("/v1/conversations", json={}))["id"], "tools": tools}
+    question = {**body, "input": "Rain?"}
+    too_long = refused(ask(scripted, "/responses", question), 400, "context_length_exceeded")
+    assert too_long["message"].endswith("the message is stored: send the same request again")
+    refused(ask(scripted, "/responses", question, x_stainless_retry_count="0"), 400, "model_unavailable")
+    (made,) = good(ask(scripted, "/responses", question))["output"]
+    result = {"type": "function_call_output", "call_id": made["call_id"], "output": "x"}
+    refused(ask(scripted, "/responses", {**body, "input": [result]}), 400, "model_unavailable")
+    assert said(good(ask(scripted, "/responses", {**body, "input": [result]}))) == "Sunny."
+    assert said(good(ask(scripted, "/responses", question))) == "Still.", "what was answered may be asked again"
+    told = texts(scripted, body["conversation"])
+    assert told == ["Rain?", "function_call", "function_call_output", "Sunny.", "Rain?", "Still."]
 
 
 def test_a_reply_that_was_cut_off_says_so(scripted: httpx.Client, provider: OpenAI) -> None:

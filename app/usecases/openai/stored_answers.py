@@ -315,10 +315,9 @@ class StoredAnswers:
     async def _begun_before(self, tenant_id: UUID, idem: Idem, request: Request) -> BegunAnswer | None:
         """The turn that an earlier try of the same request began, followed from its beginning.
 
-        If its answer was deleted, the same body asks anew. Raises ``NotFoundError`` if the client gave the key itself.
+        A first try only finds a turn that died, if its message still waits: a client repeats it without counting. If
+        the answer was deleted, the same body asks anew. Raises ``NotFoundError`` if the client gave the key itself.
         """
-        if idem.is_first_try:
-            return None
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.idempotency.get(idem.key)
             if found is None or "turn_id" not in found.ref or found.fingerprint != idem.fingerprint:
@@ -326,6 +325,8 @@ class StoredAnswers:
             if idem.lifetime is not None and found.created_at < self._shell.clock.now() - idem.lifetime:
                 return None
             turn = await _turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
+            if idem.is_first_try and not (turn and await _waits_after(uow, turn)):
+                return None
             if turn is None:
                 if request.attempt.own is not None:
                     raise NotFoundError("the answer to this Idempotency-Key was deleted: ask again with a new key")
@@ -333,8 +334,8 @@ class StoredAnswers:
                 await uow.idempotency.delete(_fork_key(idem).key)
                 await uow.commit()
                 return None
-        if turn.reply_id is None and turn.status != "running":
-            # The turn died: its message is answered again, with the model, tools and instructions of its request.
+        if _is_dead(turn):
+            # Its message is answered again, with the model, tools and instructions of its request.
             handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
         else:
             handle = await self._chat.follow_turn(tenant_id, turn.id, counts=True)
@@ -404,6 +405,19 @@ async def _turn_with_its_answer(uow: UnitOfWork, turn_id: UUID) -> Turn | None:
     except NotFoundError:
         return None
     return None if reply is not None and reply.status == "erased" else turn
+
+
+def _is_dead(turn: Turn) -> bool:
+    return turn.reply_id is None and turn.status != "running"
+
+
+async def _waits_after(uow: UnitOfWork, turn: Turn) -> bool:
+    """Whether the turn died, none came after it, and its message still waits for a reply."""
+    if not _is_dead(turn) or await uow.turns.newest_ids(turn.conversation_id, limit=1) != [turn.id]:
+        return False
+    exchange = await exchange_of(uow, turn.conversation_id)
+    waiting = {message.id for message in (exchange.question, *exchange.since) if message is not None}
+    return exchange.awaits_reply and turn.message_id in waiting
 
 
 def _fork_key(idem: Idem) -> Idem:
