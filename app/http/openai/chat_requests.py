@@ -15,6 +15,7 @@ from app.http.openai.content import CallId, Content, Given, ToolName, call_part,
 from app.http.openai.items import without_empty
 from app.http.openai.settings import (
     MAX_TOOLS,
+    AllowedTools,
     AnswerSchema,
     ClientFunction,
     Mode,
@@ -101,6 +102,20 @@ class ChatNamedTool(Given):
     function: ChosenFunction
 
 
+class ChatToolSelection(Given):
+    """Some of the tools, by name, and whether one of them has to be called."""
+
+    mode: Mode = "auto"
+    tools: Annotated[list[ChatNamedTool], Field(max_length=MAX_TOOLS)]
+
+
+class ChatAllowedTools(Given):
+    """The tools that may be called."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: ChatToolSelection
+
+
 class ChatFormat(Given):
     """The format of the answer."""
 
@@ -114,6 +129,10 @@ class StreamOptions(Given):
     include_usage: bool | None = None
 
 
+def _named_tool(named: ChatNamedTool) -> NamedTool:
+    return NamedTool(type="function", name=named.function.name)
+
+
 class ChatCompletionRequest(Given):
     """A chat completion. Fields that are not listed are ignored."""
 
@@ -122,7 +141,7 @@ class ChatCompletionRequest(Given):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: Annotated[list[ChatTool], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Mode | ChatNamedTool | None = None
+    tool_choice: Mode | ChatNamedTool | ChatAllowedTools | None = None
     parallel_tool_calls: bool | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
@@ -190,9 +209,7 @@ class ChatCompletionRequest(Given):
 
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """How the model is called, and the tools that it may call."""
-        named = self.tool_choice
-        wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
-        choice, tools = chosen_tools(wanted, [tool.function for tool in self.tools or ()])
+        choice, tools = chosen_tools(self._tool_choice(), [tool.function for tool in self.tools or ()])
         settings = from_same_fields(
             CallSettings,
             self,
@@ -204,6 +221,17 @@ class ChatCompletionRequest(Given):
             presence_penalty=self.presence_penalty or None,
         )
         return settings, tools
+
+    def _tool_choice(self) -> Mode | NamedTool | AllowedTools | None:
+        """The choice in the form of responses."""
+        match self.tool_choice:
+            case ChatNamedTool() as named:
+                return _named_tool(named)
+            case ChatAllowedTools(allowed_tools=allowed):
+                tools = [_named_tool(tool) for tool in allowed.tools]
+                return AllowedTools(type="allowed_tools", mode=allowed.mode, tools=tools)
+            case mode:
+                return mode
 
     def _structured_output(self) -> Any:
         form = self.response_format
