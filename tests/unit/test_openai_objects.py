@@ -264,6 +264,11 @@ RESULT: Final = {"type": "tool_result", "tool_call_id": "call_1", "content": "su
             {"type": "input_text", "text": "What is it?"},
             {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"}]},
         {"type": "message", "role": "user", "content": [
+            {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"},
+            {"type": "input_text", "text": "This was before, and after:"},
+            {"type": "input_image", "image_url": "data:image/png;base64,aGkh", "detail": "low"},
+            {"type": "input_text", "text": "What changed?"}]},
+        {"type": "message", "role": "user", "content": [
             {"type": "input_file", "file_url": "https://x.test/plan.pdf", "filename": "plan.pdf"}]},
         {"type": "message", "role": "user", "content": [
             {"type": "input_file", "file_data": "data:application/pdf;base64,aGk=", "filename": "plan.pdf"}]},

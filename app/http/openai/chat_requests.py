@@ -11,7 +11,16 @@ from pydantic import Field, model_validator
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, ToolSpec
 from app.http.fields import MAX_CONTENT_LENGTH, MAX_SYSTEM_PROMPT_LENGTH
-from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
+from app.http.openai.content import (
+    CallId,
+    Content,
+    Given,
+    ToolName,
+    call_part,
+    media_in,
+    result_parts,
+    stored_content,
+)
 from app.http.openai.items import without_empty
 from app.http.openai.settings import (
     MAX_TOOLS,
@@ -72,14 +81,15 @@ class ChatMessage(Given):
         """The message as a draft to be stored. Raises ``ValueError`` for content that cannot be stored."""
         if self.role == "tool":
             return MessageDraft(role="tool", content="", parts=result_parts(self.tool_call_id or "", self.content))
-        words, media = stored_content(self.content)
+        words, parts = stored_content(self.content)
         metadata = {} if self.name is None else {"name": self.name}
         if self.role == "assistant":
             calls = [call_part(call.id, call.function.name, call.function.arguments) for call in self.tool_calls or ()]
             content = words or self.refusal or ""
-            return MessageDraft(role="assistant", content=content, parts=(*media, *calls), metadata=metadata)
+            return MessageDraft(role="assistant", content=content, parts=(*media_in(parts), *calls), metadata=metadata)
         role: Literal["system", "user"] = "user" if self.role == "user" else "system"
-        return MessageDraft(role=role, content=words, parts=media, metadata=metadata)
+        own_parts = parts if role == "user" else media_in(parts)
+        return MessageDraft(role=role, content=words, parts=own_parts, metadata=metadata)
 
 
 class ChatTool(Given):
