@@ -299,6 +299,9 @@ def test_a_response_is_a_turn_that_can_be_read_gone_on_from_and_deleted(scripted
     refused(scripted.get(f"/v1/responses/{second['id']}"), 404, "not_found")
     assert texts(scripted, origin) == ["My name is Ada.", said(first)]
     assert "And yours?" not in scripted.get(f"/v1/conversations/{origin}/items").text
+    anew = good(ask(scripted, "/responses", {"input": "Anew?", "previous_response_id": first["id"]}))
+    assert anew["conversation"]["id"] == origin, "nothing comes after it any more, so nothing is forked"
+    assert texts(scripted, origin) == ["My name is Ada.", said(first), "Anew?", said(anew)]
 
 
 def test_a_request_that_is_refused_leaves_no_fork(scripted: httpx.Client) -> None:
@@ -326,6 +329,7 @@ def test_what_was_deleted_is_asked_anew_by_the_same_body(scripted: httpx.Client)
     second = good(ask(scripted, "/responses", body))
     assert good(ask(scripted, "/responses", body))["id"] == second["id"]
     good(scripted.delete(f"/v1/responses/{second['id']}"))
+    good(ask(scripted, "/responses", body | {"input": "Or?"}))  # so the next is a fork
     third = good(ask(scripted, "/responses", body))
     assert said(third) == said(second)
     good(scripted.delete(f"/v1/conversations/{third['conversation']['id']}"))

@@ -291,7 +291,9 @@ class StoredAnswers:
         own = own_results_after(reply, following, self._shell.resolver.own_tools)
         end = own[-1] if own else reply
         place = ForkPoint(conversation_id=turn.conversation_id, through_seq=end.seq)
-        is_end = conversation.last_seq == end.seq or (last is not None and last.id == end.id)
+        later = [message for message in following if message.seq > end.seq and message.status != "erased"]
+        is_read = conversation.last_seq <= reply.seq + MAX_CALLS
+        is_end = (is_read and not later) or (last is not None and last.id == end.id)
         return place, conversation.last_message_id if is_end else None
 
     async def _ended_turn(self, tenant_id: UUID, turn_id: UUID, patience: float) -> Turn:
