@@ -16,9 +16,11 @@ from pydantic import TypeAdapter
 
 from app.core.model.conversation import Message
 from app.core.model.errors import (
+    ContextOverWindowError,
     DomainError,
     FieldError,
     InvalidInputError,
+    ModelFailedError,
     NotFoundError,
     RateLimitedError,
     TooLargeError,
@@ -151,6 +153,11 @@ def test_an_item_is_a_message_or_one_part_of_it(text: str) -> None:
          (400, "invalid_request_error", "text.format", "invalid_input")),
         (InvalidInputError("x", code="model_not_allowed"), 422,
          (404, "invalid_request_error", None, "model_not_found")),
+        (ContextOverWindowError("x"), 503, (400, "invalid_request_error", None, "context_length_exceeded")),
+        (ModelFailedError("x", code="model_unavailable", extra={"reason": "bad_request"}), 503,
+         (400, "invalid_request_error", None, "model_unavailable")),
+        (ModelFailedError("x", code="model_unavailable", extra={"reason": "unauthorized"}), 503,
+         (503, "server_error", None, "model_unavailable")),
         (RateLimitedError("x"), 429, (429, "rate_limit_error", None, "rate_limit_exceeded")),
         (DomainError("x"), 500, (500, "server_error", None, "internal_error")),
     ],
