@@ -31,7 +31,7 @@ from app.core.model.model_io import ContextMessage
 from app.core.retrieval.rendering import split_elements
 from app.core.text.contents import inline_base64
 from app.core.text.localization.catalogue import FALLBACK, Catalogue, catalogue_of
-from app.core.text.parts import Part, as_text, own_content, own_parts
+from app.core.text.parts import Part, as_text, in_order, own_content, own_parts
 
 TakesMedia = Callable[[str], bool]
 """Returns whether the model reads inline data of that media type."""
@@ -149,9 +149,9 @@ def _result_under_provider_id(part: Part, result: ToolReturnPart) -> ToolReturnP
 
 
 def _prompts(message: ContextMessage, takes_media: TakesMedia, catalogue: Catalogue) -> Iterator[UserPromptPart]:
-    pieces: list[UserContent] = [message.content] if message.content.strip() else []
     own_text = split_elements(message.content)[1]  # recalled text was not said by the message's speaker
-    pieces.extend(_piece(part, takes_media, catalogue) for part in own_parts(own_text, message.parts))
+    given = in_order(message.content, own_text, message.parts)
+    pieces = [_piece(part, takes_media, catalogue) for part in given]
     if pieces:
         yield UserPromptPart(pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else pieces)
 

@@ -166,6 +166,26 @@ def test_a_history_under_a_name_is_kept_once_and_other_prompts_leave_it_alone(sc
 
 
 @pytest.mark.long
+def test_a_prompt_of_a_frontend_never_begins_a_chat_and_a_temporary_chat_is_not_kept(scripted: httpx.Client) -> None:
+    """Open WebUI asks what to search for before the first words of the user, under the chat's name."""
+    named = {"X-OpenWebUI-Chat-Id": "5f0f7b9b-chat", "X-OpenWebUI-User-Id": "ann", "X-OpenWebUI-Task": ""}
+    task = {**named, "X-OpenWebUI-Task": "query_generation"}
+    asked = chat(scripted, user("### Task: queries for <chat>Hello</chat>"), headers=task)
+    assert asked.headers["x-throughline"] == "stateless; reason=task"
+    answered = chat(scripted, user("Hello"), headers=named)
+    assert done(answered) == "stored"
+    assert texts(scripted, conversation(answered)) == ["Hello", reply(answered)["content"]]
+    title = ask(
+        scripted, "/responses", {"input": "### Task: a title"}, **{**task, "X-OpenWebUI-Task": "title_generation"}
+    )
+    assert (title.headers["x-throughline"], good(title)["store"]) == ("stateless; reason=task", False)
+
+    for _ in range(2):
+        unkept = chat(scripted, user("Tell nobody."), headers={**named, "X-OpenWebUI-Chat-Id": "local:Zq8-socket"})
+        assert unkept.headers["x-throughline"] == "stateless; reason=temporary"
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("users", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_equal_openings_under_one_key_find_nothing_of_each_other(
     scripted: httpx.Client, provider: OpenAI, users: int
@@ -279,6 +299,9 @@ def test_a_response_is_a_turn_that_can_be_read_gone_on_from_and_deleted(scripted
     refused(scripted.get(f"/v1/responses/{second['id']}"), 404, "not_found")
     assert texts(scripted, origin) == ["My name is Ada.", said(first)]
     assert "And yours?" not in scripted.get(f"/v1/conversations/{origin}/items").text
+    anew = good(ask(scripted, "/responses", {"input": "Anew?", "previous_response_id": first["id"]}))
+    assert anew["conversation"]["id"] == origin, "nothing comes after it any more, so nothing is forked"
+    assert texts(scripted, origin) == ["My name is Ada.", said(first), "Anew?", said(anew)]
 
 
 def test_a_request_that_is_refused_leaves_no_fork(scripted: httpx.Client) -> None:
@@ -306,6 +329,7 @@ def test_what_was_deleted_is_asked_anew_by_the_same_body(scripted: httpx.Client)
     second = good(ask(scripted, "/responses", body))
     assert good(ask(scripted, "/responses", body))["id"] == second["id"]
     good(scripted.delete(f"/v1/responses/{second['id']}"))
+    good(ask(scripted, "/responses", body | {"input": "Or?"}))  # so the next is a fork
     third = good(ask(scripted, "/responses", body))
     assert said(third) == said(second)
     good(scripted.delete(f"/v1/conversations/{third['conversation']['id']}"))
@@ -456,7 +480,7 @@ def test_the_stream_of_a_response_and_of_a_completion(scripted: httpx.Client) ->
 def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Client, provider: OpenAI) -> None:
     refusal = {"status": 400, "code": "invalid_prompt", "message": "No."}
     provider.script(*[refusal] * 3)
-    refused(chat(scripted, user("x")), 503, "model_unavailable")
+    refused(chat(scripted, user("x")), 400, "model_unavailable")
     last = events(ask(scripted, "/responses", {"input": "x", "stream": True}))[-1]
     assert (last["type"], last["response"]["status"]) == ("response.failed", "failed")
     assert last["response"]["error"].keys() == {"code", "message"}
@@ -465,6 +489,29 @@ def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Cl
     empty = chat(scripted, user("x"))
     refused(empty, 502, "empty_reply")
     assert empty.json()["error"]["message"] == "the model gave an empty answer: send the request again"
+
+
+def test_the_same_words_after_a_failure_are_answered_and_not_said_twice(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    """The AI SDK, and a person who presses a button again, repeat a request without counting their tries."""
+    tools = [{"type": "function", **WEATHER}]
+    refusals = [{"status": 400, "code": code} for code in ("context_length_exceeded", "invalid_prompt")]
+    call = {"name": "get_weather", "args": {}}
+    without_live_context = refusals[1]
+    provider.script(*refusals, {"calls": [call]}, refusals[1], without_live_context, "Sunny.", "Still.")
+    body: Json = {"conversation": good(scripted.post("/v1/conversations", json={}))["id"], "tools": tools}
+    question = {**body, "input": "Rain?"}
+    too_long = refused(ask(scripted, "/responses", question), 400, "context_length_exceeded")
+    assert too_long["message"].endswith("the message is stored: send the same request again")
+    refused(ask(scripted, "/responses", question, x_stainless_retry_count="0"), 400, "model_unavailable")
+    (made,) = good(ask(scripted, "/responses", question))["output"]
+    result = {"type": "function_call_output", "call_id": made["call_id"], "output": "x"}
+    refused(ask(scripted, "/responses", {**body, "input": [result]}), 400, "model_unavailable")
+    assert said(good(ask(scripted, "/responses", {**body, "input": [result]}))) == "Sunny."
+    assert said(good(ask(scripted, "/responses", question))) == "Still.", "what was answered may be asked again"
+    told = texts(scripted, body["conversation"])
+    assert told == ["Rain?", "function_call", "function_call_output", "Sunny.", "Rain?", "Still."]
 
 
 def test_a_reply_that_was_cut_off_says_so(scripted: httpx.Client, provider: OpenAI) -> None:
@@ -526,6 +573,31 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
     body = {"input": step, "tools": [{"type": "function", **WEATHER}], "store": store}
     assert said(good(ask(scripted, "/responses", body))) == "You said: Sunny"
     assert provider.last.texts[-5:] == ["I look.", "get_weather {}", "get_weather {}", "Sunny", "Sunny"]
+
+
+@pytest.mark.daily(1)
+@pytest.mark.parametrize("repeats_words", [True, False])
+def test_what_a_client_repeats_before_its_results_is_stored_once(
+    scripted: httpx.Client, provider: OpenAI, *, repeats_words: bool
+) -> None:
+    """Semantic Kernel sends the question and the words of each step again, the AI SDK the question and all results."""
+    weather = {"name": "get_weather", "args": {}}
+    steps = [{"text": "I look.", "calls": [weather] * 2}, {"text": "I look once more.", "calls": [weather]}]
+    provider.script(*steps, "No rain.")
+    given = [user("Rain?")]
+    body: Json = {"conversation": good(scripted.post("/v1/conversations", json={}))["id"]}
+    for _ in range(3):
+        answer = good(ask(scripted, "/responses", {**body, "input": given, "tools": [{"type": "function", **WEATHER}]}))
+        if repeats_words:
+            body = {"previous_response_id": answer["id"]}
+            given.append({"role": "assistant", "content": said(answer)})
+        calls = [item["call_id"] for item in answer["output"] if item["type"] == "function_call"]
+        given += [{"type": "function_call_output", "call_id": id_, "output": "Sunny"} for id_ in calls]
+    assert said(answer) == "No rain."
+    assert texts(scripted, answer["conversation"]["id"]) == [
+        "Rain?", "I look.", *["function_call"] * 2, *["function_call_output"] * 2,
+        "I look once more.", "function_call", "function_call_output", "No rain.",
+    ]  # fmt: skip
 
 
 def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(

@@ -236,13 +236,14 @@ class TestAStructuredAnswer:
     async def test_is_given_by_a_call_where_it_cannot_stand_beside_tools(
         self, google: ModelRegistry, gemini: Gemini
     ) -> None:
-        answer = {"name": "final_answer", "args": {"city": "Rome"}}
+        answer = {"name": "structured_answer", "args": {"city": "Rome"}}
         own = {"name": "search", "args": {}}
         gemini.script("chat", {"name": "calls", "text": "Well:", "calls": [answer]})
         events = await step(google, GEMINI_2, CallSettings(output=CITY), tools=(OWN,))
         body = gemini.requests("chat")[-1]["body"]
         declared = [one["name"] for tool in body["tools"] for one in tool["functionDeclarations"]]
-        assert (declared, body["toolConfig"]["functionCallingConfig"]["mode"]) == (["search", "final_answer"], "ANY")
+        assert declared == ["search", "structured_answer"]
+        assert body["toolConfig"]["functionCallingConfig"]["mode"] == "ANY"
         assert json.loads(said(events)) == {"city": "Rome"}
         assert isinstance(events[-1], StepFinish)
         assert events[-1].reason == "stop"

@@ -16,23 +16,26 @@ from pydantic import TypeAdapter
 
 from app.core.model.conversation import Message
 from app.core.model.errors import (
+    ContextOverWindowError,
     DomainError,
     FieldError,
     InvalidInputError,
+    ModelFailedError,
     NotFoundError,
     RateLimitedError,
     TooLargeError,
     UnauthenticatedError,
 )
-from app.core.model.model_io import FinishReason
+from app.core.model.model_io import CallSettings, FinishReason, ToolSpec
 from app.http.openai import ids
 from app.http.openai.answers import Answering, chat_chunks, whole_chat
 from app.http.openai.chat_chunks import ChatChunks
-from app.http.openai.chat_requests import ChatMessage
+from app.http.openai.chat_requests import ChatCompletionRequest, ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
 from app.http.openai.items import InputItem, draft_of, items_of, joined_steps
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents, event_after
+from app.http.openai.response_requests import ResponseRequest
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import AnswerEvent, Ended, TextDelta
 from tests.unit.timing import assert_linear_in
@@ -150,6 +153,11 @@ def test_an_item_is_a_message_or_one_part_of_it(text: str) -> None:
          (400, "invalid_request_error", "text.format", "invalid_input")),
         (InvalidInputError("x", code="model_not_allowed"), 422,
          (404, "invalid_request_error", None, "model_not_found")),
+        (ContextOverWindowError("x"), 503, (400, "invalid_request_error", None, "context_length_exceeded")),
+        (ModelFailedError("x", code="model_unavailable", extra={"reason": "bad_request"}), 503,
+         (400, "invalid_request_error", None, "model_unavailable")),
+        (ModelFailedError("x", code="model_unavailable", extra={"reason": "unauthorized"}), 503,
+         (503, "server_error", None, "model_unavailable")),
         (RateLimitedError("x"), 429, (429, "rate_limit_error", None, "rate_limit_exceeded")),
         (DomainError("x"), 500, (500, "server_error", None, "internal_error")),
     ],
@@ -262,6 +270,11 @@ RESULT: Final = {"type": "tool_result", "tool_call_id": "call_1", "content": "su
         {"type": "message", "role": "user", "content": [
             {"type": "input_text", "text": "What is it?"},
             {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"}]},
+        {"type": "message", "role": "user", "content": [
+            {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "low"},
+            {"type": "input_text", "text": "This was before, and after:"},
+            {"type": "input_image", "image_url": "data:image/png;base64,aGkh", "detail": "low"},
+            {"type": "input_text", "text": "What changed?"}]},
         {"type": "message", "role": "user", "content": [
             {"type": "input_file", "file_url": "https://x.test/plan.pdf", "filename": "plan.pdf"}]},
         {"type": "message", "role": "user", "content": [
@@ -507,3 +520,31 @@ async def test_a_chat_completion_says_why_it_ended_or_nothing_where_nobody_knows
     assert (await whole_chat(answering()))["choices"][0]["finish_reason"] == told
     chunks = [chunk async for chunk in chat_chunks(answering(), with_usage=False)]
     assert chunks[-1]["choices"][0] == {"index": 0, "delta": {}, "logprobs": None, "finish_reason": told}
+
+
+# What a request may call
+
+
+@pytest.mark.parametrize("is_chat", [True, False])
+@pytest.mark.parametrize(("mode", "choice"), [("auto", None), ("required", "required")])
+def test_allowed_tools_are_offered_alone(*, is_chat: bool, mode: str, choice: str | None) -> None:
+    def settings_with(*allowed: str) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
+        function: dict[str, Any] = {"parameters": {"type": "object"}}
+        if is_chat:
+            tools = [{"type": "function", "function": {"name": name, **function}} for name in ("look", "tell")]
+            named = [{"type": "function", "function": {"name": name}} for name in allowed]
+            allowance: Json = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": named}}
+            messages = [{"role": "user", "content": "x"}]
+            body = {"model": "m", "messages": messages, "tools": tools, "tool_choice": allowance}
+            return ChatCompletionRequest.model_validate(body).settings_and_tools()
+        tools = [{"type": "function", "name": name, **function} for name in ("look", "tell")]
+        named = [{"type": "function", "name": name} for name in allowed]
+        allowance = {"type": "allowed_tools", "mode": mode, "tools": named}
+        body = {"input": "x", "tools": tools, "tool_choice": allowance}
+        return ResponseRequest.model_validate(body).settings_and_tools()
+
+    settings, tools = settings_with("tell")
+    assert (settings.tool_choice, [tool.name for tool in tools]) == (choice, ["tell"])
+    with pytest.raises(InvalidInputError, match="names no tool of this request: sing") as caught:
+        settings_with("tell", "sing")
+    assert caught.value.errors[0].field == "tool_choice"

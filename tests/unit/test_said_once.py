@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
@@ -205,6 +206,27 @@ def test_a_text_part_stays_where_only_what_was_recalled_says_the_same() -> None:
     for shown in (as_json(in_format([asked], "openai").messages), str(to_provider([asked], lambda _: False))):
         assert shown.count(TEXT) == len(("recalled", "said"))
         assert shown.count("And") == 1, "the control: what the content says itself is not told again"
+
+
+@pytest.mark.parametrize("order", ["tmtm", "mttm", "mt", "tmm"])
+def test_texts_between_pictures_stand_where_they_were_given(order: str) -> None:
+    """Clients of OpenAI's API label pictures: their texts are joined as the content, and are parts as well."""
+    picture: Part = {"type": "media", "media_type": "image/png", "data": "AAAA"}
+    texts = [f"Label {number}:" for number in range(order.count("t"))]
+    content, left = "\n\n".join(texts), iter(texts)
+    stored = message(1, content, parts=[text_part(next(left)) if kind == "t" else picture for kind in order])
+    assert weigh("user", content, stored.parts) == weigh("user", content, [picture] * order.count("m"))
+
+    (request,) = to_provider([as_sent(stored)], lambda _: True)
+    prompt: Any = request.parts[0].content
+    (turn,) = in_format([as_sent(stored)], "gemini").messages
+    for shown in (prompt, [part.get("text", part) for part in turn["parts"]]):
+        assert [piece for piece in shown if isinstance(piece, str)] == texts
+        assert "".join("t" if isinstance(piece, str) else "m" for piece in shown) == order
+
+    (named,) = to_provider([replace(as_sent(stored), name="Anna")], lambda _: True)
+    said: Any = named.parts[0].content
+    assert " ".join(piece for piece in said if isinstance(piece, str)) == " ".join(["Anna:", *texts])
 
 
 def test_a_giant_text_that_is_given_twice_keeps_its_two_ends_once() -> None:

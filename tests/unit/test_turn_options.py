@@ -43,7 +43,7 @@ def test_depth_is_measured_without_recursion() -> None:
 
 def test_every_wrong_field_is_named_at_once() -> None:
     settings = CallSettings(stop=("a",) * 5, output=StructuredOutput(name="no name", strict=True))
-    found = wrong(tools=tools("ours", "a", "a", "final_answer"), settings=settings)
+    found = wrong(tools=tools("ours", "a", "a", "structured_answer"), settings=settings)
     assert found == [
         "tools.0.name",
         "tools.2.name",
@@ -52,6 +52,10 @@ def test_every_wrong_field_is_named_at_once() -> None:
         "response_format.name",
         "response_format.strict",
     ]
+
+
+def test_names_that_agent_frameworks_give_their_tools_are_free() -> None:
+    assert wrong(tools=tools("final_answer", "final_result", "finish", "submit", "think")) == []
 
 
 def test_a_choice_names_a_tool_of_the_client() -> None:

@@ -44,7 +44,7 @@ from app.core.retrieval.rendering import (
 from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut, messages_tokens
 from app.core.summarizer.offline.items import entry_tokens, label_and_clauses
 from app.core.text.budget import without_last
-from app.core.text.parts import own_content, without_repeats
+from app.core.text.parts import joined_from, own_content, without_repeats
 from app.core.text.token_counts import estimate_lines
 
 MAX_RECALL_SHARE: Final = Fraction(9, 10)
@@ -220,12 +220,13 @@ def recall_tokens(inputs: ContextInputs, draft: Draft) -> int:
 
 
 def as_sent(message: Message) -> ContextMessage:
-    """A stored message as it is sent, without repetitions of its content in its parts."""
+    """A stored message as it is sent, without repetitions of its content in its parts but for texts between media."""
     content = own_content(message.role, message.content, message.parts)
+    is_in_place = message.role == "user" and joined_from(content, message.parts) != ""
     return ContextMessage(
         role=message.role,
         content=content,
-        parts=without_repeats(message.content, message.parts),
+        parts=message.parts if is_in_place else without_repeats(message.content, message.parts),
         name=name_for_model(message.metadata),
         seq=message.seq,
         event_type=message.event_type,

@@ -86,8 +86,11 @@ _OFFERED: Final = {name: (_search_tool(catalogue), _expand_tool(catalogue)) for 
 """The tools by language, made only once, since a request has to begin with the same bytes each time."""
 SEARCH_TOOL, EXPAND_TOOL = _OFFERED[FALLBACK]
 OWN_TOOL_NAMES: Final = frozenset({EXPAND_TOOL.name, SEARCH_TOOL.name})
-ANSWER_TOOL_NAME: Final = "final_answer"
-"""The name of the tool by which some models give a structured answer. No other tool may have it."""
+ANSWER_TOOL_NAME: Final = "structured_answer"
+"""The name of the tool by which some models give a structured answer. No other tool may have it.
+
+So it is no name that agent frameworks use for tools of their own, which come with every request.
+"""
 
 _LEVELS: Final[Mapping[str, LevelName]] = {
     **{name: name for name in LEVEL_BY_NAME},

@@ -17,6 +17,9 @@ REMEDIES: Final[Mapping[str, str]] = {
 }
 """Reasons for which a model's work fails again until something is changed, each with what has to be changed."""
 
+SEND_AGAIN: Final = "send the turn again without content"
+"""How a message that is stored gets its answer; the routes in another API's form say it in their own words."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:

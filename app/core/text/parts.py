@@ -13,6 +13,8 @@ from typing import Any, Final
 Part = Mapping[str, Any]
 """A part of a message: a text, a call of a tool, its result, media."""
 TOOL_PART_TYPES: Final = frozenset({"tool_call", "tool_result"})
+BETWEEN_TEXTS: Final = "\n\n"
+"""What stands between the texts of a message that are joined as its content."""
 
 
 def has_tool_parts(role: str, parts: Sequence[Part]) -> bool:
@@ -49,6 +51,39 @@ def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
 def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
     """The parts that the content does not repeat."""
     return [part for part in parts if not _is_in_content(content, part)]
+
+
+def in_order(content: str, own_text: str, parts: Sequence[Part]) -> list[Part]:
+    """A user's content and parts, all as parts in the order in which they were given.
+
+    The content comes first, unless its texts stand among the parts: labels stay with their pictures.
+
+    Args:
+        content: The content, perhaps with words before it that the speaker did not say.
+        own_text: The speaker's own text in the content.
+        parts: The parts.
+    """
+    joined = joined_from(own_text, parts)
+    if not joined:
+        return [*_text_parts(content), *own_parts(own_text, parts)]
+    before = content[: len(content) - len(joined)]
+    first, *others = parts
+    if first.get("type") != "text":
+        return [*_text_parts(before.rstrip()), *parts]
+    return [{**first, "text": f"{before}{first['text']}"}, *others]
+
+
+def joined_from(content: str, parts: Sequence[Part]) -> str:
+    """The joined texts of the parts if the content ends with them and one stands behind media; else nothing."""
+    texts = [number for number, part in enumerate(parts) if part.get("type") == "text"]
+    if not texts or texts[-1] < len(texts):
+        return ""
+    joined = BETWEEN_TEXTS.join(str(parts[number].get("text", "")) for number in texts)
+    return joined if content.endswith(joined) else ""
+
+
+def _text_parts(text: str) -> list[Part]:
+    return [{"type": "text", "text": text}] if text.strip() else []
 
 
 def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:

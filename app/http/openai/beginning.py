@@ -11,7 +11,7 @@ from app.core.context.turn_options import TurnOptions
 from app.core.model.errors import InvalidInputError, PreviousResponseNotFoundError
 from app.http.openai.answers import DIVERGED, Answering, stateless_answer, stored_answer
 from app.http.openai.ids import uuid_of
-from app.http.openai.inputs import conversation_of, drafts_of, name_of
+from app.http.openai.inputs import conversation_of, drafts_of, name_of, reason_not_to_store
 from app.http.openai.models import DEFAULT, chosen_model
 from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.waiting import patience
@@ -40,10 +40,11 @@ async def begin_response(
     body.refuse_unsupported()
     model = body.model or DEFAULT
     echo = body.echo(model)
-    if not body.stores:
+    unstored = reason_not_to_store(headers) if body.stores else "not-stored"
+    if unstored is not None:
         before = before or await previous_messages(services, tenant_id, body)
         prompt = await prompt_of(services, tenant_id, body, before)
-        return await stateless_answer(services, prompt, model, echo, reason="not-stored")
+        return await stateless_answer(services, prompt, model, echo, reason=unstored)
     prompt = await prompt_of(services, tenant_id, body, before)
     request = Request(
         prompt=prompt,

@@ -13,7 +13,7 @@ from app.core.context.turn_options import TurnOptions
 from app.http.dependencies import Services, Shutdown, Tenant
 from app.http.openai.answers import DIVERGED, Answering, chat_chunks, stateless_answer, stored_answer, whole_chat
 from app.http.openai.chat_requests import ChatCompletionRequest
-from app.http.openai.inputs import Attempts, name_of
+from app.http.openai.inputs import Attempts, name_of, reason_not_to_store
 from app.http.openai.models import Chosen, chosen_model
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_stream, send_whole
@@ -59,9 +59,10 @@ async def _answering(
     body.refuse_unsupported()
     chosen = chosen_model(services, body.model)
     prompt = await off_loop(_prompt, body, chosen, size=_size_of(body))
+    unstored = reason_not_to_store(request.headers)
     name = name_of(request.headers, conversation_field=body.conversation, metadata=body.metadata, user=body.user)
-    if name is None:
-        return await stateless_answer(services, prompt, body.model, {}, reason="unnamed")
+    if unstored is not None or name is None:
+        return await stateless_answer(services, prompt, body.model, {}, reason=unstored or "unnamed")
     asked = StoredRequest(
         prompt=prompt,
         attempt=attempt,

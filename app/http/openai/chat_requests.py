@@ -11,10 +11,20 @@ from pydantic import Field, model_validator
 from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import CallSettings, ToolSpec
 from app.http.fields import MAX_CONTENT_LENGTH, MAX_SYSTEM_PROMPT_LENGTH
-from app.http.openai.content import CallId, Content, Given, ToolName, call_part, result_parts, stored_content
+from app.http.openai.content import (
+    CallId,
+    Content,
+    Given,
+    ToolName,
+    call_part,
+    media_in,
+    result_parts,
+    stored_content,
+)
 from app.http.openai.items import without_empty
 from app.http.openai.settings import (
     MAX_TOOLS,
+    AllowedTools,
     AnswerSchema,
     ClientFunction,
     Mode,
@@ -71,14 +81,15 @@ class ChatMessage(Given):
         """The message as a draft to be stored. Raises ``ValueError`` for content that cannot be stored."""
         if self.role == "tool":
             return MessageDraft(role="tool", content="", parts=result_parts(self.tool_call_id or "", self.content))
-        words, media = stored_content(self.content)
+        words, parts = stored_content(self.content)
         metadata = {} if self.name is None else {"name": self.name}
         if self.role == "assistant":
             calls = [call_part(call.id, call.function.name, call.function.arguments) for call in self.tool_calls or ()]
             content = words or self.refusal or ""
-            return MessageDraft(role="assistant", content=content, parts=(*media, *calls), metadata=metadata)
+            return MessageDraft(role="assistant", content=content, parts=(*media_in(parts), *calls), metadata=metadata)
         role: Literal["system", "user"] = "user" if self.role == "user" else "system"
-        return MessageDraft(role=role, content=words, parts=media, metadata=metadata)
+        own_parts = parts if role == "user" else media_in(parts)
+        return MessageDraft(role=role, content=words, parts=own_parts, metadata=metadata)
 
 
 class ChatTool(Given):
@@ -101,6 +112,20 @@ class ChatNamedTool(Given):
     function: ChosenFunction
 
 
+class ChatToolSelection(Given):
+    """Some of the tools, by name, and whether one of them has to be called."""
+
+    mode: Mode = "auto"
+    tools: Annotated[list[ChatNamedTool], Field(max_length=MAX_TOOLS)]
+
+
+class ChatAllowedTools(Given):
+    """The tools that may be called."""
+
+    type: Literal["allowed_tools"]
+    allowed_tools: ChatToolSelection
+
+
 class ChatFormat(Given):
     """The format of the answer."""
 
@@ -114,6 +139,10 @@ class StreamOptions(Given):
     include_usage: bool | None = None
 
 
+def _named_tool(named: ChatNamedTool) -> NamedTool:
+    return NamedTool(type="function", name=named.function.name)
+
+
 class ChatCompletionRequest(Given):
     """A chat completion. Fields that are not listed are ignored."""
 
@@ -122,7 +151,7 @@ class ChatCompletionRequest(Given):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: Annotated[list[ChatTool], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Mode | ChatNamedTool | None = None
+    tool_choice: Mode | ChatNamedTool | ChatAllowedTools | None = None
     parallel_tool_calls: bool | None = None
     temperature: Temperature | None = None
     top_p: Share | None = None
@@ -190,9 +219,7 @@ class ChatCompletionRequest(Given):
 
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """How the model is called, and the tools that it may call."""
-        named = self.tool_choice
-        wanted = NamedTool(type="function", name=named.function.name) if isinstance(named, ChatNamedTool) else named
-        choice, tools = chosen_tools(wanted, [tool.function for tool in self.tools or ()])
+        choice, tools = chosen_tools(self._tool_choice(), [tool.function for tool in self.tools or ()])
         settings = from_same_fields(
             CallSettings,
             self,
@@ -204,6 +231,17 @@ class ChatCompletionRequest(Given):
             presence_penalty=self.presence_penalty or None,
         )
         return settings, tools
+
+    def _tool_choice(self) -> Mode | NamedTool | AllowedTools | None:
+        """The choice in the form of responses."""
+        match self.tool_choice:
+            case ChatNamedTool() as named:
+                return _named_tool(named)
+            case ChatAllowedTools(allowed_tools=allowed):
+                tools = [_named_tool(tool) for tool in allowed.tools]
+                return AllowedTools(type="allowed_tools", mode=allowed.mode, tools=tools)
+            case mode:
+                return mode
 
     def _structured_output(self) -> Any:
         form = self.response_format

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from app.core.text.contents import from_data_url, inline_base64, is_data_url
 from app.core.text.json_data import arguments_in
-from app.core.text.parts import Part
+from app.core.text.parts import BETWEEN_TEXTS, Part
 from app.http.fields import MAX_PARTS
 
 MAX_URL_LENGTH: Final = 8_192
@@ -119,24 +119,31 @@ Content = Annotated[
 
 
 def stored_content(content: Content | None) -> tuple[str, tuple[Part, ...]]:
-    """The text and the media of a message.
+    """The text of a message, and its media; if a text stands behind media, all texts are parts too, in their order.
 
     Raises:
         ValueError: A file is named by an id, or its data is not a data URL.
     """
     if content is None or isinstance(content, str):
         return content or "", ()
-    texts: list[str] = []
-    media: list[Part] = []
-    for part in content:
-        match part:
-            case TextContent(text=text):
-                texts.append(text)
-            case RefusalContent(refusal=refusal):
-                texts.append(refusal)
-            case _:
-                media.append(_media_part(part))
-    return "\n\n".join(text for text in texts if text), tuple(media)
+    given = [part for part in map(_stored_part, content) if part.get("text") != ""]
+    media = media_in(given)
+    texts = [part["text"] for part in given if part["type"] == "text"]
+    texts_come_first = media_in(given[len(texts) :]) == media
+    return BETWEEN_TEXTS.join(texts), media if texts_come_first else tuple(given)
+
+
+def media_in(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """The media among parts."""
+    return tuple(part for part in parts if part["type"] == "media")
+
+
+def _stored_part(part: ContentPart) -> Part:
+    match part:
+        case TextContent(text=text) | RefusalContent(refusal=text):
+            return {"type": "text", "text": text}
+        case _:
+            return _media_part(part)
 
 
 def _media_part(part: ChatImage | ResponseImage | AudioContent | ChatFile | ResponseFile) -> Part:
@@ -195,7 +202,8 @@ def call_part(id_: str, name: str, arguments: str) -> Part:
 
 def result_parts(call_id: str, content: Content | None) -> tuple[Part, ...]:
     """A result in its stored form: its text, or a description of its media, and then the media."""
-    words, media = stored_content(content)
+    words, parts = stored_content(content)
+    media = media_in(parts)
     text = words or "\n\n".join(f"[{part['media_type']}]" for part in media)
     return ({"type": "tool_result", "tool_call_id": call_id, "content": text}, *media)
 

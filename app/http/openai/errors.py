@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from app.core.model.errors import DomainError
+from app.core.model.errors import SEND_AGAIN, DomainError, ModelFailedError
 from app.core.model.redaction import redact
 from app.core.text.patterns import compiled
 from app.http.openai.ids import conversation_id
@@ -19,8 +19,16 @@ from app.http.openai.ids import conversation_id
 PREFIX: Final = "/v1"
 """Everything at and below this path uses the forms of OpenAI's API."""
 
-_STATUSES: Final[Mapping[str, int]] = {"model_not_allowed": 404, "message_too_large": 400, "host_not_allowed": 421}
+_STATUSES: Final[Mapping[str, int]] = {
+    "model_not_allowed": 404,
+    "message_too_large": 400,
+    "context_over_window": 400,
+    "host_not_allowed": 421,
+}
 """Codes for which OpenAI's API uses another status than this service. Invalid requests are 400 there."""
+_REFUSALS: Final = frozenset({"bad_request", "context_too_long"})
+"""Reasons for which a model's provider refuses what the client sent: 400, which no SDK sends again."""
+_AGAIN: Final = "send the same request again"
 _TOO_LONG: Final = "context_length_exceeded"
 _CODES: Final[Mapping[str, str]] = {
     "unauthenticated": "invalid_api_key",
@@ -77,7 +85,13 @@ def is_openai_path(path: str) -> bool:
 def openai_status(error: DomainError, status: int) -> int:
     """The status in that API of an error that has this ``status`` on the other routes."""
     found = _STATUSES.get(error.stable_code)
-    return found or (HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status)
+    is_invalid = status == HTTPStatus.UNPROCESSABLE_ENTITY or _refusal_of_provider(error) is not None
+    return found or (HTTPStatus.BAD_REQUEST if is_invalid else status)
+
+
+def _refusal_of_provider(error: DomainError) -> str | None:
+    reason = error.extra.get("reason")
+    return reason if isinstance(error, ModelFailedError) and reason in _REFUSALS else None
 
 
 def _param(field: str, path: str) -> str:
@@ -131,7 +145,9 @@ def openai_error(
     param = _param(first.field, path) if first and first.field else None
     detail = f"{param}: {text}" if first and (text := _text_after(error.detail, f"{first.field}: ")) else error.detail
     message = redact(_not_found_message(asked or {}) if error.stable_code == "not_found" and asked else detail)
-    code = _CODES.get(error.stable_code, error.stable_code)
+    message = message.replace(SEND_AGAIN, _AGAIN)
+    is_too_long = _refusal_of_provider(error) == "context_too_long"
+    code = _TOO_LONG if is_too_long else _CODES.get(error.stable_code, error.stable_code)
     by_tokens = code == _TOO_LONG and "seconds" not in error.extra  # otherwise it took too long to read
     return {
         "message": f"{_TOO_LONG_MESSAGE}: {message}" if by_tokens else message,

@@ -36,9 +36,14 @@ from app.usecases.openai.conversation_names import ConversationName
 from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.idempotency import Idem
 
-CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id", "x-sm-conversation-id")
+OPEN_WEBUI_CHAT_HEADER: Final = "x-openwebui-chat-id"
+CONVERSATION_HEADERS: Final = ("x-conversation-id", OPEN_WEBUI_CHAT_HEADER, "x-sm-conversation-id")
 """Headers that name a request's conversation: this service's own, Open WebUI's, and that of supermemory's router."""
 USER_HEADERS: Final = ("x-openwebui-user-id", "x-sm-user-id")
+TASK_HEADER: Final = "x-openwebui-task"
+"""The header in which Open WebUI says that a prompt is its own: for a title, for tags, for what to search for."""
+TEMPORARY_CHAT: Final = "local:"
+"""How Open WebUI begins the id of a chat that is not to be kept."""
 RETRY_COUNT_HEADER: Final = "x-stainless-retry-count"
 """The header in which OpenAI's own SDKs count their tries."""
 MAX_RETRIES: Final = 100
@@ -77,6 +82,17 @@ def name_of(
         is_ours=text.startswith("conv_"),
         user=(forwarded or user or "")[:MAX_NAME_LENGTH] or None,
     )
+
+
+def reason_not_to_store(headers: Headers) -> str | None:
+    """Why a frontend wants its request answered without a trace; ``None`` if it does not say so.
+
+    A prompt of the frontend's own may come before the first words of the user. Under the chat's name it would begin the
+    conversation, and the chat would be another history for ever.
+    """
+    if headers.get(TASK_HEADER, "").strip():
+        return "task"
+    return "temporary" if headers.get(OPEN_WEBUI_CHAT_HEADER, "").startswith(TEMPORARY_CHAT) else None
 
 
 def _uuid(text: str) -> UUID | None:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from app.core.model.conversation import Message
 from app.core.text.contents import named_address, shown_address
-from app.core.text.parts import Part, as_text, own_content, own_parts
+from app.core.text.parts import Part, as_text, in_order, own_content
 from app.http.fields import MAX_CONTENT_LENGTH, MAX_PARTS
 from app.http.openai.content import (
     CallId,
@@ -19,6 +19,7 @@ from app.http.openai.content import (
     ToolName,
     call_part,
     calls_in,
+    media_in,
     result_parts,
     results_in,
     stored_content,
@@ -89,10 +90,11 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
     """An item as a draft to be stored. Raises ``ValueError`` for content that cannot be stored."""
     match item:
         case MessageItem(role=role, content=content):
-            words, media = stored_content(content)
-            if role == "user" and not words.strip() and not media:
+            words, parts = stored_content(content)
+            if role == "user" and not words.strip() and not parts:
                 raise ValueError("content cannot be empty")
-            return MessageDraft(role="system" if role == "developer" else role, content=words, parts=media)
+            parts = parts if role == "user" else media_in(parts)
+            return MessageDraft(role="system" if role == "developer" else role, content=words, parts=parts)
         case CallItem(call_id=call_id, name=name, arguments=arguments):
             return MessageDraft(role="assistant", content="", parts=(call_part(call_id, name, arguments),))
         case ResultItem(call_id=call_id, output=output):
@@ -211,13 +213,15 @@ def output_text(text: str) -> dict[str, Any]:
 
 
 def content_of(role: str, own_text: str, parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """The contents of a stored message, its text first."""
-    words = [own_text] if own_text.strip() else []
-    words += [str(part.get("text", "")) for part in own_parts(own_text, parts) if part.get("type") == "text"]
+    """The contents of a stored message, its text first; a user's texts that stand behind media stay there."""
+    said = in_order(own_text, own_text, parts)
     if role == "assistant":
-        return [output_text(text) for text in words]
-    contents: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in words]
-    return contents + [_media_item(part) for part in parts if part.get("type") == "media"]
+        return [output_text(str(part.get("text", ""))) for part in said if part.get("type") == "text"]
+    return [
+        _media_item(part) if part["type"] == "media" else {"type": "input_text", "text": str(part.get("text", ""))}
+        for part in said
+        if part.get("type") in {"text", "media"}
+    ]
 
 
 def _media_item(part: Part) -> dict[str, Any]:

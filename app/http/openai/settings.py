@@ -82,13 +82,21 @@ class AnswerSchema(Given):
 def chosen_tools(
     choice: Mode | NamedTool | AllowedTools | None, tools: Sequence[ClientFunction]
 ) -> tuple[ToolChoice | None, tuple[ToolSpec, ...]]:
-    """The choice (``None`` if the model chooses), and the tools that may be called."""
+    """The choice (``None`` if the model chooses), and the tools that may be called.
+
+    Raises:
+        InvalidInputError: The allowed tools name one that the request does not bring.
+    """
     offered = tuple(tool.spec() for tool in tools)
     match choice:
         case NamedTool(name=name):
             return ToolName(name=name), offered
         case AllowedTools(mode=mode, tools=allowed):
             names = {tool.name for tool in allowed}
+            if missing := names - {tool.name for tool in offered}:
+                raise InvalidInputError.of(
+                    "tool_choice", f"names no tool of this request: {', '.join(sorted(missing))}"
+                )
             return None if mode == "auto" else mode, tuple(tool for tool in offered if tool.name in names)
         case mode:
             return None if mode == "auto" else mode, offered

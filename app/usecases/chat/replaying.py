@@ -7,7 +7,7 @@ from typing import Final
 
 from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Message
-from app.core.model.errors import DomainError, ModelFailedError
+from app.core.model.errors import SEND_AGAIN, DomainError, ModelFailedError
 from app.core.model.records import Turn
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
@@ -102,7 +102,7 @@ def _answered_calls(message: Message) -> set[str]:
 def _error_from_code(turn: Turn) -> DomainError:
     code = turn.error_code or DomainError.code
     kind = next((kind for kind in _kind_and_narrower(DomainError) if kind.code == code), ModelFailedError)
-    detail = "the turn failed; its message is stored: send the turn again without content"
+    detail = f"the turn failed; its message is stored: {SEND_AGAIN}"
     return kind(detail, code=code, extra={"message_id": str(turn.message_id)})
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Message, Usage
-from app.core.model.errors import ModelFailedError, ModelUnavailableError, full_reason
+from app.core.model.errors import SEND_AGAIN, ModelFailedError, ModelUnavailableError, full_reason
 from app.core.model.live_context import SentConversation
 from app.core.model.model_io import (
     ChatRequest,
@@ -35,7 +35,7 @@ REASONING_CUT_OFF: Final = "reasoning_cut_off"
 """The warning on a step that showed more reasoning than is kept."""
 REASONING_BYTES: Final = 128_000
 """The most bytes of reasoning kept of one step, some 30,000 tokens. The rest is neither sent nor stored."""
-_AGAIN: Final = "the message is stored: send the turn again without content"
+_AGAIN: Final = f"the message is stored: {SEND_AGAIN}"
 _BLOCKED: Final = (
     f"the model's provider blocked the answer; {_AGAIN}, or erase the message and say it in other words: as long as it"
     " stays, it is sent with each turn"

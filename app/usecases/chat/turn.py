@@ -14,7 +14,7 @@ import structlog
 
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, Message
-from app.core.model.errors import DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
+from app.core.model.errors import SEND_AGAIN, DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
 from app.core.model.records import Compaction, Event, Turn, TurnStatus
 from app.core.retrieval.recall_use import uses_passages
 from app.off_loop import off_loop
@@ -338,6 +338,4 @@ def _reply(started: Started, answer: Answer) -> MessageDraft:
 
 
 def _shutting_down() -> DomainError:
-    return DependencyUnavailableError(
-        "the service is shutting down; the message is stored: send the turn again without content"
-    )
+    return DependencyUnavailableError(f"the service is shutting down; the message is stored: {SEND_AGAIN}")

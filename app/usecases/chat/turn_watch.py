@@ -10,7 +10,7 @@ from time import monotonic
 
 import structlog
 
-from app.core.model.errors import DependencyUnavailableError, TurnLostError
+from app.core.model.errors import SEND_AGAIN, DependencyUnavailableError, TurnLostError
 from app.core.model.records import Turn
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.turn_handle import TurnHandle
@@ -81,5 +81,5 @@ def turn_lost_error() -> TurnLostError:
     """The error that explains what became of the message, and how to go on."""
     return TurnLostError(
         "the process that answered was silent for too long, and others ended its turn; the message is stored: look at"
-        " the conversation, and send the turn again without content if nobody answered it"
+        f" the conversation, and {SEND_AGAIN} if nobody answered it"
     )

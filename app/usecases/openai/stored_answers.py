@@ -7,13 +7,13 @@ repeat a request after a 409 by themselves, and would only get the next one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
-from app.core.context.reconciling import Line, Reconciliation, lines_of
+from app.core.context.reconciling import Reconciliation
 from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Conversation
 from app.core.model.errors import (
@@ -28,7 +28,6 @@ from app.core.model.errors import (
     TurnInProgressError,
 )
 from app.core.model.records import Turn
-from app.core.text.speakers import name_in
 from app.off_loop import off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
@@ -44,6 +43,7 @@ from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings, opening_of
+from app.usecases.openai.repeated_messages import lines_of_drafts, without_repeated
 from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.exchange import exchange_of
 from app.usecases.shared.idempotency import Idem
@@ -135,13 +135,13 @@ class StoredAnswers:
         before = await self._begun_before(tenant_id, idem, request)
         if before is not None:
             return before
-        given = _input(request, request.prompt.messages)
+        _input(request, request.prompt.messages)  # before anything is copied
         for _ in range(2):
             place, expected = await self._place_after(tenant_id, turn_id, request.patience)
             if expected is None:
                 break
             try:
-                return await self._at_end(tenant_id, place.conversation_id, given, idem, expected)
+                return await self._at_end(tenant_id, place.conversation_id, request, idem, expected)
             except (ConversationMovedOnError, TurnInProgressError):
                 continue  # another request continued from there first: fork
         fork_key = _fork_key(idem)
@@ -198,9 +198,9 @@ class StoredAnswers:
         return await self._begun_turn(tenant_id, await self._chat.follow_turn(tenant_id, turn_id))
 
     async def _at_end(
-        self, tenant_id: UUID, conversation_id: UUID, given: ChatInput, idem: Idem, expected: UUID
+        self, tenant_id: UUID, conversation_id: UUID, request: Request, idem: Idem, expected: UUID
     ) -> BegunAnswer:
-        given = replace(given, expected_last_message_id=expected)
+        given = await self._new_input(tenant_id, conversation_id, request, expected=expected)
         handle = await self._chat.start(tenant_id, conversation_id, given, idem=idem)
         return await self._begun_turn(tenant_id, handle)
 
@@ -219,11 +219,10 @@ class StoredAnswers:
         deadline = clock.monotonic() + request.patience
         async with self._shell.bus.subscribe(conversation_id) as wake_up:
             while True:
-                whole = request.prompt.messages
                 input_or_turn = (
                     await self._new_input_or_turn(tenant_id, conversation_id, request)
                     if has_history
-                    else _input(request, whole)
+                    else await self._new_input(tenant_id, conversation_id, request)
                 )
                 if input_or_turn is None:
                     return None
@@ -240,6 +239,12 @@ class StoredAnswers:
                 else:
                     return await self._begun_turn(tenant_id, handle)
 
+    async def _new_input(
+        self, tenant_id: UUID, conversation_id: UUID, request: Request, expected: UUID | None = None
+    ) -> ChatInput:
+        new = await without_repeated(self._shell, tenant_id, conversation_id, request.prompt.messages)
+        return _input(request, new, expected=expected)
+
     async def _new_input_or_turn(
         self, tenant_id: UUID, conversation_id: UUID, request: Request
     ) -> ChatInput | TurnHandle | None:
@@ -250,7 +255,7 @@ class StoredAnswers:
         A history that ends before the last stored reply asks for another reply in its place.
         """
         messages = request.prompt.messages
-        given = await off_loop(_lines, messages)
+        given = await off_loop(lines_of_drafts, messages)
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
             reconciling = Reconciliation(given, await uow.turns.unanswered(conversation_id))
@@ -286,7 +291,9 @@ class StoredAnswers:
         own = own_results_after(reply, following, self._shell.resolver.own_tools)
         end = own[-1] if own else reply
         place = ForkPoint(conversation_id=turn.conversation_id, through_seq=end.seq)
-        is_end = conversation.last_seq == end.seq or (last is not None and last.id == end.id)
+        later = [message for message in following if message.seq > end.seq and message.status != "erased"]
+        is_read = conversation.last_seq <= reply.seq + MAX_CALLS
+        is_end = (is_read and not later) or (last is not None and last.id == end.id)
         return place, conversation.last_message_id if is_end else None
 
     async def _ended_turn(self, tenant_id: UUID, turn_id: UUID, patience: float) -> Turn:
@@ -310,10 +317,9 @@ class StoredAnswers:
     async def _begun_before(self, tenant_id: UUID, idem: Idem, request: Request) -> BegunAnswer | None:
         """The turn that an earlier try of the same request began, followed from its beginning.
 
-        If its answer was deleted, the same body asks anew. Raises ``NotFoundError`` if the client gave the key itself.
+        A first try only finds a turn that died, if its message still waits: a client repeats it without counting. If
+        the answer was deleted, the same body asks anew. Raises ``NotFoundError`` if the client gave the key itself.
         """
-        if idem.is_first_try:
-            return None
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.idempotency.get(idem.key)
             if found is None or "turn_id" not in found.ref or found.fingerprint != idem.fingerprint:
@@ -321,6 +327,8 @@ class StoredAnswers:
             if idem.lifetime is not None and found.created_at < self._shell.clock.now() - idem.lifetime:
                 return None
             turn = await _turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
+            if idem.is_first_try and not (turn and await _waits_after(uow, turn)):
+                return None
             if turn is None:
                 if request.attempt.own is not None:
                     raise NotFoundError("the answer to this Idempotency-Key was deleted: ask again with a new key")
@@ -328,8 +336,8 @@ class StoredAnswers:
                 await uow.idempotency.delete(_fork_key(idem).key)
                 await uow.commit()
                 return None
-        if turn.reply_id is None and turn.status != "running":
-            # The turn died: its message is answered again, with the model, tools and instructions of its request.
+        if _is_dead(turn):
+            # Its message is answered again, with the model, tools and instructions of its request.
             handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
         else:
             handle = await self._chat.follow_turn(tenant_id, turn.id, counts=True)
@@ -401,6 +409,19 @@ async def _turn_with_its_answer(uow: UnitOfWork, turn_id: UUID) -> Turn | None:
     return None if reply is not None and reply.status == "erased" else turn
 
 
+def _is_dead(turn: Turn) -> bool:
+    return turn.reply_id is None and turn.status != "running"
+
+
+async def _waits_after(uow: UnitOfWork, turn: Turn) -> bool:
+    """Whether the turn died, none came after it, and its message still waits for a reply."""
+    if not _is_dead(turn) or await uow.turns.newest_ids(turn.conversation_id, limit=1) != [turn.id]:
+        return False
+    exchange = await exchange_of(uow, turn.conversation_id)
+    waiting = {message.id for message in (exchange.question, *exchange.since) if message is not None}
+    return exchange.awaits_reply and turn.message_id in waiting
+
+
 def _fork_key(idem: Idem) -> Idem:
     """The key by which a repeated request finds the fork that was made for it."""
     return replace(idem, key=f"{idem.key}:fork")
@@ -412,14 +433,6 @@ def _key_of_new_conversation(attempt: RequestAttempt, opening: Idem | None) -> I
     if idem is None:
         return None
     return replace(idem, key=f"{idem.key}:conversation", is_first_try=attempt.own is None and not attempt.tries)
-
-
-def _lines(messages: Sequence[MessageDraft]) -> list[Line]:
-    return [
-        line
-        for number, draft in enumerate(messages)
-        for line in lines_of(draft.role, draft.content, draft.parts, number, name_in(draft.metadata))
-    ]
 
 
 def _input(request: Request, new: tuple[MessageDraft, ...], expected: UUID | None = None) -> ChatInput:

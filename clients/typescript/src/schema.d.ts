@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 96e50ddd8eb740324c7b69c6f529b75efa473c826a74adae438585bbc5056618
+// sha256 of openapi.json: 1c5a7bfece892375abe57b9e1fdacdd016d1b6a6bbf3fc0b1f1b3dbd8beae521
 
 export interface paths {
     "/conversations": {
@@ -1705,6 +1705,18 @@ export interface components {
             arguments?: string;
         };
         /**
+         * ChatAllowedTools
+         * @description The tools that may be called.
+         */
+        ChatAllowedTools: {
+            /**
+             * Type
+             * @constant
+             */
+            type: "allowed_tools";
+            allowed_tools: components["schemas"]["ChatToolSelection"];
+        };
+        /**
          * ChatCall
          * @description A call in an assistant's message.
          */
@@ -1793,7 +1805,7 @@ export interface components {
             /** Tools */
             tools?: components["schemas"]["ChatTool"][] | null;
             /** Tool Choice */
-            tool_choice?: ("none" | "auto" | "required") | components["schemas"]["ChatNamedTool"] | null;
+            tool_choice?: ("none" | "auto" | "required") | components["schemas"]["ChatNamedTool"] | components["schemas"]["ChatAllowedTools"] | null;
             /** Parallel Tool Calls */
             parallel_tool_calls?: boolean | null;
             /** Temperature */
@@ -2081,6 +2093,20 @@ export interface components {
              */
             type: "function";
             function: components["schemas"]["ClientFunction"];
+        };
+        /**
+         * ChatToolSelection
+         * @description Some of the tools, by name, and whether one of them has to be called.
+         */
+        ChatToolSelection: {
+            /**
+             * Mode
+             * @default auto
+             * @enum {string}
+             */
+            mode?: "none" | "auto" | "required";
+            /** Tools */
+            tools: components["schemas"]["ChatNamedTool"][];
         };
         /**
          * ChosenFunction

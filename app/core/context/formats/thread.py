@@ -15,7 +15,7 @@ from app.core.context.formats.words import part_as_text, piece_of, with_names_in
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.rendering import split_elements
 from app.core.text.localization.catalogue import Catalogue
-from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.parts import Part, in_order, own_content, own_parts
 
 
 def thread_entries(messages: Sequence[ContextMessage], catalogue: Catalogue) -> list[Entry]:
@@ -86,10 +86,8 @@ def _assistant_entries(
 
 
 def _pieces(content: str, parts: Sequence[Part], catalogue: Catalogue) -> Iterator[Piece]:
-    if content.strip():
-        yield Text(content)
     own_text = split_elements(content)[1]  # recalled messages in the content are not the speaker's own words
-    pieces = (piece_of(part, catalogue) for part in own_parts(own_text, parts))
+    pieces = (piece_of(part, catalogue) for part in in_order(content, own_text, parts))
     yield from (piece for piece in pieces if piece is not None)
 
 
