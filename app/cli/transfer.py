@@ -23,6 +23,7 @@ from app.cli.screen import Screen, one_line, progress_on_stderr
 from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import (
     ApiError,
+    ConflictError,
     InvalidInputError,
     Message,
     NotFoundError,
@@ -37,6 +38,8 @@ BATCH_MESSAGES: Final = 1_000
 """How many messages the service accepts at once."""
 BATCH_BYTES: Final = 4_000_000
 """The most bytes of JSON in a batch: half of what a request may have."""
+MOVED_ON: Final = "conversation_moved_on"
+"""The code of a refused batch if the conversation has other messages since the batch before."""
 UNFINISHED: Final = "import_unfinished"
 """In the metadata of a conversation while an import still has to repeat pins, anchors or files in it."""
 
@@ -196,7 +199,7 @@ class _Importing:
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create a conversation and append its messages, each step under an idempotency key of its own."""
-        id_, start, is_new = "", 0, False
+        id_, start, is_new, last = "", 0, False, None
         try:
             created = self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given))
             id_, is_new = str(created.id), created.message_count == 0
@@ -204,9 +207,10 @@ class _Importing:
                 advance(len(self._imported.messages))
                 return id_
             for number, batch in enumerate(_batches(self._imported.messages), start=1):
-                appended = self._client.append_many(id_, batch, idempotency_key=f"{self._key}-{number}")
+                key = f"{self._key}-{number}"
+                appended = self._client.append_many(id_, batch, expected_last_message_id=last, idempotency_key=key)
                 self._pin_where_possible(id_, appended, start)
-                start += len(batch)
+                start, last = start + len(batch), appended[-1].id
                 advance(len(batch))
             self._choose_anchors(id_)
             self._attach_files(id_)
@@ -214,6 +218,10 @@ class _Importing:
                 self._client.change_conversation(id_, metadata={UNFINISHED: None})
         except (InvalidInputError, TooLargeError) as error:
             raise self._refused(id_ if is_new else "", start, error) from None
+        except ConflictError as error:
+            if error.code != MOVED_ON:
+                raise
+            raise ComplaintError(text_of("complaint.moved_on", where=self._where, id=id_)) from None
         except NotFoundError:
             raise _DeletedError(text_of("complaint.deleted", where=self._where), id_) from None
         return id_
