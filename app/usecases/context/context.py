@@ -26,7 +26,7 @@ from app.core.context.larger_budget import ranges_to_read, with_detail_options
 from app.core.context.oversized_messages import LARGE_MESSAGE_DIVISOR
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.anchors import FoundAnchor
-from app.core.model.conversation import Message
+from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
@@ -407,6 +407,7 @@ async def load(
         estimator=resolved.policy.estimator,
         each_at_most=_counted_message_limit(resolved),
     )
+    tail = await _with_calls_of_results(uow, conversation, tail)
     before = tail[0].seq - 1 if tail else conversation.last_seq
     held = await held_messages(uow, conversation.id, through_seq=before) if before else []
     material = ContextInputs(
@@ -442,6 +443,19 @@ async def load(
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)
     work = partial(available_anchor_tokens, material, budget)
     return material, fits, await off_loop(work, size=_size_of_draft(material))
+
+
+async def _with_calls_of_results(uow: UnitOfWork, conversation: Conversation, tail: list[Message]) -> list[Message]:
+    """The tail; if it has nothing but results, their calls, too large to be read with them, are read all the same.
+
+    No model accepts a result without its call.
+    """
+    if not tail or any(message.role != "tool" for message in tail):
+        return tail
+    call = await uow.messages.last(conversation.id, role="assistant")
+    if call is None or not conversation.boundary_seq < call.seq < tail[0].seq:
+        return tail
+    return await uow.messages.between(conversation.id, call.seq, tail[-1].seq)
 
 
 async def _anchors(
