@@ -144,6 +144,15 @@ async def test_a_result_is_never_served_without_its_call_however_large(service: 
     assert [one.role for one in enough.messages[-2:]] == ["assistant", "tool"]
 
 
+async def test_what_was_erased_does_not_hide_the_last_message_however_large(service: Service) -> None:
+    conversation_id = await service.conversation(context_window=8_000)
+    *_, last = await said(service, conversation_id, "Hello", "ship " * 4_000, "Thank you.")
+    await service.container.erasure.erase(service.tenant, conversation_id, last.id)
+    with pytest.raises(BudgetTooSmallError) as refused:
+        await assembled(service, conversation_id, 200)
+    assert seqs(await assembled(service, conversation_id, refused.value.extra["minimum"]))[-1] == 2
+
+
 async def test_a_digest_is_made_anew_after_an_erasure(service: Service) -> None:
     conversation_id = await overfull(service)
     before = await assembled(service, conversation_id)
