@@ -122,8 +122,8 @@ def _import_key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
     return f"import-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
 
 
-class _DeletedError(ComplaintError):
-    """The conversation was imported earlier and has been deleted since."""
+class _ChangedError(ComplaintError):
+    """The conversation of an earlier import was deleted since, or somebody wrote in it before it was whole."""
 
     def __init__(self, words: str, id_: str) -> None:
         super().__init__(words)
@@ -159,7 +159,7 @@ class _ImportingFile:
                 )
                 try:
                     id_ = _Importing(self._client, one, key, self._file).run(self._given, advance)
-                except _DeletedError as error:
+                except _ChangedError as error:
                     if not one.identity:
                         raise
                     complain(str(error))
@@ -221,9 +221,9 @@ class _Importing:
         except ConflictError as error:
             if error.code != MOVED_ON:
                 raise
-            raise ComplaintError(text_of("complaint.moved_on", where=self._where, id=id_)) from None
+            raise _ChangedError(text_of("complaint.moved_on", where=self._where, id=id_), id_) from None
         except NotFoundError:
-            raise _DeletedError(text_of("complaint.deleted", where=self._where), id_) from None
+            raise _ChangedError(text_of("complaint.deleted", where=self._where), id_) from None
         return id_
 
     def _refused(self, id_: str, start: int, error: ApiError) -> ComplaintError:
