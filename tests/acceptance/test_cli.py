@@ -438,6 +438,36 @@ class TestTransfer:
         for one in (*first[1:], *again):
             client.delete_conversation(one["conversation_id"])
 
+    @pytest.mark.long
+    def test_one_in_which_somebody_has_written_does_not_keep_the_others_of_an_export_out(
+        self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        values = json.loads((ROOT / "tests" / "fixtures" / "exports" / "chatgpt.json").read_bytes())
+        for value in values:
+            value["uuid"] = f"{time.time_ns()}-written"
+        file = tmp_path / "conversations.json"
+        file.write_text(json.dumps(values))
+
+        def first_batch(messages: Sequence[Any]) -> Iterator[Sequence[Any]]:
+            yield messages[:1]
+            dead_line()
+
+        known = {one.id for one in client.conversations()}
+        monkeypatch.setattr(transfer, "BATCH_MESSAGES", 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(transfer, "_batches", first_batch)
+            assert run("import", str(file)).exit_code == 2
+        (half,) = (one for one in client.conversations() if one.id not in known)
+        client.append(half.id, "user", "Where are we?")
+        done = run("import", str(file), "--json")
+        assert "somebody has written since" in done.stderr
+        others = [one["was_there"] for one in json.loads(done.stdout)]
+        assert others == [True, *[False] * (len(others) - 1)]
+        assert len(others) > 1
+        assert client.conversation(half.id).message_count == 2
+        for one in json.loads(done.stdout):
+            client.delete_conversation(one["conversation_id"])
+
     @pytest.mark.daily(1)
     @pytest.mark.parametrize("policy", [{}, {"oversized": "elide"}])
     def test_what_the_service_refuses_in_the_middle_is_not_half_there(
