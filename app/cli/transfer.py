@@ -23,6 +23,7 @@ from app.cli.screen import Screen, one_line, progress_on_stderr
 from app.cli.terminal_language import terminal_catalogue, text_of
 from app.client import (
     ApiError,
+    ConflictError,
     InvalidInputError,
     Message,
     NotFoundError,
@@ -37,6 +38,8 @@ BATCH_MESSAGES: Final = 1_000
 """How many messages the service accepts at once."""
 BATCH_BYTES: Final = 4_000_000
 """The most bytes of JSON in a batch: half of what a request may have."""
+MOVED_ON: Final = "conversation_moved_on"
+"""The code of a refused batch if the conversation has other messages since the batch before."""
 UNFINISHED: Final = "import_unfinished"
 """In the metadata of a conversation while an import still has to repeat pins, anchors or files in it."""
 
@@ -119,8 +122,8 @@ def _import_key(text: str, given: Mapping[str, Any], *, again: bool) -> str:
     return f"import-{hashlib.sha256(made_of.encode()).hexdigest()[:32]}"
 
 
-class _DeletedError(ComplaintError):
-    """The conversation was imported earlier and has been deleted since."""
+class _ChangedError(ComplaintError):
+    """The conversation of an earlier import was deleted since, or somebody wrote in it before it was whole."""
 
     def __init__(self, words: str, id_: str) -> None:
         super().__init__(words)
@@ -156,7 +159,7 @@ class _ImportingFile:
                 )
                 try:
                     id_ = _Importing(self._client, one, key, self._file).run(self._given, advance)
-                except _DeletedError as error:
+                except _ChangedError as error:
                     if not one.identity:
                         raise
                     complain(str(error))
@@ -196,7 +199,7 @@ class _Importing:
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create a conversation and append its messages, each step under an idempotency key of its own."""
-        id_, start, is_new = "", 0, False
+        id_, start, is_new, last = "", 0, False, None
         try:
             created = self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given))
             id_, is_new = str(created.id), created.message_count == 0
@@ -204,9 +207,10 @@ class _Importing:
                 advance(len(self._imported.messages))
                 return id_
             for number, batch in enumerate(_batches(self._imported.messages), start=1):
-                appended = self._client.append_many(id_, batch, idempotency_key=f"{self._key}-{number}")
+                key = f"{self._key}-{number}"
+                appended = self._client.append_many(id_, batch, expected_last_message_id=last, idempotency_key=key)
                 self._pin_where_possible(id_, appended, start)
-                start += len(batch)
+                start, last = start + len(batch), appended[-1].id
                 advance(len(batch))
             self._choose_anchors(id_)
             self._attach_files(id_)
@@ -214,8 +218,12 @@ class _Importing:
                 self._client.change_conversation(id_, metadata={UNFINISHED: None})
         except (InvalidInputError, TooLargeError) as error:
             raise self._refused(id_ if is_new else "", start, error) from None
+        except ConflictError as error:
+            if error.code != MOVED_ON:
+                raise
+            raise _ChangedError(text_of("complaint.moved_on", where=self._where, id=id_), id_) from None
         except NotFoundError:
-            raise _DeletedError(text_of("complaint.deleted", where=self._where), id_) from None
+            raise _ChangedError(text_of("complaint.deleted", where=self._where), id_) from None
         return id_
 
     def _refused(self, id_: str, start: int, error: ApiError) -> ComplaintError:

@@ -333,6 +333,31 @@ class TestTransfer:
             client.delete_conversation(one)
         assert "is deleted: --again" in run("import", str(file)).stderr
 
+    def test_an_import_does_not_go_on_behind_what_somebody_wrote_meanwhile(
+        self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file = tmp_path / f"half-{time.time_ns()}.jsonl"
+        texts = [f"Line {n} of {file.name}." for n in range(1, 4)]
+        file.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts))
+
+        def first_batch(messages: Sequence[Any]) -> Iterator[Sequence[Any]]:
+            yield messages[:2]
+            dead_line()
+
+        monkeypatch.setattr(transfer, "BATCH_MESSAGES", 2)
+        with monkeypatch.context() as patch:
+            patch.setattr(transfer, "_batches", first_batch)
+            assert run("import", str(file)).exit_code == 2
+        (half,) = (one for one in client.conversations() if one.title == file.stem)
+        client.append(half.id, "user", "Where are we?")
+        refused = run("import", str(file))
+        assert (refused.exit_code, "somebody has written since" in refused.stderr) == (2, True)
+        assert [one.content for one in client.messages(half.id, order="asc")] == [*texts[:2], "Where are we?"]
+        whole = id_in(good(run("import", str(file), "--again")))
+        assert [one.content for one in client.messages(whole, order="asc")] == texts
+        for id_ in (str(half.id), whole):
+            client.delete_conversation(id_)
+
     @pytest.mark.long
     def test_a_repeated_import_changes_nothing_that_a_user_changed_since(
         self, run: Run, client: Throughline, start_talk: StartTalk, offline: Service, tmp_path: Path
@@ -411,6 +436,36 @@ class TestTransfer:
         again = json.loads(good(run("import", str(file), "--again", "--json")))
         assert not {one["conversation_id"] for one in again} & {one["conversation_id"] for one in first}
         for one in (*first[1:], *again):
+            client.delete_conversation(one["conversation_id"])
+
+    @pytest.mark.long
+    def test_one_in_which_somebody_has_written_does_not_keep_the_others_of_an_export_out(
+        self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        values = json.loads((ROOT / "tests" / "fixtures" / "exports" / "chatgpt.json").read_bytes())
+        for value in values:
+            value["uuid"] = f"{time.time_ns()}-written"
+        file = tmp_path / "conversations.json"
+        file.write_text(json.dumps(values))
+
+        def first_batch(messages: Sequence[Any]) -> Iterator[Sequence[Any]]:
+            yield messages[:1]
+            dead_line()
+
+        known = {one.id for one in client.conversations()}
+        monkeypatch.setattr(transfer, "BATCH_MESSAGES", 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(transfer, "_batches", first_batch)
+            assert run("import", str(file)).exit_code == 2
+        (half,) = (one for one in client.conversations() if one.id not in known)
+        client.append(half.id, "user", "Where are we?")
+        done = run("import", str(file), "--json")
+        assert "somebody has written since" in done.stderr
+        others = [one["was_there"] for one in json.loads(done.stdout)]
+        assert others == [True, *[False] * (len(others) - 1)]
+        assert len(others) > 1
+        assert client.conversation(half.id).message_count == 2
+        for one in json.loads(done.stdout):
             client.delete_conversation(one["conversation_id"])
 
     @pytest.mark.daily(1)

@@ -12,6 +12,7 @@ import pytest
 from app.core.context.assembly import AssembledContext
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
+from app.core.model.errors import BudgetTooSmallError
 from app.core.segments.message_analysis import Messages
 from app.core.summarizer.offline.extractive import digest as extractive_digest
 from app.core.text.memo import forget
@@ -123,6 +124,33 @@ async def test_a_held_half_of_a_tool_pair_holds_the_other(service: Service) -> N
     assert row.layout is not None
     assert row.layout.held == (2, 3)
     assert seqs(found)[3:5] == [2, 3]
+
+
+async def test_a_result_is_never_served_without_its_call_however_large(service: Service) -> None:
+    conversation_id = await service.conversation(context_window=8_000)
+    call = {"type": "tool_call", "id": "1", "name": "write", "arguments": {"text": "ship " * 4_000}}
+    await said(
+        service,
+        conversation_id,
+        "Write it down.",
+        MessageDraft(role="assistant", content="", parts=(call,)),
+        MessageDraft(role="tool", content="", parts=({"type": "tool_result", "tool_call_id": "1", "content": "done"},)),
+    )
+    whole = await assembled(service, conversation_id)
+    assert [one.role for one in whole.messages[1:]] == ["user", "assistant", "tool"]
+    with pytest.raises(BudgetTooSmallError) as refused:
+        await assembled(service, conversation_id, 200)
+    enough = await assembled(service, conversation_id, refused.value.extra["minimum"])
+    assert [one.role for one in enough.messages[-2:]] == ["assistant", "tool"]
+
+
+async def test_what_was_erased_does_not_hide_the_last_message_however_large(service: Service) -> None:
+    conversation_id = await service.conversation(context_window=8_000)
+    *_, last = await said(service, conversation_id, "Hello", "ship " * 4_000, "Thank you.")
+    await service.container.erasure.erase(service.tenant, conversation_id, last.id)
+    with pytest.raises(BudgetTooSmallError) as refused:
+        await assembled(service, conversation_id, 200)
+    assert seqs(await assembled(service, conversation_id, refused.value.extra["minimum"]))[-1] == 2
 
 
 async def test_a_digest_is_made_anew_after_an_erasure(service: Service) -> None:

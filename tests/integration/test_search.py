@@ -113,6 +113,16 @@ async def test_a_phrase_may_end_within_a_word_and_have_any_letters(
     assert await seqs(service, conversation_id, f'"{phrase}"') == expected
 
 
+async def test_a_letter_may_be_written_as_several_characters(service: Service) -> None:
+    texts = ("The copper kettle of Málaga.", "Чайник с Майей.", "비밀 회의")
+    conversation_id = await said(service, *texts, *(unicodedata.normalize("NFD", text) for text in texts))
+    for number, phrase in enumerate(("of Málaga", "с майе", "밀 회"), 1):
+        for form in ("NFC", "NFD"):
+            query = f'"{unicodedata.normalize(form, phrase)}"'  # type: ignore[arg-type]
+            assert sorted(await seqs(service, conversation_id, query)) == [number, number + 3]
+    assert await seqs(service, conversation_id, '"of Malaga"') == [], "an accent makes a difference"
+
+
 async def test_every_kind_of_space_is_a_space(service: Service) -> None:
     conversation_id = await said(service, "to\u00a0be", "to\u3000be", "to\u2009be", "to\u001fbe", "tobe")
     assert sorted(await seqs(service, conversation_id, '"to be"')) == [1, 2, 3, 4]

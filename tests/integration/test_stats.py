@@ -326,9 +326,10 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds = 0.0
+        self.ahead = 0.0
 
     def now(self) -> datetime:
-        return moment(self.seconds)
+        return moment(self.seconds + self.ahead)
 
     def monotonic(self) -> float:
         return self.seconds
@@ -426,6 +427,19 @@ async def test_what_ended_before_the_start_is_not_counted(begin: UnitOfWorkFacto
     row = await stored(begin, tenant)
     await ended(begin, row, finished_at=moment(-5))
     assert APPLIED not in await Watcher(begin, tenant).samples()
+
+
+async def test_a_clock_that_is_set_back_stops_no_count(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    watcher = Watcher(begin, tenant)
+    row = await stored(begin, tenant)
+    watcher.clock.ahead = 3_600.0
+    await ended(begin, row, finished_at=moment(3_605))
+    assert (await watcher.samples())[APPLIED] == 1
+    watcher.clock.ahead = 0.0
+    await watcher.samples()
+    await ended(begin, row, finished_at=moment(35))
+    for _ in range(3):
+        assert (await watcher.samples())[APPLIED] == 2
 
 
 async def test_a_long_pause_is_caught_up_with_page_by_page(

@@ -459,6 +459,11 @@ def test_what_was_never_loaded_is_left_out_and_an_orphaned_result_with_it(*, aga
     assert found.truncated == (1, 51)
 
 
+def test_what_was_erased_after_its_tokens_were_counted_is_not_looked_for() -> None:
+    found = put_together(replace(material([], policy=POLICY), unloaded_tokens=50_000))
+    assert not [one for one in found.messages if one.seq]
+
+
 def test_anchors_are_needed_only_where_something_has_to_go() -> None:
     small = made_of(talk_of(10))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from itertools import product
 from typing import Any
 
@@ -77,6 +78,24 @@ def test_a_value_that_is_named_goes_and_what_is_no_secret_stays() -> None:
         return secret not in redacted and redacted == text.get("redacted", redacted)
 
     assert_verdicts(SECRETS, goes)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "contrase\u00f1a: ",
+        "\u043f\u0430\u0440\u043e\u043b\u044c \u0442\u0430\u043a\u043e\u0439: ",
+        "\u30d1\u30b9\u30ef\u30fc\u30c9: ",
+        "\ube44\ubc00\ubc88\ud638: ",
+    ],
+    ids=ascii,
+)
+def test_a_name_is_read_also_where_its_letters_are_written_as_several_characters(named: str) -> None:
+    """Texts copied from a PDF, and the names of files on some systems, are written so."""
+    apart = unicodedata.normalize("NFD", named)
+    assert apart != named
+    for text in (named, apart):
+        assert redact(f"{text}Tr4vi3so!x") == f"{text}[REDACTED:password]"
 
 
 def test_what_surrounds_a_secret_stays() -> None:

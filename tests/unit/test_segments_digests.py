@@ -13,6 +13,7 @@ from app.core.model.segments import LEVELS, Level, ServableSegment
 from app.core.segments import digests
 from app.core.segments.digests import ServedDigests, serve_digests
 from app.core.segments.markers import EARLIER_MARKER, find_markers
+from app.core.text.memo import forget
 from app.core.text.token_counts import Estimator, estimate_text
 from tests.profiles import examples
 
@@ -140,10 +141,13 @@ def test_what_messages_say_closes_nothing_and_forges_nothing() -> None:
 
 
 def test_without_the_escape_a_message_forges_a_marker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digests, "escape_served", lambda text: text)
-    found = served([segment(0, brief=HOSTILE)], 10_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(digests, "escape_served", lambda text: text)
+        found = served([segment(0, brief=HOSTILE)], 10_000)
+    forget()  # otherwise a later test of this process is served the unescaped line
     assert len(find_markers(found.element)) == 2
     assert found.element.count("</digests>") == 2
+    assert len(find_markers(served([segment(0, brief=HOSTILE)], 10_000).element)) == 1
 
 
 @pytest.mark.parametrize("text", ["word " * 50_000, "词" * 100_000, "x" * 100_000, "[" * 100_000])

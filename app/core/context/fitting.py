@@ -197,6 +197,8 @@ def _cuts(inputs: ContextInputs, tail: Sequence[Message], *, last_turn: bool) ->
         tail: The messages to be cut from.
         last_turn: Whether the last turn stays; otherwise all messages but the last may be cut.
     """
+    if not tail:  # all of it was erased after its tokens were counted
+        return []
     outline = inputs.outlines(tail)
     starts = turn_starts(outline)
     most = starts[-1] if starts and last_turn else max(len(tail) - 1, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -85,7 +86,10 @@ def _usable_stems(line: str, language: str | None) -> tuple[str, ...]:
 
 
 def has_phrases(text: str, literal: Sequence[str]) -> bool:
-    """Whether a text has all of these phrases literally; case and kinds of spaces are ignored."""
+    """Whether a text has all of these phrases literally.
+
+    Case and kinds of spaces are ignored, and whether a letter is written as one character or as several.
+    """
     line = _without_case(" ".join(text.split()))
     return all(_without_case(wanted) in line for wanted in literal)
 
@@ -97,7 +101,7 @@ def _without_case(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    folded = ((letter, letter.casefold()) for letter in text)
+    folded = ((letter, letter.casefold()) for letter in unicodedata.normalize("NFC", text))
     return "".join(fold if len(fold) == 1 else letter.lower() for letter, fold in folded)
 
 

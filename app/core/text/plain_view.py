@@ -28,9 +28,13 @@ _WIDE: Final = (
     "\U0001d400-\U0001d7ff"
 )
 _DIGITS: Final = "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59"
+_JOINING: Final = "\u0300-\u036f\u0653-\u0655\u1161-\u1175\u11a8-\u11c2\u3099\u309a"
+"""Signs that may be one letter together with the sign before them: accents, vowels and ends of Korean syllables."""
 _ODD: Final = compiled(
-    f"[&{_UNSEEN}{_BLANKS}{_DASHES}{_WIDE}{_DIGITS}](?:(?<=&)(?:quot|apos|amp|lt|gt|nbsp|#34|#39|#x22|#x27);)?"
+    f"[&{_JOINING}{_UNSEEN}{_BLANKS}{_DASHES}{_WIDE}{_DIGITS}]"
+    f"(?:(?<=&)(?:quot|apos|amp|lt|gt|nbsp|#34|#39|#x22|#x27);|(?<=[{_JOINING}])[{_JOINING}]{{1,3}})?"
 )
+_JOINED: Final = compiled(f"[{_JOINING}]")
 _BLANK: Final = compiled(f"[{_BLANKS}]")
 _DASH: Final = compiled(f"[{_DASHES}]")
 _HIDDEN: Final = compiled(f"[{_UNSEEN}]")
@@ -62,14 +66,25 @@ def plain_view(text: str) -> PlainView:
     breaks, distances = [0], [0]
     done = length = 0
     for odd in _ODD.finditer(mixed):
-        instead = _instead(odd.group())
-        pieces += (mixed[done : odd.start()], instead)
-        length += odd.start() - done + len(instead)
+        sign, start = odd.group(), odd.start()
+        if _JOINED.match(sign):  # "é" is one letter, even if written as two characters
+            start = max(start - 1, done)
+            instead = _joined(mixed[start : odd.end()])
+        else:
+            instead = _instead(sign)
+        pieces += (mixed[done:start], instead)
+        length += start - done + len(instead)
         done = odd.end()
         if done - length != distances[-1]:
             breaks.append(length)
             distances.append(done - length)
     return PlainView("".join([*pieces, mixed[done:]]), tuple(breaks), tuple(distances)) if pieces else PlainView(mixed)
+
+
+@lru_cache(maxsize=1_024)
+def _joined(signs: str) -> str:
+    """A letter together with the signs that belong to it; of the others, those that are seen."""
+    return _HIDDEN.sub("", unicodedata.normalize("NFC", signs))
 
 
 @lru_cache(maxsize=1_024)

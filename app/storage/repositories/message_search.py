@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from array import array as numbers
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from sqlalchemy import (
@@ -25,6 +26,7 @@ from sqlalchemy import (
     cast,
     func,
     literal,
+    or_,
     select,
     true,
 )
@@ -104,6 +106,8 @@ MAX_BYTES: Final = 64_000_000  # bytes of text that one query reads, at most
 _PARTS: Final = func.nullif(cast(col(MessageRow.parts), Text), "[]", type_=Text).label("parts")
 """The parts as text, NULL for the many messages without any, so that only existing parts are read as JSON."""
 _STRINGS_PATH: Final = '$.** ? (@.type() == "string")'
+_FORMS: Final[tuple[Literal["NFC", "NFD"], ...]] = ("NFC", "NFD")
+"""How the letters of a text may be written: "é" as one character, or as two."""
 _OTHER_SPACES: Final = r"\t-\r\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """What ``str.split`` takes for space besides the blank; what ``\\s`` means depends on the database."""
 _NO_END: Final = 2**63 - 1
@@ -459,9 +463,9 @@ def _batches(sizes: Sequence[Any]) -> Iterator[tuple[list[int], int]]:
 def _has_all_texts(texts: Sequence[str]) -> ColumnElement[bool]:
     """Whether a message has each of these texts literally, in its content or in a text of its parts.
 
-    The message's text is computed once for all of them.
+    The message's text is computed once for all of them. Its letters may be written as one character or as several.
     """
-    wanted = [text[:MAX_SEARCHED_CHARACTERS] for text in texts]
+    wanted = [[unicodedata.normalize(form, text[:MAX_SEARCHED_CHARACTERS]) for text in texts] for form in _FORMS]
     parts = cast(col(MessageRow.parts), JSONB)
     strings = func.jsonb_path_query(parts, cast(_STRINGS_PATH, JSONPATH)).column_valued("told")
     in_parts = select(func.string_agg(strings.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)
@@ -469,19 +473,25 @@ def _has_all_texts(texts: Sequence[str]) -> ColumnElement[bool]:
         (cast(col(MessageRow.parts), Text) == "[]", col(MessageRow.content)),
         else_=col(MessageRow.content) + " " + func.coalesce(in_parts.scalar_subquery(), ""),
     )
-    if any(" " in text for text in wanted):
+    if any(" " in text for text in texts):
         # Most texts have only single blanks, and seeing that takes a tenth of the time of replacing them.
         plain = func.regexp_replace(full_text, f"[ {_OTHER_SPACES}]+", " ", "g")
         full_text = case((full_text.op("~")(f"  |[{_OTHER_SPACES}]"), plain), else_=full_text)
-    has_sigma = any("σ" in text or "ς" in text for text in map(str.lower, wanted))
+    has_sigma = any("σ" in text or "ς" in text for text in map(str.lower, texts))
     # OFFSET 0 keeps the planner from repeating the expression at each use.
     line = select(_lowered(full_text, has_sigma=has_sigma).label("said")).correlate(MessageRow).offset(0)
     said = line.lateral("line")
-    given = func.unnest(literal(wanted, ARRAY(Text))).column_valued("given")
-    lowered = select(_lowered(given, has_sigma=has_sigma)).scalar_subquery()  # computed once for all messages
-    each = func.unnest(func.array(lowered, type_=ARRAY(Text))).table_valued("text", name="each").render_derived()
-    has_all = func.bool_and(func.strpos(said.c.said, each.c.text) > 0)
+    lowered = [_all_lowered(form, has_sigma=has_sigma) for form in wanted[: 1 if wanted[0] == wanted[1] else 2]]
+    names = [f"form_{number}" for number in range(len(lowered))]
+    each = func.unnest(*lowered).table_valued(*names, name="each").render_derived()
+    has_all = func.bool_and(or_(*(func.strpos(said.c.said, each.c[name]) > 0 for name in names)))
     return select(has_all).select_from(said.join(each, true())).correlate(MessageRow).scalar_subquery()
+
+
+def _all_lowered(texts: Sequence[str], *, has_sigma: bool) -> ColumnElement[Any]:
+    """The texts in small letters, as an array that is computed once for all messages."""
+    given = func.unnest(literal(list(texts), ARRAY(Text))).column_valued("given")
+    return func.array(select(_lowered(given, has_sigma=has_sigma)).scalar_subquery(), type_=ARRAY(Text))
 
 
 def _lowered(text: Any, *, has_sigma: bool) -> ColumnElement[Any]:

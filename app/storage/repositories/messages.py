@@ -242,11 +242,18 @@ class MessageRepository(Repository):
         """One message by position. Raises ``NotFoundError``."""
         return _message(await self._session.first(_AT_SEQ, conversation_id=conversation_id, seq=seq))
 
-    async def last(self, conversation_id: UUID, *, role: str | None = None) -> Message | None:
-        """The newest message that is neither a command nor superseded (of that role, if given)."""
+    async def last(
+        self, conversation_id: UUID, *, role: str | None = None, stands_alone: bool = False
+    ) -> Message | None:
+        """The newest message that is neither a command nor superseded (of that role, if given).
+
+        With ``stands_alone`` it has something to say, and is no result of a tool.
+        """
         statement = _rows_of(conversation_id).where(_IN_TALK).order_by(_seq.desc()).limit(1)
         if role is not None:
             statement = statement.where(col(MessageRow.role) == role)
+        if stands_alone:
+            statement = statement.where(_NOT_ERASED, col(MessageRow.role) != "tool", col(MessageRow.byte_length) > 0)
         row = await self._session.first(statement)
         return None if row is None else _message(row)
 

@@ -95,7 +95,8 @@ class Measuring:
             in_flight = await uow.statistics.in_flight()
         for status in sorted(IN_FLIGHT):
             self._meter.set(measures.COMPACTIONS_IN_FLIGHT, in_flight.get(status, 0), status=status)
-        self._since = max(self._since, now - OVERLAP)
+        # If the clock was set back, the last look was later than now.
+        self._since = now - OVERLAP if self._since > now else max(self._since, now - OVERLAP)
         self._seen = {key: seen for key, seen in self._seen.items() if seen[0] >= self._since}
 
     def _count(self, ended: Ended) -> None:

@@ -21,12 +21,13 @@ from app.core.context.assembly import (
     available_tokens,
     exceeds_budget,
 )
+from app.core.context.drafts import has_content
 from app.core.context.fitting import DIGEST_SHARE
 from app.core.context.larger_budget import ranges_to_read, with_detail_options
 from app.core.context.oversized_messages import LARGE_MESSAGE_DIVISOR
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.anchors import FoundAnchor
-from app.core.model.conversation import Message
+from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import BudgetTooSmallError, ContextOverWindowError, DependencyUnavailableError
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
@@ -407,6 +408,7 @@ async def load(
         estimator=resolved.policy.estimator,
         each_at_most=_counted_message_limit(resolved),
     )
+    tail = await _with_last_spoken(uow, conversation, tail)
     before = tail[0].seq - 1 if tail else conversation.last_seq
     held = await held_messages(uow, conversation.id, through_seq=before) if before else []
     material = ContextInputs(
@@ -442,6 +444,19 @@ async def load(
     material = replace(material, segments=tuple(source.segments), segments_total=source.total)
     work = partial(available_anchor_tokens, material, budget)
     return material, fits, await off_loop(work, size=_size_of_draft(material))
+
+
+async def _with_last_spoken(uow: UnitOfWork, conversation: Conversation, tail: list[Message]) -> list[Message]:
+    """The tail; if all that was read of it are results of tools and what was erased, it begins with the message before.
+
+    No model accepts a result without its call, however large that is.
+    """
+    if not tail or any(message.role != "tool" and has_content(message) for message in tail):
+        return tail
+    spoken = await uow.messages.last(conversation.id, stands_alone=True)
+    if spoken is None or not conversation.boundary_seq < spoken.seq < tail[0].seq:
+        return tail
+    return await uow.messages.between(conversation.id, spoken.seq, tail[-1].seq)
 
 
 async def _anchors(
