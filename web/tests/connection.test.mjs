@@ -127,6 +127,46 @@ test('a message that meets a turn which has just begun elsewhere comes back to i
   });
 });
 
+test('of two messages that are sent at once the refused one comes back, and the turn of the other is followed', async () => {
+  const id = await begun();
+  await withPage({ allows: ['409'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    await page.waitForTimeout(500);
+    let theirs;
+    await page.route('**/ui', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      theirs = api('POST', `/conversations/${id}/chat`, { content: 'Tell me slowly about the harbour.' });
+      await page.locator('[data-seq="1"]').waitFor();
+      return route.continue();
+    });
+    await send(page, 'Mine');
+    await page.getByTestId('running-reply').waitFor();
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === 'Mine');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await theirs;
+    await page.locator('[data-seq="2"]').waitFor();
+    assert.equal(await field(page).inputValue(), 'Mine');
+  });
+});
+
+test('a compaction that began before the page was loaded is known, and so is its end', async () => {
+  const id = await begun('One.', 'Two.');
+  await withPage({}, async (page) => {
+    const running = { id: 'c', status: 'running', trigger: 'manual', requested_at: new Date().toISOString() };
+    let status = 'running';
+    await page.route('**/compactions?*', (route) => route.fulfill({ json: { data: [{ ...running, status }], next_cursor: null } }));
+    await open(page, `?c=${id}`);
+    await page.getByTestId('compacting').waitFor();
+    const button = page.getByRole('button', { name: 'Compact', exact: true });
+    assert.equal(await button.isDisabled(), true);
+    status = 'skipped';
+    await api('POST', `/conversations/${id}/compact`);
+    await page.getByTestId('compacting').waitFor({ state: 'detached' });
+    assert.equal(await button.isEnabled(), true);
+  });
+});
+
 test('what is typed is asked for by the word, not by the letter', async () => {
   const id = await begun('The harbour at night.');
   await withPage({}, async (page) => {

@@ -8,7 +8,7 @@ import { besidesOf } from './besides';
 import type { Reply } from './parts';
 import { Notices, Sources } from './sources';
 
-/** The reply as it comes: text, calls, compactions inside the turn, passages, warnings. */
+/** The reply as it comes, or what had come of one that failed: text, calls, compactions inside the turn, passages, warnings. */
 export function RunningReply({ reply, active }: { reply: Reply | null; active: boolean }) {
   const { t, word, number } = useWords();
   const found = reply && besidesOf(reply.parts);
@@ -45,6 +45,7 @@ export function RunningReply({ reply, active }: { reply: Reply | null; active: b
       })}
       {found && <Sources found={found} />}
       {found && <Notices notices={found.notices} />}
+      {!active && <p className="text-xs text-soft">{t('reply_not_stored')}</p>}
       {active && !isTold && (
         <p className="flex items-center gap-2 text-sm text-soft" role="status">
           <Spinner />
