@@ -48,6 +48,22 @@ test('a connection that died without a word is noticed, and another one brings w
   });
 });
 
+test('a page whose network comes back does not wait before it asks for its events', async () => {
+  const id = await begun('One.', 'Two.');
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    await page.addInitScript(() => {
+      const { setTimeout } = window;
+      window.setTimeout = (work, pause, ...rest) => setTimeout(work, pause === 1_000 ? 600_000 : pause, ...rest);
+    });
+    await page.route('**/events?*', (route) => route.abort());
+    await open(page, `?c=${id}`);
+    await page.getByText(/^Not connected to the service/).waitFor();
+    await page.unroute('**/events?*');
+    await page.evaluate(() => window.dispatchEvent(new Event('online')));
+    await page.getByText(/^Not connected to the service/).waitFor({ state: 'detached', timeout: 8_000 });
+  });
+});
+
 test('a reply whose connection died without a word is there all the same, once', async () => {
   const id = await begun();
   await withPage({}, async (page) => {

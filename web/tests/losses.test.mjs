@@ -1,7 +1,7 @@
 /** What goes wrong around the page: no word that somebody wrote is lost by it, and the page goes on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, conversationOf, facts, open, send, withPage } from './browser.mjs';
+import { api, conversationOf, facts, open, send, SERVICE, withPage } from './browser.mjs';
 
 const field = (page) => page.getByRole('textbox', { name: 'Message', exact: true });
 const tab = (page, name) => page.getByRole('button', { name, exact: true }).click();
@@ -329,11 +329,12 @@ test('what had come of a reply that failed stays to be read, until the message i
       { type: 'text-delta', id: 't', delta: 'The first half of it' },
       { type: 'error', errorText: JSON.stringify({ code: 'model_failed', detail: 'no', reason: 'server_error' }) },
     ];
-    await page.route('**/ui', async (route) => {
+    const fails = async (route) => {
       if (route.request().method() !== 'POST') return route.continue();
       await api('POST', `/conversations/${id}/messages`, { role: 'user', content: 'What is it?' });
       return route.fulfill({ contentType: 'text/event-stream', body: chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('') });
-    });
+    };
+    await page.route('**/ui', fails);
     await send(page, 'What is it?');
     await page.getByText(/error of the provider/).waitFor();
     await page.getByText('The first half of it').waitFor();
@@ -341,6 +342,16 @@ test('what had come of a reply that failed stays to be read, until the message i
     await page.unroute('**/ui');
     await page.getByRole('button', { name: 'Ask again' }).click();
     await page.locator('[data-seq="2"]').waitFor();
+    assert.equal(await page.getByText('The first half of it').count(), 0);
+
+    await page.route('**/ui', fails);
+    await send(page, 'What is it?');
+    await page.getByText(/error of the provider/).waitFor();
+    const { data } = await api('GET', `/conversations/${id}/messages`);
+    const body = JSON.stringify({ id, trigger: 'regenerate-message', messageId: data.at(-1).id });
+    await fetch(`${SERVICE}/conversations/${id}/ui`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body }).then((told) => told.text());
+    await page.locator('[data-seq="4"]').waitFor();
+    await page.getByText(/error of the provider/).waitFor({ state: 'detached' });
     assert.equal(await page.getByText('The first half of it').count(), 0);
   });
 });

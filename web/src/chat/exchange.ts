@@ -171,6 +171,8 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const leave = onEvent((event) => {
+      // The message was asked again in another tab, and has its reply.
+      if (event.type === 'reply.completed') setError(null);
       const begins = event.type === 'message.superseded' || (event.type === 'message.created' && event.data.role === 'user');
       if (!begins) return;
       clearTimeout(timer);
