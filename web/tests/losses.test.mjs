@@ -327,6 +327,7 @@ test('what had come of a reply that failed stays to be read, until the message i
       { type: 'start', messageId: 'm' },
       { type: 'text-start', id: 't' },
       { type: 'text-delta', id: 't', delta: 'The first half of it' },
+      { type: 'data-compaction', id: 'c', data: { status: 'running', trigger: 'mid_turn' } },
       { type: 'error', errorText: JSON.stringify({ code: 'model_failed', detail: 'no', reason: 'server_error' }) },
     ];
     const fails = async (route) => {
@@ -339,14 +340,17 @@ test('what had come of a reply that failed stays to be read, until the message i
     await page.getByText(/error of the provider/).waitFor();
     await page.getByText('The first half of it').waitFor();
     await page.getByText(/is not stored/).waitFor();
+    assert.equal(await page.getByTestId('running-reply').getByText(/Compacting/).count(), 0, 'what failed with its turn runs no longer');
     await page.unroute('**/ui');
     await page.getByRole('button', { name: 'Ask again' }).click();
     await page.locator('[data-seq="2"]').waitFor();
     assert.equal(await page.getByText('The first half of it').count(), 0);
 
     await page.route('**/ui', fails);
+    chunks.splice(1, 2);
     await send(page, 'What is it?');
     await page.getByText(/error of the provider/).waitFor();
+    assert.equal(await page.getByText(/is not stored/).count(), 0, 'nothing came');
     const { data } = await api('GET', `/conversations/${id}/messages`);
     const body = JSON.stringify({ id, trigger: 'regenerate-message', messageId: data.at(-1).id });
     await fetch(`${SERVICE}/conversations/${id}/ui`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body }).then((told) => told.text());

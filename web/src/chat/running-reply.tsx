@@ -15,6 +15,8 @@ export function RunningReply({ reply, active }: { reply: Reply | null; active: b
   // Passages that were found for the reply, and warnings, come in between.
   const newest = reply?.parts.findLast((part) => ['text', 'reasoning', 'tool', 'compaction'].includes(part.type));
   const isTold = newest?.type === 'reasoning' || (newest?.type === 'text' && newest.text !== '');
+  // Of a reply that failed before its first word there is nothing to read.
+  if (!active && !reply?.parts.some((part) => part.type === 'reasoning' || part.type === 'tool' || (part.type === 'text' && part.text))) return null;
   return (
     <article aria-label={word('role', 'assistant')} aria-busy={active} className="py-2" data-testid="running-reply">
       {reply?.parts.map((part, place) => {
@@ -30,6 +32,7 @@ export function RunningReply({ reply, active }: { reply: Reply | null; active: b
         if (part.type === 'compaction') {
           const { data } = part;
           const isRunning = data.status === 'running' || data.status === 'queued' || data.status === 'planned';
+          if (isRunning && !active) return null;
           return (
             <p key={place} className="my-3 flex items-center justify-center gap-2 text-xs text-soft" role="status">
               {isRunning && <Spinner className="size-3.5" />}
