@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pytest
 from babel import Locale
 
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.text.localization.catalogue import CATALOGUES
+from app.http import event_schemas
 from app.http.browser.archive import page_files, policy_of
 from tests.servers import ROOT
 
@@ -119,6 +120,15 @@ def test_the_services_words_are_those_of_its_catalogues() -> None:
     kept = {path.stem: path.read_text(encoding="utf-8") for path in catalogues.FOLDER.glob("*.json")}
     written = {language: catalogues.dumped(catalogue) for language, catalogue in CATALOGUES.items()}
     assert kept == written, "`python web/scripts/catalogues.py` writes them"
+
+
+def test_the_timeline_has_words_for_every_event_of_a_conversation() -> None:
+    schemas = event_schemas.EventFields.__subclasses__()
+    kinds = {kind for one in schemas for kind in get_args(one.model_fields["type"].annotation)}
+    assert {"message.created", "compaction.applied", "conversation.released"} <= kinds
+    told = json.loads((TEXTS / "en.json").read_text(encoding="utf-8"))
+    keys = {f"event_{kind.replace('.', '_')}" for kind in kinds}
+    assert {key for key in told if key.startswith("event_")} == keys
 
 
 def test_the_settings_explain_every_field_of_a_policy() -> None:

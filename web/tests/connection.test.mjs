@@ -48,6 +48,22 @@ test('a connection that died without a word is noticed, and another one brings w
   });
 });
 
+test('a page whose network comes back does not wait before it asks for its events', async () => {
+  const id = await begun('One.', 'Two.');
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    await page.addInitScript(() => {
+      const { setTimeout } = window;
+      window.setTimeout = (work, pause, ...rest) => setTimeout(work, pause === 1_000 ? 600_000 : pause, ...rest);
+    });
+    await page.route('**/events?*', (route) => route.abort());
+    await open(page, `?c=${id}`);
+    await page.getByText(/^Not connected to the service/).waitFor();
+    await page.unroute('**/events?*');
+    await page.evaluate(() => window.dispatchEvent(new Event('online')));
+    await page.getByText(/^Not connected to the service/).waitFor({ state: 'detached', timeout: 8_000 });
+  });
+});
+
 test('a reply whose connection died without a word is there all the same, once', async () => {
   const id = await begun();
   await withPage({}, async (page) => {
@@ -124,6 +140,46 @@ test('a message that meets a turn which has just begun elsewhere comes back to i
     await page.waitForTimeout(300);
     const said = (await api('GET', `/conversations/${id}/messages`)).data.map((one) => one.content);
     assert.ok(said.includes('Mine') || (await field(page).inputValue()) === 'Mine', 'it is nowhere');
+  });
+});
+
+test('of two messages that are sent at once the refused one comes back, and the turn of the other is followed', async () => {
+  const id = await begun();
+  await withPage({ allows: ['409'] }, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    await page.waitForTimeout(500);
+    let theirs;
+    await page.route('**/ui', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      theirs = api('POST', `/conversations/${id}/chat`, { content: 'Tell me slowly about the harbour.' });
+      await page.locator('[data-seq="1"]').waitFor();
+      return route.continue();
+    });
+    await send(page, 'Mine');
+    await page.getByTestId('running-reply').waitFor();
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === 'Mine');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await theirs;
+    await page.locator('[data-seq="2"]').waitFor();
+    assert.equal(await field(page).inputValue(), 'Mine');
+  });
+});
+
+test('a compaction that began before the page was loaded is known, and so is its end', async () => {
+  const id = await begun('One.', 'Two.');
+  await withPage({}, async (page) => {
+    const running = { id: 'c', status: 'running', trigger: 'manual', requested_at: new Date().toISOString() };
+    let status = 'running';
+    await page.route('**/compactions?*', (route) => route.fulfill({ json: { data: [{ ...running, status }], next_cursor: null } }));
+    await open(page, `?c=${id}`);
+    await page.getByTestId('compacting').waitFor();
+    const button = page.getByRole('button', { name: 'Compact', exact: true });
+    assert.equal(await button.isDisabled(), true);
+    status = 'skipped';
+    await api('POST', `/conversations/${id}/compact`);
+    await page.getByTestId('compacting').waitFor({ state: 'detached' });
+    assert.equal(await button.isEnabled(), true);
   });
 });
 

@@ -1,7 +1,7 @@
 /** What goes wrong around the page: no word that somebody wrote is lost by it, and the page goes on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, conversationOf, facts, open, send, withPage } from './browser.mjs';
+import { api, conversationOf, facts, open, send, SERVICE, withPage } from './browser.mjs';
 
 const field = (page) => page.getByRole('textbox', { name: 'Message', exact: true });
 const tab = (page, name) => page.getByRole('button', { name, exact: true }).click();
@@ -277,6 +277,96 @@ test('a message that is on its way arrives, or comes back, though its writer loo
     arrives = false;
     await leave('Comes back');
     await page.waitForFunction(() => document.querySelector('textarea')?.value === 'Comes back');
+  });
+});
+
+test('a message that was on its way when the page was loaded again comes back, unless it had arrived', async () => {
+  const id = await begun();
+  await withPage({ allows: ['ERR_FAILED'] }, async (page) => {
+    const held = (path, answer) => page.route(path, (route) => (route.request().method() === 'POST' ? answer(route) : route.continue()));
+    const again = async () => {
+      await page.reload();
+      await field(page).waitFor();
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+    };
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    await page.waitForTimeout(300);
+    await held('**/ui', (route) => route.abort());
+    await send(page, 'Lost on its way.');
+    await page.waitForTimeout(300);
+    await again();
+    assert.equal(await field(page).inputValue(), 'Lost on its way.');
+    assert.equal((await api('GET', `/conversations/${id}/messages`)).data.length, 0);
+
+    let arrived;
+    await held('**/ui', (route) => (arrived = route.fetch()));
+    await field(page).press('Enter');
+    await page.waitForTimeout(300);
+    await arrived;
+    await again();
+    await page.locator('[data-seq="2"]').waitFor();
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === '');
+
+    await open(page);
+    await held('**/conversations', () => undefined);
+    await send(page, 'The first words.');
+    await page.waitForTimeout(300);
+    await again();
+    assert.equal(await field(page).inputValue(), 'The first words.');
+  });
+});
+
+test('what had come of a reply that failed stays to be read, until the message is asked again', async () => {
+  const id = await begun();
+  await withPage({}, async (page) => {
+    await open(page, `?c=${id}`);
+    await page.getByTestId('gauge').waitFor();
+    await page.waitForTimeout(300);
+    const chunks = [
+      { type: 'start', messageId: 'm' },
+      { type: 'text-start', id: 't' },
+      { type: 'text-delta', id: 't', delta: 'The first half of it' },
+      { type: 'data-compaction', id: 'c', data: { status: 'running', trigger: 'mid_turn' } },
+      { type: 'error', errorText: JSON.stringify({ code: 'model_failed', detail: 'no', reason: 'server_error' }) },
+    ];
+    const fails = async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await api('POST', `/conversations/${id}/messages`, { role: 'user', content: 'What is it?' });
+      return route.fulfill({ contentType: 'text/event-stream', body: chunks.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('') });
+    };
+    await page.route('**/ui', fails);
+    await send(page, 'What is it?');
+    await page.getByText(/error of the provider/).waitFor();
+    await page.getByText('The first half of it').waitFor();
+    await page.getByText(/is not stored/).waitFor();
+    assert.equal(await page.getByTestId('running-reply').getByText(/Compacting/).count(), 0, 'what failed with its turn runs no longer');
+    await page.unroute('**/ui');
+    await page.getByRole('button', { name: 'Ask again' }).click();
+    await page.locator('[data-seq="2"]').waitFor();
+    assert.equal(await page.getByText('The first half of it').count(), 0);
+
+    await page.route('**/ui', fails);
+    chunks.splice(1, 2);
+    await send(page, 'What is it?');
+    await page.getByText(/error of the provider/).waitFor();
+    assert.equal(await page.getByText(/is not stored/).count(), 0, 'nothing came');
+    const { data } = await api('GET', `/conversations/${id}/messages`);
+    const body = JSON.stringify({ id, trigger: 'regenerate-message', messageId: data.at(-1).id });
+    await fetch(`${SERVICE}/conversations/${id}/ui`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body }).then((told) => told.text());
+    await page.locator('[data-seq="4"]').waitFor();
+    await page.getByText(/error of the provider/).waitFor({ state: 'detached' });
+    assert.equal(await page.getByText('The first half of it').count(), 0);
+  });
+});
+
+test('a link to a message that cannot be leads to the conversation', async () => {
+  const id = await begun('Are you there?', 'Yes, I am.');
+  await withPage({}, async (page) => {
+    for (const number of ['-5', '99999999999999999999', '1.5', 'x']) {
+      await open(page, `?c=${id}&m=${number}`);
+      await page.locator('[data-seq="2"]').waitFor();
+    }
   });
 });
 

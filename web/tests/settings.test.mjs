@@ -73,10 +73,28 @@ test('what is written in the settings stays until it is saved, over another view
     await prompt.fill('');
     await page.getByText('Not saved yet.').waitFor();
     await prompt.fill('Speak of the harbour alone.');
+    const window = page.getByRole('spinbutton', { name: 'Context window in tokens' });
+    await window.fill('9000');
+    await page.getByLabel('Notifications', { exact: true }).selectOption('events');
+    await page.getByLabel('Further fields').fill('{"anchor_share": 0.2}');
     await tab('Chat');
     await page.getByTestId('gauge').waitFor();
     await tab('Settings');
     assert.equal(await prompt.inputValue(), 'Speak of the harbour alone.');
+    assert.equal(await page.getByLabel('Language of the conversation').inputValue(), 'ru');
+    // Another tab changes the policy meanwhile.
+    await api('PATCH', `/conversations/${id}`, { policy: { recall: 'off' } });
+    await api('POST', `/conversations/${id}/messages`, { role: 'user', content: 'Hello.' });
+    await page.waitForFunction(() => [...document.querySelectorAll('select')].some((one) => one.value === 'off' && one.options[0].value === 'auto'));
+    assert.deepEqual(
+      await Promise.all([window.inputValue(), page.getByLabel('Notifications', { exact: true }).inputValue(), page.getByLabel('Further fields').inputValue()]),
+      ['9000', 'events', '{"anchor_share": 0.2}'],
+    );
+    await page.getByRole('button', { name: 'Save' }).nth(1).click();
+    await page.getByText('Saved.').waitFor();
+    const { policy } = await api('GET', `/conversations/${id}`);
+    assert.deepEqual([policy.context_window, policy.notifications, policy.anchor_share, policy.recall], [9000, 'events', 0.2, 'off']);
+    assert.equal(await page.getByLabel('Further fields').inputValue(), '');
 
     await page.route(`**/conversations/${id}`, (route) =>
       route.request().method() === 'PATCH' ? route.fulfill({ status: 401, json: {} }) : route.continue(),

@@ -84,7 +84,7 @@ test('what went wrong is told in the language of its reader', async () => {
     await page.route('**/pin', (route) =>
       route.fulfill({
         status: 409,
-        json: { code: 'pin_budget_exceeded', title: 'Для закрепления нет места', detail: 'the message has 5 tokens', size: 5, protected_tokens: 400, limit: 403 },
+        json: { code: 'pin_budget_exceeded', title: 'Нет места, чтобы держать это дословно', detail: 'the message has 5 tokens', size: 5, protected_tokens: 400, limit: 403 },
       }),
     );
     await open(page, `?c=${id}`);

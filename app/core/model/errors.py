@@ -198,7 +198,7 @@ class PinBudgetExceededError(ConflictError):
     """A pin would exceed the policy's share for held messages; ``extra`` holds what they weigh, size and limit."""
 
     code = "pin_budget_exceeded"
-    title = "No room for this pin"
+    title = "No room to hold this word for word"
     retryable = False
 
 

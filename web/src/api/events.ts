@@ -50,8 +50,7 @@ export async function followEvents(id: string, follower: Follower, signal: Abort
       watch.end();
     }
     follower.onLive?.(false);
-    await (document.hidden ? seen() : new Promise((resolve) => setTimeout(resolve, pause)));
-    pause = Math.min(pause * 2, LONGEST_PAUSE);
+    pause = (await (document.hidden ? seen() : rested(pause))) ? FIRST_PAUSE : Math.min(pause * 2, LONGEST_PAUSE);
   }
 }
 
@@ -74,6 +73,18 @@ function whileSeen(signal: AbortSignal): { signal: AbortSignal; end: () => void 
   };
   return { signal: control.signal, end };
 }
+
+/** Waits for so many milliseconds, or until the browser has a network again, and tells whether it has. */
+const rested = (pause: number) =>
+  new Promise<boolean>((resolve) => {
+    const end = (event?: unknown) => {
+      clearTimeout(timer);
+      window.removeEventListener('online', end);
+      resolve(event !== undefined);
+    };
+    const timer = setTimeout(end, pause);
+    window.addEventListener('online', end);
+  });
 
 /** Waits until somebody looks at the page. */
 const seen = () => new Promise((resolve) => document.addEventListener('visibilitychange', resolve, { once: true }));

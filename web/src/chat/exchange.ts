@@ -6,7 +6,7 @@ import { randomKey } from '@/api/random-key';
 import { interrupt, listMessages } from '@/api/resources';
 import type { Message } from '@/api/types';
 import { useConversation } from '@/state/conversation';
-import { giveBack } from '@/state/drafts';
+import { giveBack, keepSent, takeArrived } from '@/state/drafts';
 import { type History, lastSeq } from '@/state/history';
 import { isUnreachable } from '@/ui/loaded';
 import type { Handlers, Reply } from './parts';
@@ -17,6 +17,7 @@ export interface Exchange {
   active: boolean;
   /** The question, until it is in the history. */
   question: string | null;
+  /** The running reply, or what had come of one that failed. */
   reply: Reply | null;
   /** The history's last message when the turn began: replies after it are still shown as `reply`. */
   base: number;
@@ -54,6 +55,10 @@ const FEW = 10;
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
+/** Whether a text that was sent after a message is among these; another tab may have sent another one. */
+const isAmong = (messages: Message[], text: string, base: number): boolean =>
+  messages.some((message) => message.seq > base && message.role === 'user' && message.content === text);
+
 /** The messages of a turn that ended; whoever looks further up meanwhile stays there. */
 async function sinceThen(id: string, base: number, { atEnd, newer }: History): Promise<Message[]> {
   if (atEnd) return newer();
@@ -64,6 +69,8 @@ async function sinceThen(id: string, base: number, { atEnd, newer }: History): P
 export function useExchange(history: History, onStopFailed: (error: unknown) => void): Exchange {
   const { id, live, setGauge, onEvent } = useConversation();
   const [running, setRunning] = useState<Running | null>(null);
+  /** What had come of a reply that failed: nobody stores it, and its reader may be in the middle of it. */
+  const [left, setLeft] = useState<Reply | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [stopping, setStopping] = useState(false);
   const current = useRef<Request | null>(null);
@@ -92,8 +99,10 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
       const show = (change: Partial<Running>) => {
         if (signal.aborted) return;
         if (!mine.isTurn) setError(null);
+        setLeft(null);
         mine.isTurn = true;
         setRunning((shown = { ...shown, ...change }));
+        if (mine.isOnItsWay) keepSent(id, begun.question, shown.base ?? NOTHING_YET);
       };
       if (mine.isTurn) {
         setError(null);
@@ -103,12 +112,13 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
       let reply: Reply | null = null;
       let failure: unknown = null;
       try {
-        const onReply = (next: Reply) => {
+        const onArrived = () => {
+          if (mine.isOnItsWay) keepSent(id, null);
           mine.isOnItsWay = false;
           if (mine.isLeft) mine.control.abort();
-          show({ reply: next });
         };
-        reply = await start({ onReply, onGauge: setGauge }, signal, show);
+        const onReply = (next: Reply) => show({ reply: next });
+        reply = await start({ onArrived, onReply, onGauge: setGauge }, signal, show);
       } catch (error) {
         // After a 401 the login replaces all this; the user's text must not be lost with it.
         if (!signal.aborted || error instanceof ApiError) failure = error;
@@ -117,16 +127,19 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
       if (mine.isTurn || reply) {
         const base = shown.base ?? NOTHING_YET;
         const messages = signal.aborted ? [] : await sinceThen(id, base, read.current);
-        const isStored = messages.some((message) => message.seq > base && message.role === 'user');
+        const isStored = isAmong(messages, begun.question ?? '', base);
+        if (mine.isOnItsWay) keepSent(id, null);
         if (failure && begun.question && !isStored) giveBack(id, begun.question);
         if (isStored || !isUnreachable(failure)) unsure.current = null;
         if (signal.aborted) return;
         await read.current.again();
         if (signal.aborted) return;
+        if (failure) setLeft(shown.reply);
         setRunning(null);
         setStopping(false);
       }
       if (current.current === mine) current.current = null;
+      return failure;
     },
     [id, setGauge],
   );
@@ -135,6 +148,9 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
     const start: Start = (handlers, signal) => follow(id, handlers, signal);
     void run({ question: null, reply: null, base: null }, start);
   }, [id, run]);
+
+  const { messages } = history;
+  useEffect(() => takeArrived(id, (text, base) => isAmong(messages, text, base)), [id, messages]);
 
   // A turn may run already, begun before a reload, by another tab, or before the connection was lost.
   const isAway = isUnreachable(history.error);
@@ -155,6 +171,8 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const leave = onEvent((event) => {
+      // The message was asked again in another tab, and has its reply.
+      if (event.type === 'reply.completed') setError(null);
       const begins = event.type === 'message.superseded' || (event.type === 'message.created' && event.data.role === 'user');
       if (!begins) return;
       clearTimeout(timer);
@@ -166,6 +184,13 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
     };
   }, [onEvent, takeUp]);
 
+  /** Show the turn of somebody else that came first. */
+  const afterOther = useCallback(
+    (failure: unknown) => {
+      if (failure instanceof ApiError && failure.code === 'turn_in_progress') takeUp();
+    },
+    [takeUp],
+  );
   const send = useCallback(
     (text: string) => {
       const { atEnd, latest } = read.current;
@@ -175,16 +200,16 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
         if (!atEnd) show({ base: await latest() });
         if (unsure.current?.text !== text) unsure.current = { text, key: randomKey() };
         return ask(id, unsure.current.key, text, handlers, signal);
-      });
+      }).then(afterOther);
     },
-    [id, run],
+    [id, run, afterOther],
   );
   const regenerate = useCallback(
     (message: Message) => {
       const begun = { question: '', reply: null, base: message.role === 'user' ? message.seq : message.seq - 1 };
-      void run(begun, (handlers, signal) => askAgain(id, message.id, handlers, signal));
+      void run(begun, (handlers, signal) => askAgain(id, message.id, handlers, signal)).then(afterOther);
     },
-    [id, run],
+    [id, run, afterOther],
   );
   const stop = useCallback(async () => {
     const mine = current.current;
@@ -200,11 +225,11 @@ export function useExchange(history: History, onStopFailed: (error: unknown) => 
 
   const lastQuestion = history.messages.findLast((message) => message.role === 'user')?.seq;
   const base = running?.base ?? lastQuestion ?? NOTHING_YET;
-  const isStored = history.messages.some((message) => message.seq > base && message.role === 'user');
+  const isStored = isAmong(history.messages, running?.question ?? '', base);
   return {
     active: running !== null,
     question: running?.question && !isStored ? running.question : null,
-    reply: running?.reply ?? null,
+    reply: running ? running.reply : left,
     base,
     error,
     stopping: stopping && running !== null,

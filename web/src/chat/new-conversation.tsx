@@ -7,7 +7,7 @@ import { createConversation, listPresets, type NewConversation as NewConversatio
 import type { Preset } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { Mark } from '@/shell/mark';
-import { giveBack } from '@/state/drafts';
+import { giveBack, keepSent } from '@/state/drafts';
 import { Chip } from '@/ui/chip';
 import { classes } from '@/ui/classes';
 import { Failure, isUnreachable, useLoaded } from '@/ui/loaded';
@@ -49,6 +49,7 @@ export function NewConversation({ onBegin }: { onBegin: (begun: Begun) => void }
   const begin = async (words: string | null, files: File[] = []) => {
     setBusy(true);
     setError(null);
+    keepSent(null, words);
     try {
       const size = Number(window_);
       const body = {

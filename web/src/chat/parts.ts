@@ -96,6 +96,8 @@ function told(reply: Reply, id: string, result: { output?: unknown; error?: stri
 }
 
 export interface Handlers {
+  /** The service has what was sent. */
+  onArrived: () => void;
   onReply: (reply: Reply) => void;
   onGauge: (gauge: Gauge) => void;
 }

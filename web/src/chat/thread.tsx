@@ -30,7 +30,7 @@ interface Props {
 
 export function Thread({ history, exchange, actions }: Props) {
   const { t } = useWords();
-  const { id, revisions, compacting } = useConversation();
+  const { id, revisions, compacting, noteCompactions } = useConversation();
   const { message: wanted, open } = useNavigation();
   const [marked, setMarked] = useState<number | null>(null);
   const { messages, atStart, atEnd, loading } = history;
@@ -38,6 +38,7 @@ export function Thread({ history, exchange, actions }: Props) {
   const first = messages[0];
   const last = messages.at(-1);
   const compactions = useCompactions(id, first?.created_at ?? null, revisions.compactions);
+  useEffect(() => noteCompactions(compactions), [compactions, noteCompactions]);
   const anchors = useAnchors(id, first?.seq ?? null, last?.seq ?? null, revisions.states + revisions.changed);
   const besides = useBesides(id, messages, revisions.changed);
   const isBusy = exchange.active;
@@ -134,7 +135,7 @@ export function Thread({ history, exchange, actions }: Props) {
             </article>
           )}
           {atEnd && compacting && <RunningDivider trigger={compacting.trigger} since={compacting.since} />}
-          {atEnd && (exchange.active || exchange.reply) && (
+          {atEnd && (exchange.active || (exchange.reply && last?.role === 'user')) && (
             <RunningReply reply={exchange.reply} active={exchange.active} />
           )}
           {atEnd && !isBusy && last?.role === 'user' && (

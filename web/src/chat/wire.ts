@@ -51,6 +51,7 @@ export async function follow(conversation: string, handlers: Handlers, signal: A
 }
 
 async function read(response: Response, handlers: Handlers, signal: AbortSignal): Promise<Reply> {
+  handlers.onArrived();
   if (!response.body) throw new ApiError(0, 'unreachable', 'unreachable');
   const reader = framesOf(response.body);
   let reply: Reply = EMPTY;

@@ -4,10 +4,12 @@ import { useEffect, useState } from 'react';
 import { onLoginWanted } from '@/api/client';
 import { LanguageProvider } from '@/i18n/provider';
 import { NavigationProvider } from '@/state/navigation';
+import { part } from '@/state/part';
 import { Frame } from './frame';
 import { noteLogin } from './logged-in';
-import { Login } from './login';
 import { Skeleton } from './skeleton';
+
+const Login = part(() => import('./login').then((found) => found.Login), <Skeleton />);
 
 export function Application() {
   return (

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useState } from 'react';
 import { useWords } from '@/i18n/provider';
 import { ConversationProvider } from '@/state/conversation';
-import { giveBack, moveDraft } from '@/state/drafts';
+import { giveBack, keepSent, moveDraft } from '@/state/drafts';
 import { useNavigation } from '@/state/navigation';
 import { Dialog } from '@/ui/dialog';
 import { type Begun, NewConversation } from '@/chat/new-conversation';
@@ -30,10 +30,13 @@ export function Frame() {
       // Whoever went elsewhere meanwhile stays there, and finds in the conversation what they gave it.
       if (isLeft) {
         if (words === null) setAttaching({ id, files });
-        else giveBack(id, words);
+        else {
+          keepSent(null, null);
+          giveBack(id, words);
+        }
         return;
       }
-      moveDraft(id);
+      moveDraft(id, words);
       // Those of an earlier conversation, which was left before they could be sent.
       if (firstWords) giveBack(firstWords.id, firstWords.words);
       setFirstWords(words === null ? null : { id, words });

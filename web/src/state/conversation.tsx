@@ -3,7 +3,7 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useReducer, useRef } from 'react';
 import { followEvents } from '@/api/events';
 import { getConversation } from '@/api/resources';
-import type { Conversation, Event, Gauge } from '@/api/types';
+import type { Compaction, Conversation, Event, Gauge } from '@/api/types';
 
 export interface RunningCompaction {
   id: string;
@@ -40,6 +40,7 @@ type Action =
   | { type: 'error'; error: unknown }
   | { type: 'live'; live: boolean }
   | { type: 'event'; event: Event }
+  | { type: 'compactions'; found: Compaction[] }
   | { type: 'missed' }
   | { type: 'gone'; error: unknown }
   | { type: 'all' };
@@ -48,6 +49,8 @@ interface Live extends Held {
   id: string;
   setGauge: (gauge: Gauge) => void;
   setConversation: (conversation: Conversation) => void;
+  /** The compactions as they are stored: one may have begun, or ended, while no events came. */
+  noteCompactions: (found: Compaction[]) => void;
   /** Read everything again, and tell every view that shows it. */
   refresh: () => void;
   onEvent: (listener: (event: Event) => void) => () => void;
@@ -87,6 +90,19 @@ function afterEvent(held: Held, event: Event): Held {
   return { ...held, notification, revisions: moved(held, ['messages']) };
 }
 
+const UNDER_WAY = new Set(['queued', 'running']);
+
+function afterReading(held: Held, found: Compaction[]): Held {
+  const { compacting } = held;
+  const running = found.find((one) => UNDER_WAY.has(one.status));
+  if (running?.id === compacting?.id) return held;
+  if (running) {
+    const since = Math.min(Date.now(), Date.parse(running.requested_at));
+    return { ...held, compacting: { id: String(running.id), trigger: running.trigger, since } };
+  }
+  return found.some((one) => one.id === compacting?.id) ? { ...held, compacting: null } : held;
+}
+
 function reduce(held: Held, action: Action): Held {
   switch (action.type) {
     case 'conversation':
@@ -99,6 +115,8 @@ function reduce(held: Held, action: Action): Held {
       return { ...held, live: action.live };
     case 'event':
       return afterEvent(held, action.event);
+    case 'compactions':
+      return afterReading(held, action.found);
     case 'missed':
       // What ended meanwhile is told by none of the events that come.
       return { ...held, compacting: null };
@@ -181,6 +199,7 @@ export function ConversationProvider({ id, children }: { id: string; children: R
         rounds.current.shown = rounds.current.begun += 1;
         dispatch({ type: 'conversation', conversation });
       },
+      noteCompactions: (found: Compaction[]) => dispatch({ type: 'compactions', found }),
       refresh: () => {
         dispatch({ type: 'all' });
         void read();
@@ -201,3 +220,6 @@ export function useConversation(): Live {
   if (!live) throw new Error('no conversation');
   return live;
 }
+
+/** Whether events of a conversation come, if one is open. */
+export const useIsLive = (): boolean => useContext(Context)?.live ?? false;

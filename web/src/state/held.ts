@@ -19,3 +19,6 @@ export function useHeld(name: string, saved: string): [string, (text: string) =>
 export function forgetHeld(...names: string[]): void {
   for (const name of names) held.delete(name);
 }
+
+/** Whether one of the fields is not saved. */
+export const areHeld = (names: string[]): boolean => names.some((name) => held.has(name));

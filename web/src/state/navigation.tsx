@@ -30,7 +30,8 @@ export function NavigationProvider({ children }: { children: ReactNode }) {
   const given = search.get('c');
   const conversation = given && (UUID.test(given) ? given : NOBODY);
   const view = VIEWS.find((one) => one === search.get('view')) ?? 'chat';
-  const message = Number.parseInt(search.get('m') ?? '', 10) || null;
+  const number = Number(search.get('m'));
+  const message = Number.isSafeInteger(number) && number > 0 ? number : null;
 
   const open = useCallback(
     (place: Partial<Place>, replace = false) => {

@@ -3,7 +3,7 @@
 import type { ComponentType, ReactNode } from 'react';
 import { Failed } from '@/ui/boundary';
 import { useLoaded } from '@/ui/loaded';
-import { useConversation } from './conversation';
+import { useIsLive } from './conversation';
 
 /**
  * A component whose script is loaded when it is first shown. If that fails, the reader may try again, and it is tried
@@ -11,7 +11,7 @@ import { useConversation } from './conversation';
  */
 export function part<P extends object>(load: () => Promise<ComponentType<P>>, waiting: ReactNode = null): ComponentType<P> {
   return function Part(props: P) {
-    const { live } = useConversation();
+    const live = useIsLive();
     const found = useLoaded(() => load().then((component) => ({ component })), [live]);
     if (found.value) {
       const Loaded = found.value.component;

@@ -5,11 +5,14 @@ import { patchConversation } from '@/api/resources';
 import type { Conversation, Preset } from '@/api/types';
 import { useWords } from '@/i18n/provider';
 import { useConversation } from '@/state/conversation';
+import { areHeld, forgetHeld, useHeld } from '@/state/held';
 import { Button } from '@/ui/button';
 import { Choice, Field } from '@/ui/field';
 import { Failure } from '@/ui/loaded';
 import { type Bounds, BOUNDS, overridesOf, percentOf, type Policy, presetPolicyOf, shareOf } from './policy';
 import { Section } from './section';
+
+const HELD = ['window', 'background', 'sync', 'recall', 'notifications', 'verify', 'reasoning', 'adaptive', 'bounds', 'further'];
 
 interface Trigger {
   name: string;
@@ -32,17 +35,20 @@ export function PolicyForm({ conversation, presets, onSaved }: Props) {
   const { id, gauge, setConversation, refresh } = useConversation();
   const { policy } = conversation;
   const preset = presetPolicyOf(conversation, presets);
-  const [contextWindow, setContextWindow] = useState(policy.context_window === null ? '' : String(policy.context_window));
-  const [background, setBackground] = useState(triggerPercent(policy, 'background'));
-  const [sync, setSync] = useState(triggerPercent(policy, 'sync'));
-  const [recall, setRecall] = useState(String(policy.recall));
-  const [notifications, setNotifications] = useState(String(policy.notifications));
-  const [verify, setVerify] = useState(String(policy.verify));
-  const [reasoning, setReasoning] = useState(String(policy.reasoning));
-  const [adaptive, setAdaptive] = useState(String(policy.adaptive));
+  const names = HELD.map((name) => `${id} ${name}`);
+  // A field stays as it was left, over another view and a change in another tab.
+  const [contextWindow, setContextWindow] = useHeld(`${id} window`, policy.context_window === null ? '' : String(policy.context_window));
+  const [background, setBackground] = useHeld(`${id} background`, triggerPercent(policy, 'background'));
+  const [sync, setSync] = useHeld(`${id} sync`, triggerPercent(policy, 'sync'));
+  const [recall, setRecall] = useHeld(`${id} recall`, String(policy.recall));
+  const [notifications, setNotifications] = useHeld(`${id} notifications`, String(policy.notifications));
+  const [verify, setVerify] = useHeld(`${id} verify`, String(policy.verify));
+  const [reasoning, setReasoning] = useHeld(`${id} reasoning`, String(policy.reasoning));
+  const [adaptive, setAdaptive] = useHeld(`${id} adaptive`, String(policy.adaptive));
   const ownBounds = policy.adaptive_bounds as Bounds;
-  const [bounds, setBounds] = useState(() => BOUNDS.map((name) => percentOf(ownBounds[name])));
-  const [further, setFurther] = useState('');
+  const [percents, setPercents] = useHeld(`${id} bounds`, BOUNDS.map((name) => percentOf(ownBounds[name])).join(' '));
+  const bounds = percents.split(' ');
+  const [further, setFurther] = useHeld(`${id} further`, '');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
 
@@ -55,16 +61,18 @@ export function PolicyForm({ conversation, presets, onSaved }: Props) {
       changed.adaptive_bounds = { ...ownBounds, ...Object.fromEntries(BOUNDS.map((name, place) => [name, shareOf(bounds[place]!)])) };
       const overrides: Policy = { ...overridesOf({ ...policy, ...changed }, preset) };
       const shares = { background, sync };
-      const names = ['background', 'sync'] as const;
+      const shortForms = ['background', 'sync'] as const;
       // Triggers are given as a whole or by their short forms, not both. An emptied field removes its trigger.
-      if (names.some((name) => shares[name] !== triggerPercent(policy, name))) {
+      if (shortForms.some((name) => shares[name] !== triggerPercent(policy, name))) {
         delete overrides.triggers;
-        for (const name of names) {
+        for (const name of shortForms) {
           if (shares[name] !== triggerPercent(preset, name)) overrides[`${name}_at`] = shareOf(shares[name]);
         }
       }
       Object.assign(overrides, further.trim() ? (JSON.parse(further) as Policy) : {});
-      setConversation(await patchConversation(id, { policy: overrides }));
+      const changedConversation = await patchConversation(id, { policy: overrides });
+      forgetHeld(...names);
+      setConversation(changedConversation);
       refresh();
       onSaved();
     } catch (failure) {
@@ -147,7 +155,7 @@ export function PolicyForm({ conversation, presets, onSaved }: Props) {
                   max={100}
                   step="any"
                   value={bounds[place]!}
-                  onChange={(text) => setBounds(bounds.with(place, text))}
+                  onChange={(text) => setPercents(bounds.with(place, text).join(' '))}
                   placeholder={t('adaptive_by_rule')}
                 />
               ))}
@@ -165,9 +173,12 @@ export function PolicyForm({ conversation, presets, onSaved }: Props) {
           placeholder='{"anchor_share": 0.2}'
         />
         {Boolean(error) && <Failure error={error} />}
-        <Button type="submit" look="primary" disabled={busy}>
-          {t('save')}
-        </Button>
+        <div className="flex items-center gap-3">
+          <Button type="submit" look="primary" disabled={busy}>
+            {t('save')}
+          </Button>
+          {areHeld(names) && <span className="text-sm text-soft">{t('unsaved')}</span>}
+        </div>
       </form>
     </Section>
   );

@@ -79,9 +79,9 @@ function useChange(): { change: (body: Record<string, unknown>) => Promise<boole
 function General({ conversation, onSaved }: { conversation: Conversation; onSaved: () => void }) {
   const { t } = useWords();
   const { change, busy, error } = useChange();
-  const names = { title: `${conversation.id} title`, prompt: `${conversation.id} prompt` };
+  const names = { title: `${conversation.id} title`, locale: `${conversation.id} locale`, prompt: `${conversation.id} prompt` };
   const [title, setTitle] = useHeld(names.title, conversation.title ?? '');
-  const [locale, setLocale] = useState(conversation.locale);
+  const [locale, setLocale] = useHeld(names.locale, conversation.locale);
   const [prompt, setPrompt] = useHeld(names.prompt, conversation.system_prompt);
   const isChanged =
     title !== (conversation.title ?? '') || prompt !== conversation.system_prompt || locale !== conversation.locale;
@@ -91,7 +91,7 @@ function General({ conversation, onSaved }: { conversation: Conversation; onSave
     event.preventDefault();
     void change({ title: title.trim() || null, locale, system_prompt: prompt }).then((done) => {
       if (!done) return;
-      forgetHeld(names.title, names.prompt);
+      forgetHeld(...Object.values(names));
       onSaved();
     });
   };

@@ -11,24 +11,6 @@ import { Chip } from '@/ui/chip';
 import { Failure } from '@/ui/loaded';
 
 const NEWEST = 300;
-const KNOWN = new Set([
-  'message.created',
-  'message.erased',
-  'message.superseded',
-  'reply.completed',
-  'reply.interrupted',
-  'reply.failed',
-  'context.threshold',
-  'compaction.queued',
-  'compaction.started',
-  'compaction.applied',
-  'compaction.skipped',
-  'compaction.failed',
-  'verification.finished',
-  'conversation.restored',
-  'conversation.set_aside',
-  'conversation.released',
-]);
 
 /** The events so far, the newest first, and what is happening now. */
 export default function TimelineView() {
@@ -97,7 +79,10 @@ function Row({ event }: { event: Event }) {
   const { data } = event;
   const isFold = event.type.startsWith('compaction.');
   const failed = event.type.endsWith('failed');
-  const name = KNOWN.has(event.type) ? t(`event_${event.type.replace('.', '_')}` as Key) : event.type;
+  const key = `event_${event.type.replace('.', '_')}` as Key;
+  const told = t(key);
+  // A later service may have events that this page has no words for.
+  const name = told === key ? event.type : told;
   return (
     <li className="relative flex flex-wrap items-baseline gap-x-2 py-1.5 pl-4 text-sm">
       <span
