@@ -26,8 +26,8 @@ from app.storage.pending_writes import MAX_JOINED_WRITES, PendingWrites
 from app.storage.row_security import SYSTEM
 from app.storage.tenancy import END_USER, TENANT, TENANT_VALUE, USER_VALUE, ScopedSession, end_user
 
-_ROWS_PER_FETCH: Final = 10
-"""How many rows are built before the elapsed time is checked."""
+_ROWS_PER_CHECK: Final = 10
+"""How many rows are built before the elapsed time is checked: a row may have hundreds of parts."""
 _holder: Final[ContextVar[TenantSession | None]] = ContextVar("connection_holder", default=None)
 """The session that last took a share in this task. A second session of the task must not wait for that share."""
 
@@ -42,10 +42,10 @@ async def _fetch_in_slices(found: Result[Any] | ScalarResult[Any]) -> list[Any]:
     """Fetch every row of a result of the ORM. Between slices of rows, other tasks of the event loop may run."""
     rows: list[Any] = []
     began = thread_time()
-    found = found.yield_per(_ROWS_PER_FETCH)  # otherwise the first part would make all rows and return some of them
-    while part := found.fetchmany(_ROWS_PER_FETCH):
+    found = found.yield_per(_ROWS_PER_CHECK)  # otherwise the first part would make all rows and return some of them
+    while part := found.fetchmany(_ROWS_PER_CHECK):
         rows.extend(part)
-        if len(part) < _ROWS_PER_FETCH:
+        if len(part) < _ROWS_PER_CHECK:
             break
         if thread_time() - began > SLICE_SECONDS:
             await asyncio.sleep(0)
@@ -58,7 +58,7 @@ async def _rows_in_slices(make: Callable[[Any], Any], records: Iterable[Any]) ->
     began = thread_time()
     for number, record in enumerate(records, 1):
         rows.append(make(record))
-        if number % SLICE == 0 and thread_time() - began > SLICE_SECONDS:
+        if number % _ROWS_PER_CHECK == 0 and thread_time() - began > SLICE_SECONDS:
             await asyncio.sleep(0)
             began = thread_time()
     return rows

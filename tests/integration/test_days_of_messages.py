@@ -60,7 +60,7 @@ async def test_what_is_stored_is_the_same_moment_on_the_same_clock(service: Serv
     )
     async with service.begin(service.tenant) as uow:
         read = await uow.messages.between(conversation_id, 1, 9)
-        anchors = await uow.anchors.active(conversation_id, through_seq=9, limit=9)
+        anchors = await uow.anchors.active(conversation_id, through_seq=9, limit=9, as_said=True)
     assert [(one.created_at, one.created_at.utcoffset()) for one in read] == [(at, at.utcoffset()) for at in stored]
     days = {one.seq: one.said_at.date() for one in anchors if one.said_at}
     assert days == {1: MOSCOW.date(), 2: CALIFORNIA.date(), 3: MOSCOW.date() - timedelta(days=1)}

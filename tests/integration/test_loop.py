@@ -182,10 +182,9 @@ async def test_rows_of_a_statement_that_is_built_once_are_made_in_parts(
         return len(seen - {0, MANY})
 
     monkeypatch.setattr(CompiledStatement, "scalar", counted)
-    monkeypatch.setattr(scoped_session, "SLICE", 10)
     monkeypatch.setattr(scoped_session, "SLICE_SECONDS", 0.0)
     assert await looks() > MANY / 20
-    monkeypatch.setattr(scoped_session, "SLICE", 2 * MANY)
+    monkeypatch.setattr(scoped_session, "_ROWS_PER_CHECK", 2 * MANY)
     assert await looks() == 0
 
 
@@ -194,5 +193,5 @@ async def test_rows_are_made_in_parts(begin: UnitOfWorkFactory, tenant: UUID, mo
     await talk_of(begin, tenant, [message(row.id, seq) for seq in range(1, MANY + 1)])
     monkeypatch.setattr(scoped_session, "SLICE_SECONDS", 0.0)
     assert await looks_between_rows(begin, tenant, row.id) > MANY / 20
-    monkeypatch.setattr(scoped_session, "_ROWS_PER_FETCH", MANY)
+    monkeypatch.setattr(scoped_session, "_ROWS_PER_CHECK", MANY)
     assert await looks_between_rows(begin, tenant, row.id) == 0

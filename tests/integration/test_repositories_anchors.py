@@ -194,9 +194,11 @@ class TestAnchors:
         expected = {1: (clocks[0], "Anna"), 2: (clocks[1], ""), 3: (None, "")}
         async with begin(tenant) as unit:
             found, _ = await unit.anchors.showable(row.id, covered_seq=3, held=[], max_tokens=100, limit=9)
-            listed, _ = await unit.anchors.page(row.id, Page(limit=9))
-            for read in (found, listed, await unit.anchors.servable(row.id), await unit.anchors.active(row.id)):
+            listed, _ = await unit.anchors.page(row.id, Page(limit=9), as_said=True)
+            active = await unit.anchors.active(row.id, as_said=True)
+            for read in (found, listed, await unit.anchors.servable(row.id), active):
                 assert {one.seq: (one.said_at, one.said_by) for one in read} == expected
+            assert active == await unit.anchors.active(row.id)  # these two fields are not compared
 
     async def test_pages_by_place_and_filter(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
         row = await stored(begin, tenant)

@@ -39,7 +39,7 @@ from app.usecases.history.drafts import MessageDraft
 from app.usecases.segments import expansion
 from app.usecases.segments.expansion import Expanded
 from app.usecases.shared.idempotency import Idem
-from tests.integration.rows import make_tenant
+from tests.integration.rows import anchor, make_tenant
 from tests.integration.services import Service, proposal
 from tests.integration.test_erasure import dump
 
@@ -540,6 +540,26 @@ class TestExpansion:
             anchor.seq for anchor in shown if one.from_seq <= anchor.seq <= one.to_seq
         ]
         assert page.anchors
+
+    async def test_each_segment_of_a_page_has_its_anchors_however_many_others_have(self, service: Service) -> None:
+        conversation_id = await service.conversation(segment_by={"by": "messages", "size": 5})
+        await say(service, conversation_id, 38)
+        await compact(service, conversation_id)
+        first, *others = await current(service, conversation_id)
+        most = expansion.MAX_ANCHORS
+        made = [anchor(conversation_id, first.from_seq)]
+        made += [anchor(conversation_id, one.to_seq, offset=1 + at) for one in others for at in range(most)]
+        assert len(made) > 1_000
+        async with service.begin(service.tenant) as uow:
+            await uow.anchors.add(made)
+            await uow.commit()
+        listed, _ = await service.container.expansion.page(service.tenant, conversation_id, Page(limit=20))
+        shown = {one.segment.id: [anchor.id for anchor in one.anchors] for one in listed}
+        assert made[0].id in shown[first.id]
+        assert all(len(shown[one.id]) == most for one in others)
+        for one in (first, others[-1]):
+            (page,) = await expand(service, conversation_id, one.id, level="tags", max_tokens=1_000)
+            assert [anchor.id for anchor in page.anchors] == shown[one.id]
 
     async def test_a_message_larger_than_a_page_is_a_page(self, service: Service) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 50})

@@ -176,6 +176,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     ),
     "messages.containing": (lambda unit: unit.messages.containing(CONVERSATION, ["a"], stems=[], limit=9), []),
     "messages.at_seqs": (lambda unit: unit.messages.at_seqs(CONVERSATION, [1, 2]), []),
+    "messages.contents_at_seqs": (lambda unit: unit.messages.contents_at_seqs(CONVERSATION, [1, 2]), []),
     "messages.goals_and_constraints": (lambda unit: unit.messages.goals_and_constraints(CONVERSATION, [1, 2]), []),
     "messages.protected_tokens": (lambda unit: unit.messages.protected_tokens(CONVERSATION, "script"), 0),
     "contents.read": (lambda unit: unit.contents.read([IMAGE]), {}),

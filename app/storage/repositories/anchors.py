@@ -73,6 +73,12 @@ _COLUMNS = tuple(map(_column, _FIELDS))
 _SERVED_FIELDS = tuple(item.name for item in fields(FoundAnchor))
 _SERVED = tuple(map(_column, _SERVED_FIELDS))
 _ANCHORS = select(*_COLUMNS).select_from(AnchorRow).outerjoin(_MESSAGE, true())
+_NOT_READ: Final[Mapping[str, Any]] = {
+    "said_at": literal_column("NULL::timestamptz"),
+    "said_by": literal_column("''::text"),
+}
+_ROWS_ALONE: Any = select(*(_NOT_READ.get(name, column) for name, column in zip(_FIELDS, _COLUMNS, strict=True)))
+"""Anchors without what stands in their messages, of which each would be looked up."""
 _SERVABLES = select(*_SERVED).select_from(AnchorRow).outerjoin(_MESSAGE, true())
 _make_anchor, _make_served = record_maker(Anchor), record_maker(FoundAnchor)
 _POSITION_AND_TYPE = ("tenant_id", "conversation_id", "seq", "offset", "type")
@@ -138,11 +144,12 @@ def _best_for_context() -> Any:
     return _SERVABLES.add_columns(hidden).where(col(row.id) == any_(shown))
 
 
-_ACTIVE = _newest_active(_ANCHORS)
+_ACTIVE = _newest_active(_ROWS_ALONE)
+_ACTIVE_AS_SAID = _newest_active(_ANCHORS)
 _SERVABLE = _newest_active(_SERVABLES)
 _SHOWABLE = _best_for_context()
-_CLAIMED = _ACTIVE.where(col(AnchorRow.claimed_status).is_not(None))
-_CHOSEN = _ACTIVE.where(col(AnchorRow.proposed_by) == "user")
+_CLAIMED = _ACTIVE_AS_SAID.where(col(AnchorRow.claimed_status).is_not(None))
+_CHOSEN = _ACTIVE_AS_SAID.where(col(AnchorRow.proposed_by) == "user")
 _ACTIVE_SINCE = _ACTIVE.where(bindparam("from_seq") <= col(AnchorRow.seq))
 _AMONG_IDS = _ACTIVE.where(col(AnchorRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
 _NEWEST_TEXTS = _newest_active(select(col(AnchorRow.id), col(AnchorRow.seq), col(AnchorRow.content))).subquery()
@@ -163,6 +170,7 @@ _CHANGE = (
 )
 keep_compiled(
     _ACTIVE,
+    _ACTIVE_AS_SAID,
     _SERVABLE,
     _SHOWABLE,
     _CLAIMED,
@@ -197,16 +205,18 @@ class AnchorRepository(Repository):
         return record_from_row(Anchor, row, **_UNREAD_MESSAGE_FIELDS)
 
     async def active(
-        self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000
+        self, conversation_id: UUID, *, through_seq: int | None = None, limit: int = 1_000, as_said: bool = False
     ) -> list[Anchor]:
         """The newest ``limit`` active anchors (up to that ``seq``), in order of position.
 
-        Columns are read, not objects of the ORM, in a third of the time.
+        Only ``as_said`` have they what their lines show of their messages: when and by whom they were said. Without it
+        they are read in half the time.
         """
-        return await in_slices(_make_anchor, await self._newest_in_order(_ACTIVE, conversation_id, through_seq, limit))
+        wanted = _ACTIVE_AS_SAID if as_said else _ACTIVE
+        return await in_slices(_make_anchor, await self._newest_in_order(wanted, conversation_id, through_seq, limit))
 
     async def still_active(self, conversation_id: UUID, ids: Sequence[UUID | str]) -> list[Anchor]:
-        """The active anchors among these, in order of position."""
+        """The active anchors among these, in order of position, as ``active`` reads them."""
         if not ids:
             return []
         these = [UUID(str(id_)) for id_ in ids]
@@ -214,11 +224,12 @@ class AnchorRepository(Repository):
             _make_anchor, await self._newest_in_order(_AMONG_IDS, conversation_id, None, len(ids), ids=these)
         )
 
-    async def active_since(self, conversation_id: UUID, from_seq: int, *, limit: int) -> list[Anchor]:
-        """The newest ``limit`` active anchors from that ``seq`` on, in order of position."""
-        return await in_slices(
-            _make_anchor, await self._newest_in_order(_ACTIVE_SINCE, conversation_id, None, limit, from_seq=from_seq)
-        )
+    async def active_since(
+        self, conversation_id: UUID, from_seq: int, *, limit: int, through_seq: int | None = None
+    ) -> list[Anchor]:
+        """The newest ``limit`` active anchors from that ``seq`` on (up to the other), as ``active`` reads them."""
+        rows = await self._newest_in_order(_ACTIVE_SINCE, conversation_id, through_seq, limit, from_seq=from_seq)
+        return await in_slices(_make_anchor, rows)
 
     async def between(self, conversation_id: UUID, from_seq: int, to_seq: int) -> list[Anchor]:
         """The anchors of these messages, whatever their status, in order of position."""
@@ -274,10 +285,16 @@ class AnchorRepository(Repository):
         return [_make_served(row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
     async def page(
-        self, conversation_id: UUID, page: Page, *, type_: AnchorType | None = None, status: AnchorStatus | None = None
+        self,
+        conversation_id: UUID,
+        page: Page,
+        *,
+        type_: AnchorType | None = None,
+        status: AnchorStatus | None = None,
+        as_said: bool = False,
     ) -> tuple[list[Anchor], str | None]:
-        """A page of anchors by position (``seq``, offset, id)."""
-        statement = _ANCHORS.where(col(AnchorRow.conversation_id) == conversation_id)
+        """A page of anchors by position (``seq``, offset, id); ``as_said`` as for ``active``."""
+        statement = (_ANCHORS if as_said else _ROWS_ALONE).where(col(AnchorRow.conversation_id) == conversation_id)
         if type_ is not None:
             statement = statement.where(col(AnchorRow.type) == type_)
         if status is not None:
@@ -388,10 +405,10 @@ class AnchorRepository(Repository):
 
     async def _newest_in_order(
         self, wanted: Any, conversation_id: UUID, through_seq: int | None, limit: int, **given: Any
-    ) -> list[Any]:
+    ) -> Sequence[Any]:
         given |= {"conversation_id": conversation_id, "limit": limit}
-        rows = await self._session.rows(wanted, through_seq=_NO_END if through_seq is None else through_seq, **given)
-        return rows[::-1]
+        through_seq = _NO_END if through_seq is None else through_seq
+        return (await self._session.records(wanted, through_seq=through_seq, **given))[::-1]
 
 
 def _what_follows(row: Any, deleted: Mapping[UUID, Any]) -> tuple[bool, UUID | None]:

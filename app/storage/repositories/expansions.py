@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, any_, literal, update
+from sqlalchemy import bindparam, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
@@ -16,7 +16,8 @@ from app.storage.tables import ExpansionRow
 from app.storage.tenancy import keep_compiled
 
 _INSERT = insert(ExpansionRow).values(new_parameters(Expansion))
-keep_compiled(_INSERT)
+_MARK_USED = update(ExpansionRow).where(col(ExpansionRow.id) == bindparam("of")).values(used=bindparam("is_used"))
+keep_compiled(_INSERT, _MARK_USED)
 
 
 class ExpansionRepository(Repository):
@@ -28,5 +29,4 @@ class ExpansionRepository(Repository):
 
     async def mark_used(self, expansion_ids: Sequence[UUID], *, used: bool) -> None:
         """Record whether a reply used what these expansions brought back."""
-        these = col(ExpansionRow.id) == any_(literal(list(expansion_ids), ARRAY(Uuid)))
-        await self._session.execute(update(ExpansionRow).where(these).values(used=used))
+        await self._session.write(_MARK_USED, [{"of": one, "is_used": used} for one in expansion_ids])

@@ -46,7 +46,7 @@ from app.off_loop import BYTES_PER_ITEM, in_slices, off_loop
 from app.storage.repositories.base import Repository
 from app.storage.repositories.conditions import not_deleted
 from app.storage.repositories.contents import ContentRepository
-from app.storage.repositories.cursor import BY_NUMBER, select_page
+from app.storage.repositories.cursor import BY_NUMBER, decode
 from app.storage.repositories.mapping import as_dict, columns, new_parameters, new_values, record_from_row, without
 from app.storage.repositories.message_keys import KEY_HOLDER
 from app.storage.repositories.message_search import FoundMessages, MessageSearch
@@ -85,7 +85,17 @@ _ROWS: Any = select(MessageRow).options(
     *(defer(column, raiseload=True) for column in (col(MessageRow.term_keys), col(MessageRow.reasoning)))  # type: ignore[arg-type]
 )
 """The rows without two columns that few readers want and that may be large."""
+_BY_ID = _ROWS.where(_IN_CONVERSATION, col(MessageRow.id) == bindparam("message_id"))
 _AT_SEQ = _ROWS.where(_IN_CONVERSATION, _seq == bindparam("seq"))
+_IS_AMONG_SEQS = _seq == any_(bindparam("seqs", type_=ARRAY(BigInteger)))
+_ALL_AT_SEQS = _ROWS.where(_IN_CONVERSATION, _IS_AMONG_SEQS).order_by(_seq)
+_TALK_AT_SEQS = _ALL_AT_SEQS.where(_IN_TALK, _NOT_ERASED)
+_CONTENTS_AT_SEQS = (
+    select(col(MessageRow.content)).where(_IN_CONVERSATION, _IS_AMONG_SEQS, _IN_TALK, _NOT_ERASED).order_by(_seq)
+)
+_REASONING = select(col(MessageRow.id), col(MessageRow.reasoning)).where(
+    col(MessageRow.id) == any_(bindparam("ids", type_=ARRAY(Uuid))), col(MessageRow.reasoning) != literal_column("''")
+)
 _BETWEEN = (
     _ROWS.where(_IN_CONVERSATION, ~col(MessageRow.is_command))
     .where(_seq.between(bindparam("from_seq"), bindparam("to_seq")))
@@ -163,6 +173,13 @@ _NEWEST: Final[Mapping[Estimator, Any]] = {
     "script": _newest_within(col(MessageRow.token_count), col(MessageRow.token_sum)),
     "bytes": _newest_within(col(MessageRow.byte_length), col(MessageRow.byte_sum)),
 }
+_HEADS = select(_seq, shown_bytes().label("bytes")).where(_IN_CONVERSATION).limit(bindparam("limit", type_=BigInteger))
+_PAGE_HEADS: Final[Mapping[str, Any]] = {
+    "asc": _HEADS.where(_seq > bindparam("after")).order_by(_seq),
+    "desc": _HEADS.where(_seq < bindparam("after")).order_by(_seq.desc()),
+}
+_BEFORE_FIRST: Final[Mapping[str, tuple[int]]] = {"asc": (0,), "desc": (2**62,)}
+"""The position from which a page without a cursor begins, by its order."""
 _DERIVED = (
     *("meta", "call_ids", "result_ids", "contents", "is_protected"),
     *("message_sum", "token_sum", "byte_sum", "term_keys", "utc_offset"),
@@ -170,7 +187,12 @@ _DERIVED = (
 """Columns of a message's row that are not fields of ``Message``."""
 _INSERT = insert(MessageRow).values(without(new_parameters(Message, also=_DERIVED), "metadata"))
 keep_compiled(
+    _BY_ID,
     _AT_SEQ,
+    _ALL_AT_SEQS,
+    _TALK_AT_SEQS,
+    _CONTENTS_AT_SEQS,
+    _REASONING,
     _BETWEEN,
     _IN_TALK_BETWEEN,
     _HELD_MESSAGES,
@@ -179,6 +201,7 @@ keep_compiled(
     _STALE_RANGE_AND_TOTAL,
     _OUTLINE,
     *_NEWEST.values(),
+    *_PAGE_HEADS.values(),
     _INSERT,
 )
 
@@ -220,17 +243,17 @@ class MessageRepository(Repository):
 
     async def get(self, conversation_id: UUID, message_id: UUID) -> Message:
         """One message. Raises ``NotFoundError``."""
-        return _message(await self._session.first(_rows_of(conversation_id).where(col(MessageRow.id) == message_id)))
+        return _message(await self._session.first(_BY_ID, conversation_id=conversation_id, message_id=message_id))
 
     async def with_reasoning(self, messages: Sequence[Message]) -> list[Message]:
         """The messages with the reasoning that their models showed; no query is made if no model wrote any of them."""
-        row, made = MessageRow, [message.id for message in messages if message.role == "assistant"]
+        made = [message.id for message in messages if message.role == "assistant"]
         if not made:
             return list(messages)
-        wanted = (col(row.id) == any_(literal(made, ARRAY(Uuid))), col(row.reasoning) != "")
-        rows = await self._session.rows(select(col(row.id), col(row.reasoning)).where(*wanted))
-        found = {one.id: one.reasoning for one in rows}
-        return [replace(message, reasoning=found.get(message.id, "")) for message in messages]
+        found = {one.id: one.reasoning for one in await self._session.rows(_REASONING, ids=made)}
+        return [
+            replace(message, reasoning=found[message.id]) if message.id in found else message for message in messages
+        ]
 
     async def find(self, message_id: UUID) -> Message:
         """One message, in whichever conversation of the tenant. Raises ``NotFoundError``."""
@@ -259,15 +282,15 @@ class MessageRepository(Repository):
 
     async def page(self, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
         """A page of messages by ``seq``: as many as asked for, or fewer if they are large together; one at least."""
-        row = MessageRow
-        heads = select(_seq, shown_bytes().label("bytes")).where(col(row.conversation_id) == conversation_id)
-        listed = await self._session.rows(select_page(heads, page, (_seq,), BY_NUMBER))
+        (after,) = decode(page.after, BY_NUMBER) if page.after is not None else _BEFORE_FIRST[page.order]
+        given = {"conversation_id": conversation_id, "after": after, "limit": page.limit + 1}
+        listed = await self._session.rows(_PAGE_HEADS[page.order], **given)
         shown, cursor = cut_to_fit(listed, page, lambda head: (head.seq,))
         if not shown:
             return [], None
-        seqs = _seq == any_(literal([head.seq for head in shown], ARRAY(BigInteger)))
-        order = _seq.asc() if page.order == "asc" else _seq.desc()
-        return await self._messages(_rows_of(conversation_id).where(seqs).order_by(order)), cursor
+        seqs = [head.seq for head in shown]
+        found = await self._messages(_ALL_AT_SEQS, conversation_id=conversation_id, seqs=seqs)
+        return found if page.order == "asc" else found[::-1], cursor
 
     async def outline(self, conversation_id: UUID, *, after_seq: int, limit: int) -> list[Outline]:
         """The oldest ``limit`` messages after ``after_seq``, without text."""
@@ -677,8 +700,11 @@ class MessageRepository(Repository):
 
     async def at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[Message]:
         """The messages at these positions, in order of ``seq``, without commands and erased messages."""
-        wanted = _seq == any_(literal(list(seqs), ARRAY(BigInteger)))
-        return await self._messages(_rows_of(conversation_id).where(_IN_TALK, _NOT_ERASED, wanted).order_by(_seq))
+        return await self._messages(_TALK_AT_SEQS, conversation_id=conversation_id, seqs=list(seqs))
+
+    async def contents_at_seqs(self, conversation_id: UUID, seqs: Sequence[int]) -> list[str]:
+        """The contents of the messages of ``at_seqs``, without the rest of their rows."""
+        return await self._session.all(_CONTENTS_AT_SEQS, conversation_id=conversation_id, seqs=list(seqs))
 
     async def goals_and_constraints(self, conversation_id: UUID, seqs: Sequence[int]) -> list[int]:
         """Which of these messages set a constraint or a goal: a user's message, by the client's mark or by a rule."""

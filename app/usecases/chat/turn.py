@@ -264,8 +264,8 @@ class TurnRunner:
         recorded_texts = [(record, [text]) for record, text in answer.found]
         if answer.recalled:
             async with self._shell.uow(turn.tenant_id) as uow:
-                recalled = await uow.messages.at_seqs(turn.conversation_id, answer.recalled)
-            recorded_texts.append((turn.id, [message.content for message in recalled]))
+                recalled = await uow.messages.contents_at_seqs(turn.conversation_id, answer.recalled)
+            recorded_texts.append((turn.id, recalled))
 
         def compare() -> list[tuple[UUID, bool]]:
             return [(record, uses_passages(answer.text, texts, question=question)) for record, texts in recorded_texts]

@@ -248,7 +248,7 @@ async def read_chunk(shell: Shell, lease: Lease, *, most_tokens: int | None = No
         span = await uow.messages.between(conversation.id, planned.from_seq, planned.to_seq)
         anchors = await _unheld_anchors(uow, conversation.id, through_seq=planned.to_seq)
         outdated, _ = await uow.anchors.page(
-            conversation.id, Page(limit=MAX_OUTDATED_ANCHORS, order="desc"), status="superseded"
+            conversation.id, Page(limit=MAX_OUTDATED_ANCHORS, order="desc"), status="superseded", as_said=True
         )
         later = await _messages_for_probes(uow, conversation.id, tail.outline, planned.to_seq)
         number = conversation.state_version
@@ -311,7 +311,7 @@ def _tokens_to_fold(resolved: Resolved, digestible: int) -> int:
 async def _unheld_anchors(uow: UnitOfWork, conversation_id: UUID, *, through_seq: int) -> tuple[Anchor, ...]:
     # A held message is served whole, so its anchors are left out.
     held = {message.seq for message in await held_messages(uow, conversation_id, through_seq=through_seq)}
-    active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MAX_ANCHORS)
+    active = await uow.anchors.active(conversation_id, through_seq=through_seq, limit=MAX_ANCHORS, as_said=True)
     return tuple(anchor for anchor in active if anchor.seq not in held)
 
 

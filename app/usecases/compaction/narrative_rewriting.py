@@ -103,7 +103,9 @@ async def _read_sources(shell: Shell, lease: Lease) -> _NarrativeSources | None:
         before = list[Message]()
         if messages and messages[0].seq > 1 and is_narrative_only(schema):
             before = await _newest_covered(uow, conversation, most, through_seq=messages[0].seq - 1)
-        anchors = await uow.anchors.active(conversation.id, through_seq=conversation.boundary_seq, limit=MAX_ANCHORS)
+        anchors = await uow.anchors.active(
+            conversation.id, through_seq=conversation.boundary_seq, limit=MAX_ANCHORS, as_said=True
+        )
     if not messages or all(field.is_list for field in schema.fields):
         return None
     chunk = Chunk(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -146,9 +147,8 @@ class ExpansionService:
         async with self._shell.uow(tenant_id) as uow:
             await uow.conversations.get(conversation_id)
             found, next_cursor = await uow.segments.page(conversation_id, page)
-            last = max((segment.to_seq for segment in found), default=0)
-            active = await uow.anchors.active(conversation_id, through_seq=last) if found else []
-        listed = [ListedSegment(segment=segment, anchors=_anchors_inside(active, segment)) for segment in found]
+            anchors = await _anchors_of_segments(uow, found)
+        listed = [ListedSegment(segment=one, anchors=own) for one, own in zip(found, anchors, strict=True)]
         return listed, next_cursor
 
     async def expand(
@@ -323,7 +323,8 @@ async def _page_of_segment(uow: UnitOfWork, segment: Segment, level: LevelName, 
         if wanted is None
         else _page_of_level(segment, wanted, page_request)
     )
-    return replace(page, anchors=await _anchors_of_segment(uow, segment))
+    (anchors,) = await _anchors_of_segments(uow, [segment])
+    return replace(page, anchors=anchors)
 
 
 async def _segment_named(uow: UnitOfWork, conversation_id: UUID, segment_id: str) -> Segment:
@@ -452,7 +453,7 @@ async def _earlier_segments(
 
 async def _anchors_by_position(uow: UnitOfWork, conversation: Conversation, page_request: _PageRequest) -> Expanded:
     page = Page(limit=MAX_ROWS, after=page_request.after, order="asc")
-    found, next_cursor = await uow.anchors.page(conversation.id, page, status="active")
+    found, next_cursor = await uow.anchors.page(conversation.id, page, status="active", as_said=True)
     lines = [line_of(anchor) for anchor in found]
     count = rows_within([estimate_text(line) + 1 for line in lines], page_request.max_tokens)
     if count < len(found):
@@ -482,14 +483,16 @@ def _expanded_list(
     )
 
 
-async def _anchors_of_segment(uow: UnitOfWork, segment: Segment) -> tuple[Anchor, ...]:
-    active = await uow.anchors.active(segment.conversation_id, through_seq=segment.to_seq, limit=MAX_ANCHORS)
-    # Read from the segment's end backwards, so that its own anchors come first.
-    return _anchors_inside(active, segment)
-
-
-def _anchors_inside(anchors: Sequence[Anchor], segment: Segment) -> tuple[Anchor, ...]:
-    return tuple(anchor for anchor in anchors if segment.from_seq <= anchor.seq <= segment.to_seq)
+async def _anchors_of_segments(uow: UnitOfWork, segments: Sequence[Segment]) -> list[tuple[Anchor, ...]]:
+    """The last active anchors of each of these segments of a conversation, read together."""
+    if not segments:
+        return []
+    first, last = min(one.from_seq for one in segments), max(one.to_seq for one in segments)
+    limit = MAX_ANCHORS * len(segments)
+    read = await uow.anchors.active_since(segments[0].conversation_id, first, through_seq=last, limit=limit)
+    seqs = [anchor.seq for anchor in read]
+    places = ((bisect_left(seqs, one.from_seq), bisect_right(seqs, one.to_seq)) for one in segments)
+    return [tuple(read[max(start, end - MAX_ANCHORS) : end]) for start, end in places]
 
 
 def deeper_markers(segment: Segment, level: Level) -> tuple[Marker, ...]:
