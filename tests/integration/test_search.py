@@ -118,7 +118,7 @@ async def test_a_letter_may_be_written_as_several_characters(service: Service) -
     conversation_id = await said(service, *texts, *(unicodedata.normalize("NFD", text) for text in texts))
     for number, phrase in enumerate(("of Málaga", "с майе", "밀 회"), 1):
         for form in ("NFC", "NFD"):
-            query = f'"{unicodedata.normalize(form, phrase)}"'  # type: ignore[arg-type]
+            query = f'"{unicodedata.normalize(form, phrase)}"'
             assert sorted(await seqs(service, conversation_id, query)) == [number, number + 3]
     assert await seqs(service, conversation_id, '"of Malaga"') == [], "an accent makes a difference"
 

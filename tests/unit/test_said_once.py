@@ -11,6 +11,7 @@ from typing import Any, Final, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_ai.messages import UserPromptPart
 
 from app.core.context.formats import Format, in_format
 from app.core.context.recalled_messages import as_sent
@@ -218,15 +219,17 @@ def test_texts_between_pictures_stand_where_they_were_given(order: str) -> None:
     assert weigh("user", content, stored.parts) == weigh("user", content, [picture] * order.count("m"))
 
     (request,) = to_provider([as_sent(stored)], lambda _: True)
-    prompt: Any = request.parts[0].content
+    (asked,) = request.parts
+    assert isinstance(asked, UserPromptPart)
     (turn,) = in_format([as_sent(stored)], "gemini").messages
-    for shown in (prompt, [part.get("text", part) for part in turn["parts"]]):
+    for shown in (asked.content, [part.get("text", part) for part in turn["parts"]]):
         assert [piece for piece in shown if isinstance(piece, str)] == texts
         assert "".join("t" if isinstance(piece, str) else "m" for piece in shown) == order
 
     (named,) = to_provider([replace(as_sent(stored), name="Anna")], lambda _: True)
-    said: Any = named.parts[0].content
-    assert " ".join(piece for piece in said if isinstance(piece, str)) == " ".join(["Anna:", *texts])
+    (said,) = named.parts
+    assert isinstance(said, UserPromptPart)
+    assert " ".join(piece for piece in said.content if isinstance(piece, str)) == " ".join(["Anna:", *texts])
 
 
 def test_a_giant_text_that_is_given_twice_keeps_its_two_ends_once() -> None:
