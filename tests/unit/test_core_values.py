@@ -615,6 +615,7 @@ def test_a_short_number_that_names_something_is_no_value() -> None:
     ("12 days", "days: 12", "the log of 06:12:00Z"),
     ("3 weeks", "3 wks", "3 hours"),
     ("14,3 %", "14.3 percent", "€14.31"),
+    ("R$ 120", "120 reais", "120 dólares"),
 ])  # fmt: skip
 def test_a_number_that_counts_something_is_shown_by_no_other_measure(told: str, text: str, other: str) -> None:
     assert [holds(told, shown_by) for shown_by in (text, other)] == [True, False]
@@ -708,6 +709,7 @@ def test_a_part_of_the_day_that_is_counted_is_a_length(claim: str, text: str, is
     [
         ("квартира 83", "Я живу в 83-й", "квартира 38"),
         ("floor 83", "we sit on the 83rd", "floor 38"),
+        ("parcela 83", "estou na 83ª", "parcela 38"),
         ("в 2016 году", "это из 2016-го", "в 2018 году"),
         ("с марта 2023 года", "в декрете с марта 2023-го", "с марта 2022 года"),
         ("12 мая 2019 года", "купили 12-го мая 2019-го", "12 мая 2020 года"),
@@ -755,10 +757,16 @@ def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) 
         ("le train de l'11 mai", ["11 mai"]),
         ("Am 12. Sept. 2026", ["12. Sept. 2026"]),
         ("order O'Brien-77", ["O'Brien-77"]),
+        ("custa R$ 120, não US$30", ["R$ 120", "US$30"]),
+        ("week 11, Monday, 26 January", ["11", "26 January"]),
+        ("Friday 3, Saturday 4 May", ["3", "4 May"]),
+        ("den 3, Sonntag 4. Mai", ["3", "4. Mai"]),
+        ("goals +15 (46–31)", ["46", "31"]),
+        ("+44 (20) 7946-0958", ["+44 (20) 7946-0958"]),
     ],
 )
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:
-    """After an apostrophe a new number begins."""
+    """After an apostrophe a new number begins; a number before a date with its weekday is no day of its own."""
     assert [value.text for value in values(text)] == found
 
 
