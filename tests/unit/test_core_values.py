@@ -616,6 +616,12 @@ def test_a_short_number_that_names_something_is_no_value() -> None:
     ("3 weeks", "3 wks", "3 hours"),
     ("14,3 %", "14.3 percent", "€14.31"),
     ("R$ 120", "120 reais", "120 dólares"),
+    ("820 mg", "820 milligrams", "820 g"),
+    ("25 µg", "0.025 mg", "25 mg"),
+    ("20 kg", "20 kilos", "20 lb"),
+    ("20 литров", "20 л", "20 мл"),
+    ("5 litres", "5 l", "5 gallons"),
+    ("about 5 km", "4.9 km", "4.9 miles"),
 ])  # fmt: skip
 def test_a_number_that_counts_something_is_shown_by_no_other_measure(told: str, text: str, other: str) -> None:
     assert [holds(told, shown_by) for shown_by in (text, other)] == [True, False]
@@ -636,6 +642,9 @@ def test_a_number_that_counts_something_is_shown_by_no_other_measure(told: str, 
     ("14", "€14"),
     ("14", "14 %"),
     ("7 kg", "7 m"),
+    ("7 kg", "7 of them, and 7 lb"),
+    ("7 kg", "$7"),
+    ("$7", "7 kg"),
 ])  # fmt: skip
 def test_control_a_bare_number_a_shared_sign_or_another_unit_shows_it(told: str, text: str) -> None:
     assert holds(told, text)
