@@ -156,6 +156,31 @@ def test_a_share_of_a_unit_that_is_told_about_is_off_by_a_tenth(told: str, said:
     assert shown(said).holds(share) is is_held
 
 
+@pytest.mark.parametrize(("text", "told", "other"), [
+    ("shutting down at five forty pm", "5:40 p.m.", "5:40 a.m."),
+    ("loaded around four thirty", "at 4:30", "at 4:20"),
+    ("um sieben dreißig los", "um 7:30 Uhr", "um 7:13 Uhr"),
+    ("at twenty two fifteen", "at 22:15", "at 20:15"),
+    ("meet at 730pm", "7:30 p.m.", "7:30 a.m."),
+    ("free 5-730pm", "until 19:30", "until 7:30 am"),
+    ("watch ends 1845 hrs", "at 18:45", "at 18:54"),
+])  # fmt: skip
+def test_a_time_may_be_told_as_two_numbers(text: str, told: str, other: str) -> None:
+    assert [holds(time, text) for time in (told, other)] == [True, False]
+
+
+@pytest.mark.parametrize(("text", "told", "is_held"), [
+    ("four thirty kilo bags", "at 4:30", False),
+    ("four three", "at 4:03", False),
+    ("1845 of them", "at 18:45", False),
+    ("the rent is £650pm", "at 6:50 pm", False),
+    ("the rent is £650pm", "£650", True),
+    ("the rent is 650pm", "£650", True),
+])  # fmt: skip
+def test_control_an_amount_is_no_time(text: str, told: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds(told, text) is is_held
+
+
 @pytest.mark.parametrize(
     ("told", "said", "is_held"),
     [
@@ -772,6 +797,8 @@ def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) 
         ("den 3, Sonntag 4. Mai", ["3", "4. Mai"]),
         ("goals +15 (46–31)", ["46", "31"]),
         ("+44 (20) 7946-0958", ["+44 (20) 7946-0958"]),
+        ("(art. 1124 c.c.)", ["1124"]),
+        ("edit main.c.", ["main.c"]),
     ],
 )
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:
