@@ -755,6 +755,14 @@ def test_a_number_with_the_ending_of_an_ordinal_shows_number_and_year(claim: str
     assert not holds(other, text)
 
 
+def test_a_portuguese_ordinal_is_no_identifier() -> None:
+    assert values("na 31ª parcela, em 12º lugar") == ()
+
+
+def test_a_number_before_a_dated_weekday_is_no_day() -> None:
+    assert holds("week 11, Monday, 26 January 2026", "week 11 was played on 26 January 2026")
+
+
 def test_control_an_ordinal_that_is_a_day_shows_no_other_number() -> None:
     assert not holds("квартира 12", "приедем 12-го")
 
