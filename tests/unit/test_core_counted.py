@@ -139,6 +139,7 @@ def test_words_that_are_no_numbers_here(text: str) -> None:
     ("enable 2fa", "i:2fa"),
     ("van 11 tot en met 22 mei in Spanje, niet later", "d:--05-11"),
     ("Vertrek om 8.50 uur en niet later", "t:08:50"),
+    ("Termin um 8.30 Uhr", "t:08:30"),
     ("4주 만에 83.5kg", "n:4"),
 ])  # fmt: skip
 def test_words_of_other_languages_change_nothing(text: str, form: str) -> None:

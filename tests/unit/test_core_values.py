@@ -156,6 +156,31 @@ def test_a_share_of_a_unit_that_is_told_about_is_off_by_a_tenth(told: str, said:
     assert shown(said).holds(share) is is_held
 
 
+@pytest.mark.parametrize(("text", "told", "other"), [
+    ("shutting down at five forty pm", "5:40 p.m.", "5:40 a.m."),
+    ("loaded around four thirty", "at 4:30", "at 4:20"),
+    ("um sieben dreißig los", "um 7:30 Uhr", "um 7:13 Uhr"),
+    ("at twenty two fifteen", "at 22:15", "at 20:15"),
+    ("meet at 730pm", "7:30 p.m.", "7:30 a.m."),
+    ("free 5-730pm", "until 19:30", "until 7:30 am"),
+    ("watch ends 1845 hrs", "at 18:45", "at 18:54"),
+])  # fmt: skip
+def test_a_time_may_be_told_as_two_numbers(text: str, told: str, other: str) -> None:
+    assert [holds(time, text) for time in (told, other)] == [True, False]
+
+
+@pytest.mark.parametrize(("text", "told", "is_held"), [
+    ("four thirty kilo bags", "at 4:30", False),
+    ("four three", "at 4:03", False),
+    ("1845 of them", "at 18:45", False),
+    ("the rent is £650pm", "at 6:50 pm", False),
+    ("the rent is £650pm", "£650", True),
+    ("the rent is 650pm", "£650", True),
+])  # fmt: skip
+def test_control_an_amount_is_no_time(text: str, told: str, is_held: bool) -> None:  # noqa: FBT001
+    assert holds(told, text) is is_held
+
+
 @pytest.mark.parametrize(
     ("told", "said", "is_held"),
     [
@@ -615,6 +640,13 @@ def test_a_short_number_that_names_something_is_no_value() -> None:
     ("12 days", "days: 12", "the log of 06:12:00Z"),
     ("3 weeks", "3 wks", "3 hours"),
     ("14,3 %", "14.3 percent", "€14.31"),
+    ("R$ 120", "120 reais", "120 dólares"),
+    ("820 mg", "820 milligrams", "820 g"),
+    ("25 µg", "0.025 mg", "25 mg"),
+    ("20 kg", "20 kilos", "20 lb"),
+    ("20 литров", "20 л", "20 мл"),
+    ("5 litres", "5 l", "5 gallons"),
+    ("about 5 km", "4.9 km", "4.9 miles"),
 ])  # fmt: skip
 def test_a_number_that_counts_something_is_shown_by_no_other_measure(told: str, text: str, other: str) -> None:
     assert [holds(told, shown_by) for shown_by in (text, other)] == [True, False]
@@ -635,6 +667,9 @@ def test_a_number_that_counts_something_is_shown_by_no_other_measure(told: str, 
     ("14", "€14"),
     ("14", "14 %"),
     ("7 kg", "7 m"),
+    ("7 kg", "7 of them, and 7 lb"),
+    ("7 kg", "$7"),
+    ("$7", "7 kg"),
 ])  # fmt: skip
 def test_control_a_bare_number_a_shared_sign_or_another_unit_shows_it(told: str, text: str) -> None:
     assert holds(told, text)
@@ -708,6 +743,7 @@ def test_a_part_of_the_day_that_is_counted_is_a_length(claim: str, text: str, is
     [
         ("квартира 83", "Я живу в 83-й", "квартира 38"),
         ("floor 83", "we sit on the 83rd", "floor 38"),
+        ("parcela 83", "estou na 83ª", "parcela 38"),
         ("в 2016 году", "это из 2016-го", "в 2018 году"),
         ("с марта 2023 года", "в декрете с марта 2023-го", "с марта 2022 года"),
         ("12 мая 2019 года", "купили 12-го мая 2019-го", "12 мая 2020 года"),
@@ -717,6 +753,14 @@ def test_a_part_of_the_day_that_is_counted_is_a_length(claim: str, text: str, is
 def test_a_number_with_the_ending_of_an_ordinal_shows_number_and_year(claim: str, text: str, other: str) -> None:
     assert holds(claim, text)
     assert not holds(other, text)
+
+
+def test_a_portuguese_ordinal_is_no_identifier() -> None:
+    assert values("na 31ª parcela, em 12º lugar") == ()
+
+
+def test_a_number_before_a_dated_weekday_is_no_day() -> None:
+    assert holds("week 11, Monday, 26 January 2026", "week 11 was played on 26 January 2026")
 
 
 def test_control_an_ordinal_that_is_a_day_shows_no_other_number() -> None:
@@ -755,10 +799,18 @@ def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) 
         ("le train de l'11 mai", ["11 mai"]),
         ("Am 12. Sept. 2026", ["12. Sept. 2026"]),
         ("order O'Brien-77", ["O'Brien-77"]),
+        ("custa R$ 120, não US$30", ["R$ 120", "US$30"]),
+        ("week 11, Monday, 26 January", ["11", "26 January"]),
+        ("Friday 3, Saturday 4 May", ["3", "4 May"]),
+        ("den 3, Sonntag 4. Mai", ["3", "4. Mai"]),
+        ("goals +15 (46–31)", ["46", "31"]),
+        ("+44 (20) 7946-0958", ["+44 (20) 7946-0958"]),
+        ("(art. 1124 c.c.)", ["1124"]),
+        ("edit main.c.", ["main.c"]),
     ],
 )
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:
-    """After an apostrophe a new number begins."""
+    """After an apostrophe a new number begins; a number before a date with its weekday is no day of its own."""
     assert [value.text for value in values(text)] == found
 
 

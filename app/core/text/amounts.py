@@ -550,7 +550,7 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
             found.forms |= forms_in_month_of_last_date(c, int(digits))
         if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
             _state_day_of_weekday(c, found, moments.form_of_weekday(weekday, int(digits)))
-    if found.unit and c.word(place + 1) in CLOCK:  # "8.50 uur"
+    if c.near(place + 1) and c.word(place + 1) in CLOCK:  # "8.50 uur", "8.30 Uhr"
         found.forms |= {form for form in short_day_and_time_forms(digits) if form[:2] == "t:"}
     if c.all_readings:
         found.forms |= {f"v:{digits}", *forms_of_eight_digits(digits)}

@@ -10,6 +10,7 @@ from typing import Final
 from app.core.text import moments
 from app.core.text.languages.combined_words import words_of
 from app.core.text.numerals import plain_number
+from app.core.text.patterns import compiled
 from app.core.text.scan_results import Cursor
 from app.core.text.spelled_numbers import number_below_sixty
 from app.core.text.tables import (
@@ -60,6 +61,7 @@ _ONE_HOUR: Final = frozenset({"час", "часу"})
 """The words for one o'clock before "дня" or "ночи"."""
 _AFTER_HOURS: Final = RANGE_WORDS | DAY_DISTANCES.keys()
 """Words that show that the number before them is an hour: "8 til", "9 tomorrow"."""
+_DIGITS: Final = compiled(r"[1-9]\d{2,3}")
 _DASHES: Final = frozenset({"-", " - "})
 _DAY_MINUTES: Final = 1_440
 _CLOCK_HOURS, _HOURS, _MINUTES, _TEN, _TWO = 12, 24, 59, 10, 2
@@ -119,6 +121,8 @@ def _hour_first(c: Cursor, place: int) -> int:
     minutes, after = _minutes_from(c, at)
     if after == at and (is_length or is_named):
         minutes, after = _minutes_after_hour(c, at)
+    elif after == at and c.all_readings and c.kind(place) == c.kind(at) == "w":
+        _add_spoken_time(c, place, hour, at)
     total = (hour * _HOUR_MINUTES + minutes) % _DAY_MINUTES
     times = moments.time_forms(total // _HOUR_MINUTES, total % _HOUR_MINUTES, "0" if is_named else "")
     if is_length and minutes >= 0:
@@ -129,6 +133,14 @@ def _hour_first(c: Cursor, place: int) -> int:
     if after > at or (is_clock and not is_named):
         c.add_possible(place, times, "time")
     return place
+
+
+def _add_spoken_time(c: Cursor, place: int, hour: int, at: int) -> None:
+    """Add the time that two numbers in words may mean: "four thirty", "five forty pm", "sieben dreißig"."""
+    minutes, after = _minutes_after_hour(c, at)
+    if hour and minutes >= _TEN:
+        half, _ = _half_of_day(c, after)
+        c.add_possible(place, moments.time_forms(hour, minutes, half), "time")
 
 
 def _minutes_from(c: Cursor, place: int) -> tuple[int, int]:
@@ -200,6 +212,8 @@ def _written(c: Cursor, place: int) -> int:
         numbers = (f"n:{hour}", f"n:{minute}")
         forms |= {*lengths, *(numbers if c.all_readings else ("&".join(numbers),))}
     c.add("time", place, after, forms, is_stated=half != "?")
+    if (digits := _DIGITS.match(c.tokens[place].text)) is not None:  # "650pm" may be the price of a month
+        c.add_possible(place, [f"n:{digits[0]}"], "number")
     return after
 
 
@@ -347,5 +361,7 @@ def _add_four_digit_time(c: Cursor, place: int) -> None:
     if c.kind(place) != "n" or len(text) != 2 * _TWO or not text.isdecimal():
         return
     hour, minute = int(text[:2]), int(text[2:])
-    if hour < _HOURS and minute <= _MINUTES and (text[0] == "0" or c.before(place) in BEFORE_HOURS):
+    is_of_hours = place + 1 < len(c.tokens) and c.unit(place + 1)[0] == ("s", 3_600.0)  # "1845 hrs"
+    is_time = text[0] == "0" or is_of_hours or c.before(place) in BEFORE_HOURS
+    if hour < _HOURS and minute <= _MINUTES and is_time:
         c.add_possible(place, moments.time_forms(hour, minute, "0"), "time")

@@ -34,6 +34,8 @@ _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
 _OF_LENGTH: Final = "|".join(sorted({unit[1:] for unit in t.UNITS if unit[0] in t.HOUR_SIGNS} - {""})) or "(?!)"
 """The signs that turn an hour's sign into a length of time."""
 _CODES: Final = "|".join(sorted(word for word, code in t.CURRENCIES.items() if word == code.lower() not in GENERIC))
+_LETTERED_SIGNS: Final = "|".join(sorted(re.escape(word) for word in t.CURRENCIES if word[0].isalpha() and "$" in word))
+"""Signs of currencies that begin with letters: "R$" is not the dollar."""
 _SHAPES: Final = (
     rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word; it comes first only for speed
     r"(?:[\s,;:!?)]|\.(?!\S))++",  # signs with which nothing begins
@@ -45,7 +47,7 @@ _SHAPES: Final = (
     r"(?P<email>(?<![a-z0-9_.+-])[a-z0-9_.+-]{1,64}+@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})",
     (
         r"(?P<path>(?<![^\s\"'`(\[<«„“:=,])(?:[a-z]:\\|~/|\.{1,2}/|/)[\w.@+-]{1,255}(?:[/\\][\w.@+-]{1,255}){0,40}/?"
-        rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}+/){{0,20}}[\w@-]{{1,100}}+(?:\.[\w-]{{1,30}}+){{0,3}}\.(?:{_EXTENSIONS})\b)"
+        rf"|(?<![\w/\\.~@-])(?!\w\.\w\.(?!\w))(?:[\w.@-]{{1,100}}+/){{0,20}}[\w@-]{{1,100}}+(?:\.[\w-]{{1,30}}+){{0,3}}\.(?:{_EXTENSIONS})\b)"
     ),
     (
         rf"(?P<reference>(?<![\w./@-])(?P<names>(?:{_LETTER}{{1,8}}+/){{1,4}})(?P<numbers>\d{{1,8}}+(?:[/-]\d{{1,8}}+){{1,3}})"
@@ -60,11 +62,13 @@ _SHAPES: Final = (
         r"(?:[t ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:z|[+-]\d{2}:?\d{2})?)?(?![\w-]))"
     ),
     rf"(?P<currency>(?<![\w.@/-])(?:{_CODES})(?=\d(?:[\d.,']| (?=\d)){{0,30}}+(?![\w-])))",  # "USD500", not "EUR2X"
+    rf"(?P<currency_sign>(?<![^\W_])(?:{_LETTERED_SIGNS}))",
     r"(?P<apart>(?<![\w.,/-])(?:\d{1,2}\. ?\d{1,2}\. \d{4}|\d{4}\. \d{1,2}\. \d{1,2}(?=\.))(?![\w/-]|[.,]\d))",
     (
         r"(?P<phone>(?<![\w+])"
         r"(?:\d{2,4} \d{6,8}"
-        r"|(?:\+\d|0\d{2,5}[ -]\d|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)(?:[ ()/-]{0,2}\d){5,13})(?!\w))"
+        r"|(?:\+\d|0\d{2,5}[ -]\d|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)"
+        r"(?:(?:[ /-]?\((?=\d{1,5}\))|[ )/-]{0,2})\d){5,13})(?!\w))"
     ),
     rf"(?P<percent>百分之(?P<share>\d{{1,3}}(?:\.\d{{1,3}})?|[{HAN_SIGNS}]{{1,8}}{_HAN_DECIMALS}))",
     rf"(?P<parts>(?P<under>[{HAN_SIGNS}]{{1,4}})分之(?P<over>[{HAN_SIGNS}]{{1,4}}))",
@@ -105,6 +109,7 @@ _SCAN: Final = compiled("|".join(_SHAPES))
 _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "url": shapes.url, "email": shapes.email, "path": shapes.path, "version": shapes.version, "uuid": shapes.code,
     "octets": shapes.octets, "iso": shapes.iso, "apart": shapes.date_apart, "currency": shapes.word,
+    "currency_sign": shapes.word,
     "phone": shapes.phone, "percent": shapes.percent, "parts": shapes.parts,
     "han_date": shapes.han_date, "han_day": shapes.han_day, "han_decimal": shapes.han_number,
     "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span,

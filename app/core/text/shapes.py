@@ -48,6 +48,8 @@ _MONTH_YEAR: Final = compiled(r"(0?[1-9]|1[0-2])[./]((?:19|20)\d{2})")
 _HAN_BEFORE: Final = compiled(r"\A[\u3400-\u9fff]{1,255}")
 """Chinese words directly before a file's name, without a space: 修改了config.py."""
 _CLOCK: Final = compiled(r"(\d{1,3})[:.](\d{2})(?::(\d{2}))?")
+_HALF_DAY_IN_ONE: Final = compiled(r"(1[0-2]|[1-9])([0-5]\d)()[ap]m")
+"""A time without a sign between hour and minutes: "730pm"."""
 _FRACTION: Final = compiled(r"(\d{1,4})/(\d{1,4})")
 _CODE: Final = compiled(r"\d{1,20}(?:-\d{1,20}){2,8}")
 _YEAR: Final = r"20(?!00)[0-4]\d"
@@ -332,7 +334,7 @@ def _code_or_year(text: str, start: int, cased: str) -> Iterator[Token]:
 def number(match: re.Match[str], cased: str) -> Iterator[Token]:
     """Digits with what directly follows them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e", "45-CB"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
-    if times := list(_half_day(digits, half, start) if half else _minutes_and_seconds(digits, tail or "", start)):
+    if times := list(_half_day(match) if half else _minutes_and_seconds(digits, tail or "", start)):
         yield from times
         return
     if not tail:
@@ -454,13 +456,16 @@ def _unit_of_compound(text: str) -> str:
     return next((COMPOUND_STEMS[text[:size]] for size in range(9, 3, -1) if text[:size] in COMPOUND_STEMS), "")
 
 
-def _half_day(digits: str, half: str, start: int) -> Iterator[Token]:
-    """A time with its half of the day, such as "5 pm", "5-7 pm". The half of the first of two hours is open."""
-    pieces = digits.split("-")
+def _half_day(match: re.Match[str]) -> Iterator[Token]:
+    """A time with its half of the day, such as "5 pm", "5-7 pm", "730pm". The half of the first of two is open."""
+    half, start, pieces = match["half"], match.start(), match["digits"].split("-")
+    sign = match.string[max(0, start - 2) : start].strip()[-1:]
+    is_price = sign in CURRENCIES and not sign.isalnum()  # "£650pm"
     letter = half.strip()[0]
     for count, piece in enumerate(pieces, start=1):
         is_last = count == len(pieces)
-        clock = _CLOCK.fullmatch(piece)
+        in_one = _HALF_DAY_IN_ONE.fullmatch(piece + half) if is_last and not is_price else None
+        clock = _CLOCK.fullmatch(piece) or in_one
         if clock or (piece.isdecimal() and int(piece[:3]) <= _HALF_DAY):
             text = piece + half if is_last else piece
             hour = _clock_parts(clock) if clock else (int(piece[:3]), 0, None, "")

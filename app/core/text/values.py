@@ -4,7 +4,7 @@
 
 A statement is read strictly: only what is plainly a value counts (``values``). What was shown is read generously
 (``ValueIndex``): a value is found if any reading of the text gives it, whatever its unit, separators, words or order.
-Only currencies, percentages, hours, minutes, seconds, longer lengths of time and times of day are distinguished
+Only currencies, percentages, lengths of time, times of day, and units of the same dimension are distinguished
 (``measure``): "12 hours" is found in a text with a bare 12, but not in one with "12 %" or "12 minutes". Values that
 follow from others by calculation are not found here, except days that follow from the date of the message.
 """
@@ -51,6 +51,10 @@ MONEY: Final = "money"
 """The unit for all currencies: currencies are not converted."""
 _DAY: Final = 86_400
 _DISTINCT_BASES: Final = frozenset({"%", "s", "mo"})
+_DIMENSIONS: Final = {"g": "mass", "m": "length", "l": "volume", "pint": "volume"}
+"""What some units measure. "820 mg" is not shown by "820 g", but it is by 820 of anything else."""
+_EVERY_DIMENSION: Final = ("", *sorted(set(_DIMENSIONS.values())))
+"""The same, and the empty text for all other units and for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +137,18 @@ def _measure(found: FoundValue) -> str:
     base, factor = found.unit or (found.currency, 1.0)
     if _is_shown_by_clock(base, factor):
         return f"{base} {factor:g}"
-    # Other units are not distinguished: their signs are letters with many other meanings (m, g, l, t).
+    if base in _DIMENSIONS:
+        return f"{base} {factor:.6g}"
+    # Other units are not distinguished: their signs are letters with many other meanings.
     return base if found.currency or base in _DISTINCT_BASES else ""
+
+
+def _dimension(found: FoundValue) -> str:
+    return _DIMENSIONS.get(found.unit[0], "") if found.unit else ""
+
+
+def _other_dimensions(base: str) -> list[str]:
+    return [dimension for dimension in _EVERY_DIMENSION if dimension != _DIMENSIONS.get(base, "")]
 
 
 def _is_shown_by_clock(base: str, factor: float) -> bool:
@@ -146,6 +160,7 @@ def _forms_to_look_up(value: Value) -> Iterator[str]:
         if value.measure and _is_number(form):
             # Look for a number of the same measure, and for a bare one. "1:47" shows 47 minutes, and perhaps seconds.
             yield from (f"{form}|#{value.measure}", f"{form}|#")
+            yield from (f"{form}|~{dimension}" for dimension in _other_dimensions(value.base))
             if _is_shown_by_clock(value.base, value.factor):
                 yield f"{form}|#{_CLOCK}"
         else:
@@ -171,7 +186,8 @@ def _possible_meanings(text: str, day: date | None) -> tuple[frozenset[str], fro
 def _possible_forms(found: FoundValue) -> Iterator[str]:
     for form in found.forms:
         yield _as_possible_day(form) if found.kind == WEEKDAY else form
-    yield from (f"{form}|#{_measure(found)}" for form in found.forms if _is_number(form))
+    for form in filter(_is_number, found.forms):
+        yield from (f"{form}|#{_measure(found)}", f"{form}|~{_dimension(found)}")
 
 
 def _as_possible_day(form: str) -> str:
@@ -180,7 +196,9 @@ def _as_possible_day(form: str) -> str:
 
 def _possible_amounts(found: FoundValue) -> Iterator[tuple[float, str]]:
     yield from found.amounts
-    yield from ((amount, f"#{_measure(found)}") for amount, base in found.amounts if not base)
+    for amount, base in found.amounts:
+        if not base:
+            yield from ((amount, f"#{_measure(found)}"), (amount, f"~{_dimension(found)}"))
 
 
 class ValueIndex:
@@ -278,7 +296,8 @@ class ValueIndex:
         The empty unit means numbers without a unit; ``MONEY`` means all currencies.
         """
         keys = [key for key in self._sizes if key[1:].isupper()] if unit == MONEY else [f"#{unit}"]
-        found = (self._sizes.get(key, ()) for key in (*keys, *([unit] if unit else [])))
+        others = [unit] if unit else [f"~{dimension}" for dimension in _other_dimensions("")]
+        found = (self._sizes.get(key, ()) for key in (*keys, *others))
         return [one for sizes in found for one in sizes[bisect_left(sizes, first) : bisect_right(sizes, last)]]
 
     def _sources_of_all(self, form: str) -> frozenset[int]:
@@ -314,6 +333,7 @@ class ValueIndex:
         found: set[int] = set()
         if value.kind == "identifier" or (value.reads_as_year and not value.approximate):
             return found
+        dimension = _DIMENSIONS.get(value.base, "")
         for form in _forms_to_look_up(value):
             if form[:2] not in {"n:", "q:"} or "&" in form or value.amount is None:
                 continue
@@ -327,7 +347,8 @@ class ValueIndex:
             step = resolution_as_written(value.text, value.amount) * scale
             step = min(step, 1.0) if is_exact else step
             # The numbers of digits cannot be compared if the unit was converted, as from feet to metres.
-            is_converted = bool(base) and base not in _DISTINCT_BASES and bool(plain_number(value.factor).strip("10."))
+            is_other_unit = bool(base) and base not in _DISTINCT_BASES and not (dimension and base[0] in "#~")
+            is_converted = is_other_unit and bool(plain_number(value.factor).strip("10."))
             for amount in self._nearby_sizes(base, claimed):
                 off = abs(amount - claimed)
                 if value.approximate:
