@@ -224,6 +224,9 @@ def test_texts_between_pictures_stand_where_they_were_given(order: str) -> None:
         assert [piece for piece in shown if isinstance(piece, str)] == texts
         assert "".join("t" if isinstance(piece, str) else "m" for piece in shown) == order
 
+    (plain,) = in_format([as_sent(stored)], "plain").messages
+    assert (plain["content"], plain["parts"]) == (content, [picture] * order.count("m")), "each once"
+
     (named,) = to_provider([replace(as_sent(stored), name="Anna")], lambda _: True)
     said: Any = named.parts[0].content
     assert " ".join(piece for piece in said if isinstance(piece, str)) == " ".join(["Anna:", *texts])
