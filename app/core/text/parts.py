@@ -64,7 +64,7 @@ def in_order(content: str, own_text: str, parts: Sequence[Part]) -> list[Part]:
         own_text: The speaker's own text in the content.
         parts: The parts.
     """
-    return [part for part in _all_in_order(content, own_text, parts) if not _is_blank(part)]
+    return [part for part in _all_in_order(content, own_text, parts) if not is_blank(part)]
 
 
 def _all_in_order(content: str, own_text: str, parts: Sequence[Part]) -> list[Part]:
@@ -91,7 +91,8 @@ def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
 
 
-def _is_blank(part: Part) -> bool:
+def is_blank(part: Part) -> bool:
+    """Whether a part is a text without words."""
     return part.get("type") == "text" and not str(part.get("text", "")).strip()
 
 
