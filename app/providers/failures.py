@@ -82,31 +82,14 @@ _MODEL_FAILED_WORDS: Final = ("json_validate_failed", "tool_use_failed")
 """How Groq says, as if the request were wrong, that the model wrote no valid JSON or call. The next answer may be
 valid.
 """
-_BLOCK_WORDS: Final = ("content_filter", "content_policy_violation", "content filtering policy", "invalid_prompt")
+_BLOCK_WORDS: Final = ("content_filter", "content_policy_violation", "content filtering policy")
 """How providers say that they block a prompt, if they answer with an error instead of a finish reason."""
 _BLOCK_CODES: Final = frozenset(
     {"bio_policy", "image_content_policy_violation", "invalid_prompt", "misalignment_policy_violation"}
 )
-"""How OpenAI's responses say so if they fail for it. A response that fails has no status."""
-_REQUEST_CODES: Final = frozenset(
-    {
-        "data_residency_mismatch",
-        "empty_image_file",
-        "failed_to_download_image",
-        "image_file_not_found",
-        "image_file_too_large",
-        "image_parse_error",
-        "image_too_large",
-        "image_too_small",
-        "invalid_base64_image",
-        "invalid_image",
-        "invalid_image_format",
-        "invalid_image_mode",
-        "invalid_image_url",
-        "unsupported_image_media_type",
-    }
-)
-"""How OpenAI's responses say that they fail because of the request."""
+"""How OpenAI's responses say so, also if they fail for it later. A response that fails has no status."""
+_IMAGE_CODE: Final = "image"
+"""What the code has with which one of OpenAI's responses fails for an image of the request."""
 _SCHEMA_WORDS: Final = (
     "compiled grammar",
     "json_schema",
@@ -185,7 +168,7 @@ def _told_reason_and_retryable(error: Exception) -> tuple[str, bool] | None:
     """The reason of an error whose cause, code or words tell more than its kind, and whether another try can help."""
     if _is_caused_by(error, AnswerTooLargeError):
         return "unreadable", False
-    if _code_of(error) in _REQUEST_CODES:
+    if _IMAGE_CODE in (_code_of(error) or "") and not isinstance(error, provider.ModelHTTPError):
         return "bad_request", False
     found = (told[:2] for told in _TOLD_IN_WORDS if _refusal_mentions(error, told[2], told[3]))
     return next(found, None)

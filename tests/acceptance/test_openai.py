@@ -478,8 +478,9 @@ def test_the_stream_of_a_response_and_of_a_completion(scripted: httpx.Client) ->
 
 
 def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Client, provider: OpenAI) -> None:
-    refusal = {"status": 400, "code": "invalid_prompt", "message": "No."}
-    provider.script(*[refusal] * 3)
+    refusal = {"status": 400, "code": "invalid_value", "message": "No."}
+    provider.script({"status": 400, "code": "invalid_prompt", "message": "No."}, *[refusal] * 3)
+    refused(chat(scripted, user("x")), 400, "blocked")
     refused(chat(scripted, user("x")), 400, "model_unavailable")
     last = events(ask(scripted, "/responses", {"input": "x", "stream": True}))[-1]
     assert (last["type"], last["response"]["status"]) == ("response.failed", "failed")
@@ -496,7 +497,7 @@ def test_the_same_words_after_a_failure_are_answered_and_not_said_twice(
 ) -> None:
     """The AI SDK, and a person who presses a button again, repeat a request without counting their tries."""
     tools = [{"type": "function", **WEATHER}]
-    refusals = [{"status": 400, "code": code} for code in ("context_length_exceeded", "invalid_prompt")]
+    refusals = [{"status": 400, "code": code} for code in ("context_length_exceeded", "invalid_value")]
     call = {"name": "get_weather", "args": {}}
     without_live_context = refusals[1]
     provider.script(*refusals, {"calls": [call]}, refusals[1], without_live_context, "Sunny.", "Still.")

@@ -156,6 +156,8 @@ def test_an_item_is_a_message_or_one_part_of_it(text: str) -> None:
         (ContextOverWindowError("x"), 503, (400, "invalid_request_error", None, "context_length_exceeded")),
         (ModelFailedError("x", code="model_unavailable", extra={"reason": "bad_request"}), 503,
          (400, "invalid_request_error", None, "model_unavailable")),
+        (ModelFailedError("x", code="blocked", extra={"reason": "blocked"}), 502,
+         (400, "invalid_request_error", None, "blocked")),
         (ModelFailedError("x", code="model_unavailable", extra={"reason": "unauthorized"}), 503,
          (503, "server_error", None, "model_unavailable")),
         (RateLimitedError("x"), 429, (429, "rate_limit_error", None, "rate_limit_exceeded")),

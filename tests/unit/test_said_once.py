@@ -226,10 +226,24 @@ def test_texts_between_pictures_stand_where_they_were_given(order: str) -> None:
         assert [piece for piece in shown if isinstance(piece, str)] == texts
         assert "".join("t" if isinstance(piece, str) else "m" for piece in shown) == order
 
+    (plain,) = in_format([as_sent(stored)], "plain").messages
+    assert (plain["content"], plain["parts"]) == (content, [picture] * order.count("m")), "each once"
+
     (named,) = to_provider([replace(as_sent(stored), name="Anna")], lambda _: True)
     (said,) = named.parts
     assert isinstance(said, UserPromptPart)
     assert " ".join(piece for piece in said.content if isinstance(piece, str)) == " ".join(["Anna:", *texts])
+
+
+@pytest.mark.parametrize(("texts", "sent"), [(["\n"], []), (["A", " "], ["A"]), ([" ", "B"], ["B"])])
+def test_a_text_without_words_beside_a_picture_is_not_sent(texts: list[str], sent: list[str]) -> None:
+    """Anthropic refuses a request with one, and the message would be sent with each turn."""
+    picture: Part = {"type": "media", "media_type": "image/png", "data": "AAAA"}
+    parts = [part for text in texts for part in (picture, text_part(text))]
+    (request,) = to_provider([as_sent(message(1, "\n\n".join(texts), parts=parts))], lambda _: True)
+    prompt: Any = request.parts[0].content
+    assert [piece for piece in prompt if isinstance(piece, str)] == sent
+    assert len(prompt) == len(texts) + len(sent)
 
 
 def test_a_giant_text_that_is_given_twice_keeps_its_two_ends_once() -> None:

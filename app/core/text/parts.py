@@ -56,20 +56,25 @@ def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
 def in_order(content: str, own_text: str, parts: Sequence[Part]) -> list[Part]:
     """A user's content and parts, all as parts in the order in which they were given.
 
-    The content comes first, unless its texts stand among the parts: labels stay with their pictures.
+    The content comes first, unless its texts stand among the parts: labels stay with their pictures. Texts without
+    words are left out, since some providers refuse them.
 
     Args:
         content: The content, perhaps with words before it that the speaker did not say.
         own_text: The speaker's own text in the content.
         parts: The parts.
     """
+    return [part for part in _all_in_order(content, own_text, parts) if not is_blank(part)]
+
+
+def _all_in_order(content: str, own_text: str, parts: Sequence[Part]) -> list[Part]:
     joined = joined_from(own_text, parts)
     if not joined:
-        return [*_text_parts(content), *own_parts(own_text, parts)]
+        return [_text_part(content), *own_parts(own_text, parts)]
     before = content[: len(content) - len(joined)]
     first, *others = parts
     if first.get("type") != "text":
-        return [*_text_parts(before.rstrip()), *parts]
+        return [_text_part(before.rstrip()), *parts]
     return [{**first, "text": f"{before}{first['text']}"}, *others]
 
 
@@ -82,8 +87,13 @@ def joined_from(content: str, parts: Sequence[Part]) -> str:
     return joined if content.endswith(joined) else ""
 
 
-def _text_parts(text: str) -> list[Part]:
-    return [{"type": "text", "text": text}] if text.strip() else []
+def _text_part(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def is_blank(part: Part) -> bool:
+    """Whether a part is a text without words."""
+    return part.get("type") == "text" and not str(part.get("text", "")).strip()
 
 
 def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:

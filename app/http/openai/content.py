@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from app.core.text.contents import from_data_url, inline_base64, is_data_url
 from app.core.text.json_data import arguments_in
-from app.core.text.parts import BETWEEN_TEXTS, Part
+from app.core.text.parts import BETWEEN_TEXTS, Part, is_blank
 from app.http.fields import MAX_PARTS
 
 MAX_URL_LENGTH: Final = 8_192
@@ -126,7 +126,7 @@ def stored_content(content: Content | None) -> tuple[str, tuple[Part, ...]]:
     """
     if content is None or isinstance(content, str):
         return content or "", ()
-    given = [part for part in map(_stored_part, content) if part.get("text") != ""]
+    given = [part for part in map(_stored_part, content) if not is_blank(part)]
     media = media_in(given)
     texts = [part["text"] for part in given if part["type"] == "text"]
     texts_come_first = media_in(given[len(texts) :]) == media

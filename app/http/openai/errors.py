@@ -23,6 +23,7 @@ _STATUSES: Final[Mapping[str, int]] = {
     "model_not_allowed": 404,
     "message_too_large": 400,
     "context_over_window": 400,
+    "blocked": 400,
     "host_not_allowed": 421,
 }
 """Codes for which OpenAI's API uses another status than this service. Invalid requests are 400 there."""

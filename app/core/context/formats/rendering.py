@@ -10,8 +10,9 @@ from app.core.context.formats.anthropic import anthropic_messages
 from app.core.context.formats.gemini import gemini_contents
 from app.core.context.formats.openai import openai_messages
 from app.core.model.model_io import ContextMessage
+from app.core.retrieval.rendering import split_elements
 from app.core.text.localization.catalogue import FALLBACK, catalogue_of
-from app.core.text.parts import own_content
+from app.core.text.parts import own_content, without_repeats
 
 Format = Literal["plain", "openai", "gemini", "anthropic"]
 
@@ -45,7 +46,8 @@ def in_format(messages: Sequence[ContextMessage], format_: Format, locale: str =
 
 
 def _plain_message(message: ContextMessage) -> dict[str, Any]:
-    parts = [dict(part) for part in message.parts]
+    own_text = split_elements(message.content)[1]
+    parts = [dict(part) for part in without_repeats(own_text, message.parts)]
     content = own_content(message.role, message.content, message.parts)
     return {
         "role": message.role,
