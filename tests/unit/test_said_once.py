@@ -241,9 +241,10 @@ def test_a_text_without_words_beside_a_picture_is_not_sent(texts: list[str], sen
     picture: Part = {"type": "media", "media_type": "image/png", "data": "AAAA"}
     parts = [part for text in texts for part in (picture, text_part(text))]
     (request,) = to_provider([as_sent(message(1, "\n\n".join(texts), parts=parts))], lambda _: True)
-    prompt: Any = request.parts[0].content
-    assert [piece for piece in prompt if isinstance(piece, str)] == sent
-    assert len(prompt) == len(texts) + len(sent)
+    (prompt,) = request.parts
+    assert isinstance(prompt, UserPromptPart)
+    assert [piece for piece in prompt.content if isinstance(piece, str)] == sent
+    assert len(prompt.content) == len(texts) + len(sent)
 
 
 def test_a_giant_text_that_is_given_twice_keeps_its_two_ends_once() -> None:
