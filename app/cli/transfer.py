@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from uuid import UUID
 
 import typer
 
@@ -40,6 +41,8 @@ BATCH_BYTES: Final = 4_000_000
 """The most bytes of JSON in a batch: half of what a request may have."""
 MOVED_ON: Final = "conversation_moved_on"
 """The code of a refused batch if the conversation has other messages since the batch before."""
+NO_MESSAGE: Final = UUID(int=0)
+"""The id that stands for the last message of a conversation that has none yet."""
 UNFINISHED: Final = "import_unfinished"
 """In the metadata of a conversation while an import still has to repeat pins, anchors or files in it."""
 
@@ -199,7 +202,7 @@ class _Importing:
 
     def run(self, given: Mapping[str, Any], advance: Callable[[int], None]) -> str:
         """Create a conversation and append its messages, each step under an idempotency key of its own."""
-        id_, start, is_new, last = "", 0, False, None
+        id_, start, is_new, last = "", 0, False, NO_MESSAGE
         try:
             created = self._client.create_conversation(idempotency_key=self._key, **self._conversation_fields(given))
             id_, is_new = str(created.id), created.message_count == 0

@@ -333,15 +333,17 @@ class TestTransfer:
             client.delete_conversation(one)
         assert "is deleted: --again" in run("import", str(file)).stderr
 
+    @pytest.mark.parametrize("stored", [0, 2])
     def test_an_import_does_not_go_on_behind_what_somebody_wrote_meanwhile(
-        self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int
     ) -> None:
         file = tmp_path / f"half-{time.time_ns()}.jsonl"
         texts = [f"Line {n} of {file.name}." for n in range(1, 4)]
         file.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts))
 
         def first_batch(messages: Sequence[Any]) -> Iterator[Sequence[Any]]:
-            yield messages[:2]
+            if stored:
+                yield messages[:stored]
             dead_line()
 
         monkeypatch.setattr(transfer, "BATCH_MESSAGES", 2)
@@ -352,7 +354,7 @@ class TestTransfer:
         client.append(half.id, "user", "Where are we?")
         refused = run("import", str(file))
         assert (refused.exit_code, "somebody has written since" in refused.stderr) == (2, True)
-        assert [one.content for one in client.messages(half.id, order="asc")] == [*texts[:2], "Where are we?"]
+        assert [one.content for one in client.messages(half.id, order="asc")] == [*texts[:stored], "Where are we?"]
         whole = id_in(good(run("import", str(file), "--again")))
         assert [one.content for one in client.messages(whole, order="asc")] == texts
         for id_ in (str(half.id), whole):

@@ -123,6 +123,25 @@ async def test_a_letter_may_be_written_as_several_characters(service: Service) -
     assert await seqs(service, conversation_id, '"of Malaga"') == [], "an accent makes a difference"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u09a4\u09be\u09b0\u09be \u09b9\u09df \u09ac\u09dc",  # Bengali keyboards have letters that NFC takes apart
+        "ti\u00ea\u0301ng Vi\u00ea\u0323t",  # as Vietnamese keyboards write: neither NFC nor NFD
+        "ma\u0301laga m\u00e1laga",
+    ],
+)
+async def test_a_phrase_is_found_as_it_is_written(service: Service, text: str) -> None:
+    assert await seqs(service, await said(service, text), f'"{text}"') == [1]
+
+
+async def test_a_phrase_that_is_cut_within_a_letter_is_found(service: Service) -> None:
+    phrase = f"{'ship ' * 38}the decafe\u0301 au lait"
+    assert phrase[message_search.MAX_SEARCHED_CHARACTERS] == "\u0301"
+    conversation_id = await said(service, unicodedata.normalize("NFC", phrase), phrase)
+    assert sorted(await seqs(service, conversation_id, f'"{phrase}"')) == [1, 2]
+
+
 async def test_every_kind_of_space_is_a_space(service: Service) -> None:
     conversation_id = await said(service, "to\u00a0be", "to\u3000be", "to\u2009be", "to\u001fbe", "tobe")
     assert sorted(await seqs(service, conversation_id, '"to be"')) == [1, 2, 3, 4]

@@ -541,7 +541,10 @@ class TestExpansion:
         ]
         assert page.anchors
 
-    async def test_each_segment_of_a_page_has_its_anchors_however_many_others_have(self, service: Service) -> None:
+    @pytest.mark.parametrize("of_last", [1, 10])
+    async def test_each_segment_of_a_page_has_its_anchors_however_many_others_have(
+        self, service: Service, of_last: int
+    ) -> None:
         conversation_id = await service.conversation(segment_by={"by": "messages", "size": 5})
         await say(service, conversation_id, 38)
         await compact(service, conversation_id)
@@ -549,6 +552,8 @@ class TestExpansion:
         most = expansion.MAX_ANCHORS
         made = [anchor(conversation_id, first.from_seq)]
         made += [anchor(conversation_id, one.to_seq, offset=1 + at) for one in others for at in range(most)]
+        last = others[-1].to_seq
+        made += [anchor(conversation_id, last, offset=1 + at) for at in range(most, of_last * most)]
         assert len(made) > 1_000
         async with service.begin(service.tenant) as uow:
             await uow.anchors.add(made)

@@ -463,9 +463,13 @@ def _batches(sizes: Sequence[Any]) -> Iterator[tuple[list[int], int]]:
 def _has_all_texts(texts: Sequence[str]) -> ColumnElement[bool]:
     """Whether a message has each of these texts literally, in its content or in a text of its parts.
 
-    The message's text is computed once for all of them. Its letters may be written as one character or as several.
+    The message's text is computed once for all of them. Its letters may be written as one character, as several, or as
+    they are given, which may be neither: keyboards for Bengali, Hindi and Vietnamese write so.
     """
-    wanted = [[unicodedata.normalize(form, text[:MAX_SEARCHED_CHARACTERS]) for text in texts] for form in _FORMS]
+    wanted = dict.fromkeys(
+        tuple(text[:MAX_SEARCHED_CHARACTERS] for text in form)
+        for form in (texts, *([unicodedata.normalize(name, text) for text in texts] for name in _FORMS))
+    )
     parts = cast(col(MessageRow.parts), JSONB)
     strings = func.jsonb_path_query(parts, cast(_STRINGS_PATH, JSONPATH)).column_valued("told")
     in_parts = select(func.string_agg(strings.op("#>>")(cast([], ARRAY(Text))), " ")).correlate(MessageRow)
@@ -481,7 +485,7 @@ def _has_all_texts(texts: Sequence[str]) -> ColumnElement[bool]:
     # OFFSET 0 keeps the planner from repeating the expression at each use.
     line = select(_lowered(full_text, has_sigma=has_sigma).label("said")).correlate(MessageRow).offset(0)
     said = line.lateral("line")
-    lowered = [_all_lowered(form, has_sigma=has_sigma) for form in wanted[: 1 if wanted[0] == wanted[1] else 2]]
+    lowered = [_all_lowered(form, has_sigma=has_sigma) for form in wanted]
     names = [f"form_{number}" for number in range(len(lowered))]
     each = func.unnest(*lowered).table_valued(*names, name="each").render_derived()
     has_all = func.bool_and(or_(*(func.strpos(said.c.said, each.c[name]) > 0 for name in names)))

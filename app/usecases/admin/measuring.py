@@ -53,6 +53,7 @@ class Measuring:
         self._since = shell.clock.now()
         self._seen: dict[_Key, tuple[datetime, bool]] = {}
         """For each counted row, when it ended and whether it was counted as used."""
+        self._is_set_back = False
         self._lock = asyncio.Lock()
         self._looked_at: float | None = None
 
@@ -83,7 +84,10 @@ class Measuring:
             self._looked_at = self._shell.clock.monotonic()
 
     async def _measure(self) -> None:
-        now, since = self._shell.clock.now(), self._since
+        now = self._shell.clock.now()
+        # If the clock was set back, the last look is later than now, and what is read again was counted already.
+        self._is_set_back = self._since > now
+        since = now - OVERLAP if self._is_set_back else self._since
         async with self._shell.uow(None) as uow:
             while True:
                 ended = await uow.statistics.ended(since, limit=PAGE)
@@ -95,8 +99,7 @@ class Measuring:
             in_flight = await uow.statistics.in_flight()
         for status in sorted(IN_FLIGHT):
             self._meter.set(measures.COMPACTIONS_IN_FLIGHT, in_flight.get(status, 0), status=status)
-        # If the clock was set back, the last look was later than now.
-        self._since = now - OVERLAP if self._since > now else max(self._since, now - OVERLAP)
+        self._since = now - OVERLAP if self._is_set_back else max(self._since, now - OVERLAP)
         self._seen = {key: seen for key, seen in self._seen.items() if seen[0] >= self._since}
 
     def _count(self, ended: Ended) -> None:
@@ -109,7 +112,7 @@ class Measuring:
             known = self._seen.get(key)
             if self._is_new(key, expansion.created_at, used=bool(expansion.used)):
                 count_expansion(self._meter, expansion)
-            if expansion.used and not (known and known[1]):
+            if expansion.used and not (self._is_set_back or (known and known[1])):
                 self._meter.count(measures.EXPANSIONS_USED, way=expansion.way)
         for entry in ended.caches:
             if self._is_new(("cache", entry.id), entry.at):
@@ -129,7 +132,7 @@ class Measuring:
                 count_verification(self._meter, verification)
 
     def _is_new(self, key: _Key, at: datetime | None, *, used: bool = False) -> bool:
-        is_new = key not in self._seen
+        is_new = key not in self._seen and not self._is_set_back
         self._seen[key] = (at or self._since, used)
         return is_new
 

@@ -488,11 +488,16 @@ async def _anchors_of_segments(uow: UnitOfWork, segments: Sequence[Segment]) -> 
     if not segments:
         return []
     first, last = min(one.from_seq for one in segments), max(one.to_seq for one in segments)
-    limit = MAX_ANCHORS * len(segments)
-    read = await uow.anchors.active_since(segments[0].conversation_id, first, through_seq=last, limit=limit)
-    seqs = [anchor.seq for anchor in read]
-    places = ((bisect_left(seqs, one.from_seq), bisect_right(seqs, one.to_seq)) for one in segments)
-    return [tuple(read[max(start, end - MAX_ANCHORS) : end]) for start, end in places]
+    id_, limit = segments[0].conversation_id, MAX_ANCHORS * len(segments)
+    read = await uow.anchors.active_since(id_, first, through_seq=last, limit=limit)
+    seqs, shown = [anchor.seq for anchor in read], list[tuple[Anchor, ...]]()
+    for one in segments:
+        start, end = bisect_left(seqs, one.from_seq), bisect_right(seqs, one.to_seq)
+        own = read[max(start, end - MAX_ANCHORS) : end]
+        if len(read) == limit and len(own) < MAX_ANCHORS and one.from_seq <= seqs[0]:  # later segments have more
+            own = await uow.anchors.active_since(id_, one.from_seq, through_seq=one.to_seq, limit=MAX_ANCHORS)
+        shown.append(tuple(own))
+    return shown
 
 
 def deeper_markers(segment: Segment, level: Level) -> tuple[Marker, ...]:
