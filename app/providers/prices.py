@@ -8,10 +8,19 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
 
 
-def cost_of(response: ModelResponse) -> float | None:
-    """The cost of an answered request in USD: as the provider reports it, else by the table; ``None`` if unknown."""
+def cost_of(model: Model, response: ModelResponse) -> float | None:
+    """The cost of an answered request in USD: as the provider reports it, else by the table; ``None`` if unknown.
+
+    The table may not have the model under the name that the answer gives it, such as that of a new version. Then it is
+    the cost of the model that was asked.
+    """
     if response.usage.cost is not None:
         return float(response.usage.cost)
+    cost = _cost_by_table(response)
+    return _cost(model, response.usage) if cost is None else cost
+
+
+def _cost_by_table(response: ModelResponse) -> float | None:
     try:
         return float(response.cost().total_price)
     except Exception:  # noqa: BLE001 - a price that cannot be told must never fail a call
@@ -36,7 +45,7 @@ def _cost(model: Model, usage: RequestUsage) -> float | None:
         provider_name=model.system,
         provider_url=url_of(model),
     )
-    return cost_of(asked)
+    return _cost_by_table(asked)
 
 
 def url_of(model: Model) -> str | None:

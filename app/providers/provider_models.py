@@ -146,7 +146,7 @@ class ProviderChat:
             yield further
         yield StepFinish(
             reason=finish_of_stream(response),
-            usage=usage_of(response),
+            usage=usage_of(self.provider_model.model, response),
             model=self.profile.name,
             response_id=response.provider_response_id if self.profile.stateful else None,
             named_cache=named,
@@ -215,7 +215,7 @@ class ProviderSummarizer:
             text=text_of(response),
             finish=finish_of(response),
             model=self.profile.name,
-            usage=await off_loop(_usage_or_estimate, self.profile, prompt, response),
+            usage=await off_loop(_usage_or_estimate, self.provider_model, prompt, response),
             called_tool=calls_tool(response),
         )
 
@@ -264,13 +264,13 @@ def _rendered_prompt(request: SummarizerRequest, words: PromptWords) -> SummaryP
             return render_verification(request)
 
 
-def _usage_or_estimate(profile: ModelProfile, prompt: SummaryPrompt | DetailPrompt, response: ModelResponse) -> Usage:
+def _usage_or_estimate(asked: ProviderModel, prompt: SummaryPrompt | DetailPrompt, response: ModelResponse) -> Usage:
     """The usage that the provider reports; without a report, an estimate, since limits count it."""
-    usage = usage_of(response)
+    usage = usage_of(asked.model, response)
     if usage.input_tokens or usage.output_tokens:
         return usage
     read, written = estimate_text(prompt.system) + estimate_text(prompt.user), estimate_text(text_of(response))
-    return Usage(input_tokens=read, output_tokens=written, cost_usd=profile.cost(read, written))
+    return Usage(input_tokens=read, output_tokens=written, cost_usd=asked.profile.cost(read, written))
 
 
 def _single_attempt_settings(timeout: float, more: ModelSettings) -> ModelSettings:

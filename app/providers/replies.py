@@ -16,6 +16,7 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ToolCallPart,
 )
+from pydantic_ai.models import Model
 from pydantic_core import to_json
 
 from app.core.context.formats.words import arguments_of
@@ -126,7 +127,7 @@ def finish_of_stream(response: ModelResponse) -> FinishReason:
     return "other" if finish == "stop" or is_half else finish
 
 
-def usage_of(response: ModelResponse) -> Usage:
+def usage_of(model: Model, response: ModelResponse) -> Usage:
     """Tokens as reported (reasoning counts as output), and the price if the bundled table has the model.
 
     Impossible numbers are ignored, as if the server had reported none.
@@ -138,7 +139,7 @@ def usage_of(response: ModelResponse) -> Usage:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cached_tokens=min(usage.cache_read_tokens, usage.input_tokens),
-        cost_usd=cost_of(response),
+        cost_usd=cost_of(model, response),
     )
 
 

@@ -333,3 +333,17 @@ class TestTheLimit:
             await asked()
         assert (caught.value.reason, caught.value.retryable) == ("unreadable", False)
         assert len(odd.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "told", [{}, {"modelVersion": "gemini-3-flash-preview"}, {"modelVersion": "gemini-of-tomorrow"}]
+)
+async def test_a_call_has_the_price_of_the_model_that_was_asked(odd: OddServer, told: dict[str, str]) -> None:
+    """An answer may name a version that the table of prices does not have; a call without a price counts as free."""
+    odd.answer = streamed(f"data: {json.dumps(chunk({'text': 'Good day.'}) | told)}\n\n")
+    finish = (await odd.heard())[-1]
+    assert isinstance(finish, StepFinish)
+    assert finish.usage.cost_usd == pytest.approx((0.5 * 12 + 3.0 * 3) / 1_000_000)
+
+    odd.answer = whole(chunk({"text": "{}"}) | told)
+    assert (await odd.proposed()).usage.cost_usd == finish.usage.cost_usd
