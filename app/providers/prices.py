@@ -16,11 +16,12 @@ def cost_of(model: Model, response: ModelResponse) -> float | None:
     """
     if response.usage.cost is not None:
         return float(response.usage.cost)
-    cost = _cost_by_table(response)
+    cost = cost_by_table(response)
     return _cost(model, response.usage) if cost is None else cost
 
 
-def _cost_by_table(response: ModelResponse) -> float | None:
+def cost_by_table(response: ModelResponse) -> float | None:
+    """The cost of an answer in USD by the table, for the model that the answer names; ``None`` if it is not there."""
     try:
         return float(response.cost().total_price)
     except Exception:  # noqa: BLE001 - a price that cannot be told must never fail a call
@@ -45,7 +46,7 @@ def _cost(model: Model, usage: RequestUsage) -> float | None:
         provider_name=model.system,
         provider_url=url_of(model),
     )
-    return _cost_by_table(asked)
+    return cost_by_table(asked)
 
 
 def url_of(model: Model) -> str | None:

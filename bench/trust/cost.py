@@ -24,7 +24,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation.asking import doubts_of
 from app.core.validation.gate import judge
 from app.core.validation.verifier_prompts import render_verification
-from app.providers.prices import cost_of
+from app.providers.prices import cost_by_table
 from app.settings import DEFAULT_GEMINI_MODEL
 from bench.trust.joined import Fold
 from bench.trust.plays import Play
@@ -53,7 +53,7 @@ class Tokens:
         """The cost at the default model's price; 0 if the price table does not have the model."""
         provider, _, model = DEFAULT_GEMINI_MODEL.partition(":")
         usage = RequestUsage(input_tokens=self.read, output_tokens=self.written)
-        return cost_of(ModelResponse(parts=[], usage=usage, model_name=model, provider_name=provider)) or 0.0
+        return cost_by_table(ModelResponse(parts=[], usage=usage, model_name=model, provider_name=provider)) or 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

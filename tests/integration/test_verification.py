@@ -264,7 +264,7 @@ class TestCuts:
             ("supported", RECKONED),
         ]
         await erase_at(service, tenant, conversation_id, 3)
-        assert "4512" not in str(await versions(service, conversation_id)), "its source is gone, and so is it"
+        assert "4512 francs" not in str(await versions(service, conversation_id)), "its source is gone, and so is it"
 
     @pytest.mark.daily(1)
     @pytest.mark.parametrize(

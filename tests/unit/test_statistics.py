@@ -17,6 +17,7 @@ from babel import UnknownLocaleError
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage
 
 from app.core.model import instruments
@@ -464,7 +465,7 @@ def test_cached_tokens_cost_their_own_price() -> None:
     def cost(cached: int) -> float:
         usage = RequestUsage(input_tokens=100_000, output_tokens=1_000, cache_read_tokens=cached)
         answered = ModelResponse(parts=[], usage=usage, model_name="gemini-2.5-flash", provider_name="google")
-        found = usage_of(answered).cost_usd
+        found = usage_of(TestModel(), answered).cost_usd
         assert found is not None
         return found
 
