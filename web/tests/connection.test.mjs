@@ -156,7 +156,10 @@ test('of two messages that are sent at once the refused one comes back, and the 
       await page.locator('[data-seq="1"]').waitFor();
       return route.continue();
     });
+    // Until their turn is followed, the button that stops it may be about to become the one that sends.
+    const followed = page.waitForResponse((response) => response.url().endsWith('/ui/stream') && response.status() === 200);
     await send(page, 'Mine');
+    await followed;
     await page.getByTestId('running-reply').waitFor();
     await page.waitForFunction(() => document.querySelector('textarea')?.value === 'Mine');
     await page.getByRole('button', { name: 'Stop' }).click();
