@@ -16,6 +16,18 @@ def test_sentences() -> None:
     assert_values(corpus("core_sentences"), lambda text: [*sentences(text)])
 
 
+@pytest.mark.parametrize("degrees", ["50°F", "20 °C", "20 ° C"])
+def test_a_sentence_may_end_with_degrees(degrees: str) -> None:
+    assert sentences(f"It stays under {degrees}. Always tell Anna.") == (
+        f"It stays under {degrees}.",
+        "Always tell Anna.",
+    )
+
+
+def test_control_a_letter_that_is_no_degree_is_an_initial() -> None:
+    assert sentences("It stays with F. Always.") == ("It stays with F. Always.",)
+
+
 @pytest.mark.parametrize(
     "text",
     [

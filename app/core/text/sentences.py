@@ -185,7 +185,8 @@ def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
         is_name = word.lower() in MONTHS or word.lower() in WEEKDAYS or (len(word) > 1 and word.isupper())
         return word[:1].isupper() and not is_name
     is_capital = words["last"].isupper()
-    is_never = last in _NEVER and (not is_capital or len(last) == 1)
-    is_initial = len(last) == 1 and is_capital and last != "i"
+    is_of_degrees = words.string[: words.start("last")].rstrip().endswith("°")  # "50 °F."
+    is_never = last in _NEVER and (not is_capital or len(last) == 1) and not is_of_degrees
+    is_initial = len(last) == 1 and is_capital and last != "i" and not is_of_degrees
     is_word = "." not in last and (len(last) >= _MIN_LAST_WORD_LENGTH or last in _SHORT_WORDS)
     return not (is_never or is_initial) and (is_word or not word[:1].islower() or not last.isalpha())
