@@ -743,7 +743,6 @@ def test_a_part_of_the_day_that_is_counted_is_a_length(claim: str, text: str, is
     [
         ("квартира 83", "Я живу в 83-й", "квартира 38"),
         ("floor 83", "we sit on the 83rd", "floor 38"),
-        ("parcela 83", "estou na 83ª", "parcela 38"),
         ("в 2016 году", "это из 2016-го", "в 2018 году"),
         ("с марта 2023 года", "в декрете с марта 2023-го", "с марта 2022 года"),
         ("12 мая 2019 года", "купили 12-го мая 2019-го", "12 мая 2020 года"),
@@ -753,14 +752,6 @@ def test_a_part_of_the_day_that_is_counted_is_a_length(claim: str, text: str, is
 def test_a_number_with_the_ending_of_an_ordinal_shows_number_and_year(claim: str, text: str, other: str) -> None:
     assert holds(claim, text)
     assert not holds(other, text)
-
-
-def test_a_portuguese_ordinal_is_no_identifier() -> None:
-    assert values("na 31ª parcela, em 12º lugar") == ()
-
-
-def test_a_number_before_a_dated_weekday_is_no_day() -> None:
-    assert holds("week 11, Monday, 26 January 2026", "week 11 was played on 26 January 2026")
 
 
 def test_control_an_ordinal_that_is_a_day_shows_no_other_number() -> None:
@@ -800,17 +791,14 @@ def test_a_year_is_no_rounding_of_another(claim: str, text: str, is_held: bool) 
         ("Am 12. Sept. 2026", ["12. Sept. 2026"]),
         ("order O'Brien-77", ["O'Brien-77"]),
         ("custa R$ 120, não US$30", ["R$ 120", "US$30"]),
-        ("week 11, Monday, 26 January", ["11", "26 January"]),
         ("Friday 3, Saturday 4 May", ["3", "4 May"]),
         ("den 3, Sonntag 4. Mai", ["3", "4. Mai"]),
-        ("goals +15 (46–31)", ["46", "31"]),
         ("+44 (20) 7946-0958", ["+44 (20) 7946-0958"]),
-        ("(art. 1124 c.c.)", ["1124"]),
         ("edit main.c.", ["main.c"]),
     ],
 )
 def test_where_a_value_begins_and_ends(text: str, found: list[str]) -> None:
-    """After an apostrophe a new number begins; a number before a date with its weekday is no day of its own."""
+    """After an apostrophe a new number begins."""
     assert [value.text for value in values(text)] == found
 
 

@@ -351,8 +351,6 @@ def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:
         day, after = _day_number(c, place)
         if not day or _is_amount(c, place):
             break
-        if days and _has_only_second_weekday(c, days[-1], place):  # "week 11, Monday, 26 January"
-            return []
         days.append((day, place, after))
         place = after
         while (
@@ -364,14 +362,6 @@ def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:
         if not c.near(place, _GAPS_IN_DAY_LIST):
             break
     return days
-
-
-def _has_only_second_weekday(c: Cursor, first: tuple[int, int, int], second: int) -> bool:
-    """Whether a weekday stands between two numbers, and nothing shows that the first, a plain one, is a day too."""
-    _, start, after = first
-    is_between = second == after + 1 and c.word(after) in WEEKDAYS
-    is_plain = c.kind(start) == "n" and c.word(start - 1) not in WEEKDAYS and not names_day(c, start)
-    return is_between and is_plain and not c.all_readings
 
 
 def _day_number(c: Cursor, place: int) -> tuple[int, int]:

@@ -204,7 +204,7 @@ def result_parts(call_id: str, content: Content | None) -> tuple[Part, ...]:
     """A result in its stored form: its text, or a description of its media, and then the media."""
     words, parts = stored_content(content)
     media = media_in(parts)
-    text = words or "\n\n".join(f"[{part['media_type']}]" for part in media)
+    text = words or BETWEEN_TEXTS.join(f"[{part['media_type']}]" for part in media)
     return ({"type": "tool_result", "tool_call_id": call_id, "content": text}, *media)
 
 

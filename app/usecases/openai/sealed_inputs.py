@@ -11,7 +11,7 @@ from uuid import UUID
 from app.core.context.media import parts_within_bytes
 from app.core.model.errors import InvalidInputError
 from app.core.text.localization.catalogue import FALLBACK
-from app.core.text.parts import Part, without_repeats
+from app.core.text.parts import BETWEEN_TEXTS, Part, without_repeats
 from app.core.text.speakers import name_in
 from app.off_loop import off_loop
 from app.usecases.history.drafts import MessageDraft
@@ -109,7 +109,7 @@ def _with_words(draft: MessageDraft, parts: Sequence[Part]) -> MessageDraft:
     words = [str(part["text"]) for part in parts if part not in draft.parts]
     if not words:
         return draft
-    content = "\n\n".join(text for text in (draft.content, *words) if text)
+    content = BETWEEN_TEXTS.join(text for text in (draft.content, *words) if text)
     own = without_repeats(draft.content, parts)
     return replace(draft, content=content, parts=tuple(part for part in own if part in draft.parts))
 
