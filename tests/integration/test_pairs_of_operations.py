@@ -30,7 +30,7 @@ from tests.integration.test_interleavings import World
 PATIENCE: Final = 30.0
 IDLE_SECONDS: Final = 0.5
 """An operation that sends nothing for so long waits for the other one."""
-OPERATIONS: Final = ("append", "chat", "compact", "erase", "restore", "pin", "change", "sweep")
+OPERATIONS: Final = ("append", "chat", "compact", "erase", "restore", "pin", "change")
 AFTER_DEATH: Final = ("chat", "compact", "sweep")
 DAILY: Final = frozenset({("append", "append", "goes on"), ("restore", "erase", "goes on")})
 WAITS: Final = text(
@@ -159,7 +159,7 @@ async def meet_everywhere(
 
 
 def _variants() -> list[Any]:
-    going_on = product(OPERATIONS, OPERATIONS, ["goes on"])
+    going_on = product(OPERATIONS, (*OPERATIONS, "sweep"), ["goes on"])
     dying = product(OPERATIONS, AFTER_DEATH, ["dies"])
     return [pytest.param(*one, marks=() if one in DAILY else pytest.mark.long) for one in (*going_on, *dying)]
 
