@@ -50,6 +50,8 @@ for (const way of WAYS) {
       await page.waitForTimeout(300);
       await shot(page, `gauge-${way.name}`);
       assert.deepEqual(await faults(page), [], 'an opened divider and gauge');
+      const isCut = await page.getByTestId('gauge').locator('[aria-hidden].tabular-nums').evaluate((one) => one.scrollWidth > one.clientWidth);
+      assert.ok(!isCut, 'what the gauge says is there as a whole');
     });
   });
 }
@@ -62,7 +64,7 @@ test('the words of a table stay whole, and a long line of the list is one line',
     await withPage(way, async (page) => {
       await page.route('**/conversations?*', async (route) => {
         const { data, ...rest } = await (await route.fetch()).json();
-        await route.fulfill({ json: { ...rest, data: data.map((one) => ({ ...one, message_count: one.id === other ? 10_000 : 1 })) } });
+        await route.fulfill({ json: { ...rest, data: data.map((one) => ({ ...one, message_count: one.id === other ? 20_000 : 1 })) } });
       });
       await open(page, `?c=${other}`);
       const cell = (words) => page.getByText(words, { exact: true }).last();
@@ -72,9 +74,11 @@ test('the words of a table stay whole, and a long line of the list is one line',
       const wide = await cell('Remark').evaluate((one) => one.closest('table').offsetWidth);
       assert.ok(wide < 1_100, `one long word makes it ${wide} pixels wide`);
       if (way.phone) await page.getByRole('button', { name: 'Беседы', exact: true }).click();
-      const row = page.getByRole('navigation', { name: 'Беседы' }).getByRole('button').filter({ hasText: /10.000/, visible: true });
+      const row = page.getByRole('navigation', { name: 'Беседы' }).getByRole('button').filter({ hasText: /20.000/, visible: true });
       await row.waitFor();
       assert.ok((await row.boundingBox()).height < 64, 'title and figures are a line each');
+      const isCut = await row.getByText(/20.000/).evaluate((one) => one.scrollWidth > one.clientWidth);
+      assert.ok(!isCut, 'of this year no date takes the room');
     });
   }
 });
@@ -91,7 +95,7 @@ test('what went wrong is told in the language of its reader', async () => {
     await page.locator('[data-seq]').last().hover();
     await page.locator('[data-seq]').last().getByRole('button', { name: /^Закрепить/ }).click();
     const told = page.locator('main').getByRole('alert');
-    assert.match(await told.innerText(), /^Здесь 5 токенов, и 400 .* 403/);
+    assert.match(await told.innerText(), /^Токенов здесь: 5, .* 400\. .* 403/);
     await open(page, '?c=00000000-0000-0000-0000-000000000001');
     await told.waitFor();
     assert.equal(await told.innerText(), 'Не найдено.');
@@ -124,6 +128,22 @@ test('with the keyboard alone a message is sent, and what the gauge says is read
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
+
+    // A menu shows where one is in it, and the place of what is erased is not lost.
+    const look = (found) => found.evaluate((one) => getComputedStyle(one).outlineStyle);
+    const { seq } = (await api('POST', `/conversations/${id}/messages`, { role: 'user', content: 'To be erased.' }));
+    await page.locator(`[data-seq="${seq}"]`).getByRole('button', { name: 'More' }).press('Enter');
+    await page.keyboard.press('ArrowDown');
+    assert.equal(await look(page.getByRole('menuitem', { name: 'Erase' })), 'solid');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Erase' }).press('Enter');
+    await page.getByText('This message was erased.').waitFor();
+    await page.waitForFunction(() => document.activeElement.role === 'log');
+
+    // Colours of the system show no backgrounds.
+    await page.emulateMedia({ forcedColors: 'active' });
+    assert.equal(await look(page.getByRole('button', { name: 'Chat', exact: true })), 'solid');
+    assert.equal(await look(page.getByRole('button', { name: 'State', exact: true })), 'none');
   });
 });
 

@@ -50,8 +50,12 @@ export function Composer(props: Props) {
   useEffect(() => {
     const area = field.current;
     if (!area) return;
+    // Its box keeps its height meanwhile: otherwise the history would get room for an instant, and lose its place.
+    const box = area.parentElement!;
+    box.style.height = `${box.offsetHeight}px`;
     area.style.height = 'auto';
     area.style.height = `${Math.min(area.scrollHeight, TALLEST)}px`;
+    box.style.height = '';
   }, [text]);
 
   const send = (event?: FormEvent) => {
