@@ -65,8 +65,6 @@ test('what is written in the settings stays until it is saved, over another view
   const { id } = await api('POST', '/conversations', { title: 'Harbour '.repeat(37) });
   await withPage({ allows: ['401', '404'] }, async (page) => {
     await open(page, `?c=${id}&view=settings`);
-    await page.getByLabel('Title').press('End');
-    await page.keyboard.press('Backspace');
     const prompt = page.getByLabel('System prompt');
     const tab = (name) => page.getByRole('button', { name, exact: true }).click();
     await prompt.fill('Speak of the harbour alone.');
@@ -108,6 +106,8 @@ test('what is written in the settings stays until it is saved, over another view
     await page.getByRole('button', { name: 'Log in' }).click();
     assert.equal(await prompt.inputValue(), 'Speak of the harbour alone.');
     await page.unroute(`**/conversations/${id}`);
+    await page.getByLabel('Title', { exact: true }).press('End');
+    await page.keyboard.press('Backspace');
     await save();
     await page.getByText('Saved.').waitFor();
     await page.getByText('Not saved yet.').waitFor({ state: 'detached' });

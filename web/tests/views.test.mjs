@@ -50,8 +50,6 @@ for (const way of WAYS) {
       await page.waitForTimeout(300);
       await shot(page, `gauge-${way.name}`);
       assert.deepEqual(await faults(page), [], 'an opened divider and gauge');
-      const isCut = await page.getByTestId('gauge').locator('[aria-hidden].tabular-nums').evaluate((one) => one.scrollWidth > one.clientWidth);
-      assert.ok(!isCut, 'what the gauge says is there as a whole');
     });
   });
 }
