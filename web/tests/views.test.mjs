@@ -147,16 +147,18 @@ test('with the keyboard alone a message is sent, and what the gauge says is read
 
 test('what happened to a conversation as a whole is told in words', async () => {
   await withPage({ language: 'ru' }, async (page) => {
-    const event = (number, type) => {
-      const told = { id: String(number), type, conversation_id: id, occurred_at: '2026-11-29T10:00:00Z', data: {}, notification: null };
+    const event = (number, type, data = {}) => {
+      const told = { id: String(number), type, conversation_id: id, occurred_at: '2026-11-29T10:00:00Z', data, notification: null };
       return `id: ${number}\nevent: ${type}\ndata: ${JSON.stringify(told)}\n\n`;
     };
     const types = ['restored', 'set_aside', 'released'].map((what) => `conversation.${what}`);
-    const body = types.map((type, place) => event(place + 1, type)).join('');
+    const leftOut = event(9, 'context.threshold', { status: 'ok', reason: 'over_allotment', seq: 1 });
+    const body = types.map((type, place) => event(place + 1, type)).join('') + leftOut;
     await page.route('**/events?**', (route) => route.fulfill({ contentType: 'text/event-stream', body }));
     await open(page, `?c=${id}&view=timeline`);
     const rows = page.locator('main li');
-    await rows.nth(types.length - 1).waitFor();
+    await rows.nth(types.length).waitFor();
+    assert.match(await rows.first().innerText(), /Нет места, чтобы держать .* дословно\s*#1$/, 'no threshold, and no word of room');
     assert.ok((await rows.allInnerTexts()).every((text) => /^\d\d:\d\d\s+\p{Script=Cyrillic}/u.test(text)));
   });
 });
