@@ -120,7 +120,7 @@ test('the end stays in sight while a longer message is written', async () => {
   });
 });
 
-test('no field of a phone has letters so small that the page is enlarged when it is entered, and its figures are whole', async () => {
+test('on a phone no field has letters so small that the page is enlarged, Enter begins a line, and no figures are cut', async () => {
   const { id } = await api('POST', '/conversations', {});
   await withPage({ phone: true, touch: true }, async (page) => {
     for (const view of ['chat', 'context', 'settings']) {
@@ -130,6 +130,16 @@ test('no field of a phone has letters so small that the page is enlarged when it
       assert.ok(Math.min(...sizes) >= 16, `${view}: ${sizes}`);
     }
     assert.match(await page.locator('meta[name=viewport]').getAttribute('content'), /interactive-widget=resizes-content/);
+    // The keyboard on its screen has no Shift+Enter.
+    await open(page, `?c=${id}`);
+    await field(page).click();
+    await page.keyboard.type('One');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('two');
+    assert.equal(await field(page).inputValue(), 'One\ntwo');
+    await page.keyboard.press('Control+Enter');
+    await page.locator('[data-seq="2"]').waitFor();
+    assert.equal((await api('GET', `/conversations/${id}/messages`)).data[0].content, 'One\ntwo');
     // On narrow pages the figures below the field are whole too.
     const figures = page.getByTestId('gauge').locator('[aria-hidden].tabular-nums');
     for (const width of [320, 800]) {
