@@ -22,6 +22,7 @@ const config = {
     resolveAlias: {
       // Markdown brings a parser of HTML: this page shows none, and need not load it.
       'rehype-raw': './src/chat/no-html.ts',
+      'style-to-object': './src/chat/no-style.ts',
       // It is a second parser of Markdown.
       marked: './src/chat/blocks.ts',
       'tailwind-merge': './src/ui/no-merge.ts',

@@ -304,9 +304,16 @@ test('a message that was on its way when the page was loaded again comes back, u
     await field(page).press('Enter');
     await page.waitForTimeout(300);
     await arrived;
+    // Where nothing can be read at first, nor after a second reload.
+    await page.route('**/messages?*', (route) => route.abort());
+    await page.reload();
+    await field(page).waitFor();
+    await field(page).press('End');
+    await page.keyboard.type(' And');
     await again();
     await page.locator('[data-seq="2"]').waitFor();
-    await page.waitForFunction(() => document.querySelector('textarea')?.value === '');
+    await page.waitForFunction(() => document.querySelector('textarea')?.value === 'And');
+    await field(page).fill('');
 
     await open(page);
     await held('**/conversations', () => undefined);

@@ -72,6 +72,12 @@ test('a preset that is changed in another tab is the one that is shown', async (
     await api('POST', `/conversations/${id}/messages/batch`, { messages: [{ role: 'user', content: 'Hello.' }] });
     await page.getByText('Older messages become findings').waitFor();
     assert.equal(await choice.inputValue(), 'research');
+    // Of this no event comes: it is read when somebody comes to this window.
+    await page.waitForTimeout(1_000);
+    await api('PATCH', `/conversations/${id}`, { title: 'Named elsewhere' });
+    await page.evaluate(() => window.dispatchEvent(new Event('focus')));
+    await page.getByRole('heading', { name: 'Named elsewhere' }).waitFor();
+    await page.getByRole('navigation', { name: 'Conversations' }).getByText('Named elsewhere').waitFor();
     await choice.selectOption('handoff');
     await page.getByRole('button', { name: 'Change preset' }).click();
     await page.getByText('Saved.').waitFor();
@@ -95,15 +101,26 @@ test('the end stays in sight while a longer message is written', async () => {
     await page.waitForTimeout(300);
     assert.ok((await height()) < before - 60, 'control: the field takes more room');
     assert.ok((await below()) < 2, `${await below()} pixels are below what is shown`);
-    await thread.evaluate((box) => box.scrollTo(0, 200));
-    await page.waitForTimeout(200);
-    await field(page).fill('One line.\n'.repeat(9));
+    await field(page).press('End');
+    await page.keyboard.type('One more letter');
     await page.waitForTimeout(300);
-    assert.ok(Math.abs((await thread.evaluate((box) => box.scrollTop)) - 200) < 2, 'who reads further up stays there');
+    assert.ok((await below()) < 2, `${await below()} pixels are below what is shown once more is typed`);
+    for (const turned of [{ width: 780, height: 380 }, page.viewportSize()]) {
+      await page.setViewportSize(turned);
+      await page.waitForTimeout(300);
+      assert.ok((await below()) < 2, `${await below()} pixels are below what is shown on a phone that was turned`);
+    }
+    for (const [up, lines] of [[20, 9], [600, 3]]) {
+      const place = await thread.evaluate((box, further) => (box.scrollTop -= further), up);
+      await page.waitForTimeout(200);
+      await field(page).fill('One line.\n'.repeat(lines));
+      await page.waitForTimeout(300);
+      assert.ok(Math.abs((await thread.evaluate((box) => box.scrollTop)) - place) < 2, `who reads ${up} pixels further up stays there`);
+    }
   });
 });
 
-test('no field of a phone has letters so small that the page is enlarged when it is entered', async () => {
+test('on a phone no field has letters so small that the page is enlarged, Enter begins a line, and no figures are cut', async () => {
   const { id } = await api('POST', '/conversations', {});
   await withPage({ phone: true, touch: true }, async (page) => {
     for (const view of ['chat', 'context', 'settings']) {
@@ -113,5 +130,23 @@ test('no field of a phone has letters so small that the page is enlarged when it
       assert.ok(Math.min(...sizes) >= 16, `${view}: ${sizes}`);
     }
     assert.match(await page.locator('meta[name=viewport]').getAttribute('content'), /interactive-widget=resizes-content/);
+    // The keyboard on its screen has no Shift+Enter.
+    await open(page, `?c=${id}`);
+    await field(page).click();
+    await page.keyboard.type('One');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('two');
+    assert.equal(await field(page).inputValue(), 'One\ntwo');
+    await page.keyboard.press('Control+Enter');
+    await page.locator('[data-seq="2"]').waitFor();
+    assert.equal((await api('GET', `/conversations/${id}/messages`)).data[0].content, 'One\ntwo');
+    // On narrow pages the figures below the field are whole too.
+    const figures = page.getByTestId('gauge').locator('[aria-hidden].tabular-nums');
+    for (const width of [320, 800]) {
+      await page.setViewportSize({ width, height: 740 });
+      await open(page, `?c=${id}`);
+      await figures.waitFor();
+      assert.ok(!(await figures.evaluate((one) => one.scrollWidth > one.clientWidth)), `at ${width} pixels they are cut`);
+    }
   });
 });

@@ -62,8 +62,8 @@ test('a threshold whose field is emptied is gone, and what the page calls saved 
 });
 
 test('what is written in the settings stays until it is saved, over another view and a login', async () => {
-  const { id } = await api('POST', '/conversations', { title: 'Harbour' });
-  await withPage({ allows: ['401'] }, async (page) => {
+  const { id } = await api('POST', '/conversations', { title: 'Harbour '.repeat(37) });
+  await withPage({ allows: ['401', '404'] }, async (page) => {
     await open(page, `?c=${id}&view=settings`);
     const prompt = page.getByLabel('System prompt');
     const tab = (name) => page.getByRole('button', { name, exact: true }).click();
@@ -106,10 +106,17 @@ test('what is written in the settings stays until it is saved, over another view
     await page.getByRole('button', { name: 'Log in' }).click();
     assert.equal(await prompt.inputValue(), 'Speak of the harbour alone.');
     await page.unroute(`**/conversations/${id}`);
+    await page.getByLabel('Title', { exact: true }).press('End');
+    await page.keyboard.press('Backspace');
     await save();
     await page.getByText('Saved.').waitFor();
     await page.getByText('Not saved yet.').waitFor({ state: 'detached' });
     assert.equal((await api('GET', `/conversations/${id}`)).system_prompt, 'Speak of the harbour alone.');
+
+    await prompt.fill('Speak of the lamps.');
+    await api('DELETE', `/conversations/${id}`);
+    await page.getByText('No such conversation.').waitFor();
+    await page.locator('main').getByText('Speak of the lamps.').waitFor();
   });
 });
 

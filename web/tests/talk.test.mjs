@@ -83,8 +83,16 @@ test('a reply goes on over a reload, is stopped, and is written again', async ()
     const id = conversationOf(page);
     await page.reload();
     await page.locator('[data-testid=running-reply] .prose-reply').getByText(/\w/).first().waitFor();
+    const selected = () => page.evaluate(() => getSelection().toString());
+    await page.evaluate(() => {
+      const text = document.createTreeWalker(document.querySelector('[data-testid=running-reply] p'), NodeFilter.SHOW_TEXT).nextNode();
+      getSelection().setBaseAndExtent(text, 2, text, 8);
+    });
+    const before = await selected();
+    assert.equal(before.length, 6);
     await page.locator('[data-seq="2"]').waitFor();
     await settled(page);
+    assert.equal(await selected(), before, 'though the text has grown, and is in another place');
     const { data } = await api('GET', `/conversations/${id}/messages`);
     assert.deepEqual(data.map((one) => [one.role, one.status]), [['user', 'complete'], ['assistant', 'complete']]);
     assert.equal(await page.locator('[data-role="user"]').count(), 1, 'what was asked is there once');
@@ -249,6 +257,7 @@ test('every version of a state can be chosen, however many there are', async () 
 test('all that a message says is shown, in its parts too, and what stands twice is shown once', async () => {
   const { id } = await api('POST', '/conversations', {});
   const text = (said) => ({ type: 'text', text: said });
+  const formulas = ['The sum \\(a*b*c\\) is $x_1*y*z$.', '$$\na \\\\ \\{b\\}\n$$', '\\[\n\\sum_{i} *i*\n\\]'];
   const call = { type: 'tool_call', id: 'c1', name: 'weather', arguments: { city: 'Graz' } };
   const result = { type: 'tool_result', tool_call_id: 'c1', name: 'weather', content: 'Blue sky.' };
   const messages = [
@@ -256,6 +265,8 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     { role: 'assistant', content: 'See the blueberries:', parts: [text('blue'), text('blueberries'), call] },
     { role: 'tool', content: 'Blue sky.', parts: [result] },
     { role: 'assistant', content: 'Done.', parts: [text('Done.')] },
+    { role: 'user', content: 'And in TeX?' },
+    { role: 'assistant', content: `${formulas.join('\n')}\n\nIt costs $5, *not* $6; \`\\(c*d*e\\)\` is code. See[^1].\n\n[^1]: A note.` },
   ];
   await api('POST', `/conversations/${id}/messages/batch`, { messages });
   await withPage({}, async (page) => {
@@ -266,6 +277,9 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     assert.deepEqual((await said(2)).slice(0, 3), ['See the blueberries:', 'blue', 'Calls weather']);
     assert.equal((await said(3))[0], 'Result of weather');
     assert.deepEqual((await said(4)).slice(0, 2), ['Done.', '#4']);
+    await page.locator('[data-seq="6"]').waitFor();
+    assert.deepEqual((await said(6)).slice(0, 8), [...formulas.flatMap((one) => one.split('\n')), 'It costs $5, not $6; \\(c*d*e\\) is code. See1.']);
+    assert.equal(await page.locator('[data-seq="6"] a').first().getAttribute('target'), null, 'a note is in the same place');
   });
 });
 

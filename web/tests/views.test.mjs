@@ -62,7 +62,7 @@ test('the words of a table stay whole, and a long line of the list is one line',
     await withPage(way, async (page) => {
       await page.route('**/conversations?*', async (route) => {
         const { data, ...rest } = await (await route.fetch()).json();
-        await route.fulfill({ json: { ...rest, data: data.map((one) => ({ ...one, message_count: one.id === other ? 10_000 : 1 })) } });
+        await route.fulfill({ json: { ...rest, data: data.map((one) => ({ ...one, message_count: one.id === other ? 20_000 : 1 })) } });
       });
       await open(page, `?c=${other}`);
       const cell = (words) => page.getByText(words, { exact: true }).last();
@@ -72,9 +72,11 @@ test('the words of a table stay whole, and a long line of the list is one line',
       const wide = await cell('Remark').evaluate((one) => one.closest('table').offsetWidth);
       assert.ok(wide < 1_100, `one long word makes it ${wide} pixels wide`);
       if (way.phone) await page.getByRole('button', { name: 'Беседы', exact: true }).click();
-      const row = page.getByRole('navigation', { name: 'Беседы' }).getByRole('button').filter({ hasText: /10.000/, visible: true });
+      const row = page.getByRole('navigation', { name: 'Беседы' }).getByRole('button').filter({ hasText: /20.000/, visible: true });
       await row.waitFor();
       assert.ok((await row.boundingBox()).height < 64, 'title and figures are a line each');
+      const isCut = await row.getByText(/20.000/).evaluate((one) => one.scrollWidth > one.clientWidth);
+      assert.ok(!isCut, 'of this year no date takes the room');
     });
   }
 });
@@ -91,7 +93,7 @@ test('what went wrong is told in the language of its reader', async () => {
     await page.locator('[data-seq]').last().hover();
     await page.locator('[data-seq]').last().getByRole('button', { name: /^Закрепить/ }).click();
     const told = page.locator('main').getByRole('alert');
-    assert.match(await told.innerText(), /^Здесь 5 токенов, и 400 .* 403/);
+    assert.match(await told.innerText(), /^Токенов здесь: 5, .* 400\. .* 403/);
     await open(page, '?c=00000000-0000-0000-0000-000000000001');
     await told.waitFor();
     assert.equal(await told.innerText(), 'Не найдено.');
@@ -124,21 +126,39 @@ test('with the keyboard alone a message is sent, and what the gauge says is read
     await page.keyboard.press('Enter');
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
+
+    // A menu shows where one is in it, and the place of what is erased is not lost.
+    const look = (found) => found.evaluate((one) => getComputedStyle(one).outlineStyle);
+    const { seq } = (await api('POST', `/conversations/${id}/messages`, { role: 'user', content: 'To be erased.' }));
+    await page.locator(`[data-seq="${seq}"]`).getByRole('button', { name: 'More' }).press('Enter');
+    await page.keyboard.press('ArrowDown');
+    assert.equal(await look(page.getByRole('menuitem', { name: 'Erase' })), 'solid');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Erase' }).press('Enter');
+    await page.getByText('This message was erased.').waitFor();
+    await page.waitForFunction(() => document.activeElement.role === 'log');
+
+    // Colours of the system show no backgrounds.
+    await page.emulateMedia({ forcedColors: 'active' });
+    assert.equal(await look(page.getByRole('button', { name: 'Chat', exact: true })), 'solid');
+    assert.equal(await look(page.getByRole('button', { name: 'State', exact: true })), 'none');
   });
 });
 
 test('what happened to a conversation as a whole is told in words', async () => {
   await withPage({ language: 'ru' }, async (page) => {
-    const event = (number, type) => {
-      const told = { id: String(number), type, conversation_id: id, occurred_at: '2026-11-29T10:00:00Z', data: {}, notification: null };
+    const event = (number, type, data = {}) => {
+      const told = { id: String(number), type, conversation_id: id, occurred_at: '2026-11-29T10:00:00Z', data, notification: null };
       return `id: ${number}\nevent: ${type}\ndata: ${JSON.stringify(told)}\n\n`;
     };
     const types = ['restored', 'set_aside', 'released'].map((what) => `conversation.${what}`);
-    const body = types.map((type, place) => event(place + 1, type)).join('');
+    const leftOut = event(9, 'context.threshold', { status: 'ok', reason: 'over_allotment', seq: 1 });
+    const body = types.map((type, place) => event(place + 1, type)).join('') + leftOut;
     await page.route('**/events?**', (route) => route.fulfill({ contentType: 'text/event-stream', body }));
     await open(page, `?c=${id}&view=timeline`);
     const rows = page.locator('main li');
-    await rows.nth(types.length - 1).waitFor();
+    await rows.nth(types.length).waitFor();
+    assert.match(await rows.first().innerText(), /Нет места, чтобы держать .* дословно\s*#1$/, 'no threshold, and no word of room');
     assert.ok((await rows.allInnerTexts()).every((text) => /^\d\d:\d\d\s+\p{Script=Cyrillic}/u.test(text)));
   });
 });

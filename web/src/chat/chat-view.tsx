@@ -135,7 +135,9 @@ export function ChatView({ firstWords, onFirstWordsSent, attaching, onAttaching 
     if (!erasing) return;
     await eraseMessage(id, erasing.id);
     live.refresh();
-  }, [erasing, id, live]);
+    // Its row is gone before the dialog gives the focus back.
+    await again();
+  }, [erasing, id, live, again]);
 
   if (live.error && !live.conversation) {
     return (

@@ -28,6 +28,9 @@ interface Props {
 
 const TALLEST = 240;
 
+/** Where one points with a finger, the keyboard is on the screen too: it covers half of it, and has no Shift for a new line. */
+const hasMouse = () => window.matchMedia('(pointer: fine)').matches;
+
 export function Composer(props: Props) {
   const { conversation, gauge, running, stopping, compacting, files = 0, onAttach, onSend, onStop, onCompact } = props;
   const { t } = useWords();
@@ -37,21 +40,25 @@ export function Composer(props: Props) {
   useGivenFiles(onAttach);
 
   useEffect(() => {
-    if (window.matchMedia('(pointer: fine)').matches) field.current?.focus();
+    if (hasMouse()) field.current?.focus();
   }, []);
 
   // The button that stops a reply, and the one that asks for it again, go with it: who pressed them goes on here.
   useEffect(() => {
     const held = document.activeElement;
     const isLost = !held || held === document.body || held.matches(':disabled');
-    if (isLost && window.matchMedia('(pointer: fine)').matches) field.current?.focus();
+    if (isLost && hasMouse()) field.current?.focus();
   }, [running]);
 
   useEffect(() => {
     const area = field.current;
     if (!area) return;
+    // Its box keeps its height meanwhile: otherwise the history would get room for an instant, and lose its place.
+    const box = area.parentElement!;
+    box.style.height = `${box.offsetHeight}px`;
     area.style.height = 'auto';
     area.style.height = `${Math.min(area.scrollHeight, TALLEST)}px`;
+    box.style.height = '';
   }, [text]);
 
   const send = (event?: FormEvent) => {
@@ -63,7 +70,7 @@ export function Composer(props: Props) {
   const onKeyDown = (event: KeyboardEvent) => {
     // A key that belongs to a word being composed; Safari shows this for the last key only by its code.
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;
-    if (event.key === 'Enter' && !event.shiftKey) send(event);
+    if (event.key === 'Enter' && !event.shiftKey && (hasMouse() || event.ctrlKey || event.metaKey)) send(event);
     if (event.key === 'Escape' && running) onStop();
   };
 

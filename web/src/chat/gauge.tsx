@@ -25,10 +25,10 @@ export function GaugeMeter({ gauge }: { gauge: Gauge }) {
           <span className="hidden min-w-24 flex-1 sm:block">
             <Bar gauge={gauge} />
           </span>
-          <span className="min-w-0 truncate tabular-nums" aria-hidden>
+          <span className="min-w-0 tabular-nums sm:truncate" aria-hidden>
             {isPressing(gauge) && <TriangleAlert className="mr-1 inline size-3.5 align-[-2px] text-warn" aria-hidden />}
             <b className="font-semibold text-ink">{percent(gauge.utilization)}</b>
-            <span className="hidden md:inline">
+            <span className="hidden lg:inline">
               {' · '}
               {number(gauge.tokens)} / {number(gauge.budget)}
             </span>

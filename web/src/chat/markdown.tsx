@@ -78,8 +78,10 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
       </button>
     );
   }
+  // A footnote is in the same reply.
+  const isHere = href?.startsWith('#');
   return (
-    <a href={href} target="_blank" rel="noreferrer noopener" className="text-accent underline underline-offset-2">
+    <a href={href} target={isHere ? undefined : '_blank'} rel="noreferrer noopener" className="text-accent underline underline-offset-2">
       {children}
     </a>
   );

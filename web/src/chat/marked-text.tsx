@@ -12,7 +12,7 @@ export function MarkedText({ text }: { text: string }) {
         key={place}
         type="button"
         onClick={() => opener.segment(piece.segment!)}
-        className="rounded bg-accent-wash px-1 text-accent hover:underline"
+        className="rounded bg-accent-wash px-1 text-start text-accent hover:underline"
       >
         {piece.text} →{piece.level}
       </button>

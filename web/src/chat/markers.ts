@@ -22,13 +22,19 @@ export function pieces(text: string): Piece[] {
 }
 
 const LINK = '#segment-';
+/** Code, which is passed over, and formulas in TeX: a `$` that only names a price is followed by a digit or has a space before it. */
+const FORMULA =
+  /(`{3,}|~{3,})[^]*?(?:\1|(?![^]))|`+[^`\n]*`+|\\\([^]{1,500}?\\\)|^[ \t]*\\\[[^]{1,2000}?\\\][ \t.,;]*$|\$\$[^]{1,2000}?\$\$|(?<![^\s(])\$(?=\S)[^$\n]*[^\s$]\$(?!\d)/gm;
+const SIGN = /[!-/:-@[-`{-~]/g;
 
-/** Markdown in which each marker is a link, see `segmentOf`. */
+/** Markdown in which each marker is a link, see `segmentOf`, and each formula is text: its signs mean nothing else. */
 export function linked(markdown: string): string {
-  return markdown.replace(
-    MARKER,
-    (_, topic: string, level: string, id: string) => `[${topic} →${level}](${LINK}${encodeURIComponent(id)})`,
-  );
+  return markdown
+    .replace(FORMULA, (found) => (/^[`~]/.test(found) ? found : found.replace(SIGN, '\\$&')))
+    .replace(
+      MARKER,
+      (_, topic: string, level: string, id: string) => `[${topic} →${level}](${LINK}${encodeURIComponent(id)})`,
+    );
 }
 
 export function segmentOf(href: string | undefined): string | null {

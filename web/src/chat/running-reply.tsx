@@ -6,6 +6,7 @@ import { Markdown } from './markdown';
 import { Fold, Thoughts, written } from './message-parts';
 import { besidesOf } from './besides';
 import type { Reply } from './parts';
+import { keepsSelection } from './selection';
 import { Notices, Sources } from './sources';
 
 /** The reply as it comes, or what had come of one that failed: text, calls, compactions inside the turn, passages, warnings. */
@@ -18,7 +19,7 @@ export function RunningReply({ reply, active }: { reply: Reply | null; active: b
   // Of a reply that failed before its first word there is nothing to read.
   if (!active && !reply?.parts.some((part) => part.type === 'reasoning' || part.type === 'tool' || (part.type === 'text' && part.text))) return null;
   return (
-    <article aria-label={word('role', 'assistant')} aria-busy={active} className="py-2" data-testid="running-reply">
+    <article ref={keepsSelection} aria-label={word('role', 'assistant')} aria-busy={active} className="py-2" data-testid="running-reply">
       {reply?.parts.map((part, place) => {
         if (part.type === 'text') return <Markdown key={place} text={part.text} running={active} />;
         if (part.type === 'reasoning') return <Thoughts key={place} text={part.text} running={active && part === newest} />;

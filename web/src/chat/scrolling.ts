@@ -2,8 +2,10 @@
 
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
 
-/** A reader within so many pixels of an end counts as being there. */
+/** A reader who comes within so many pixels of an end counts as being there. */
 const NEAR_END = 48;
+/** A reader who was there and moves away by so many pixels wants to read what is above. */
+const AWAY = 2;
 const NEAR_PAGE = 600;
 /** What grows within so many milliseconds after a click on something that opens was opened by it. */
 const SOON = 500;
@@ -59,11 +61,14 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
     taken.current = box.scrollTop;
   }, []);
 
-  /** Whether the reader is still at the end. Scrolling is reported only with the next frame, so the place is compared. */
-  const stays = useCallback(
-    (box: HTMLElement) => stuck.current && (isNearEnd(box) || box.scrollTop >= taken.current - NEAR_END),
-    [],
-  );
+  /**
+   * Whether the reader is still at the end. Scrolling is reported only with the next frame, when there may be more to
+   * read, or less room for it, so the place is compared.
+   */
+  const stays = useCallback((box: HTMLElement) => {
+    if (isNearEnd(box, AWAY)) taken.current = box.scrollTop;
+    return stuck.current && box.scrollTop > taken.current - AWAY;
+  }, []);
 
   const toBottom = useCallback(() => {
     stuck.current = true;
@@ -88,7 +93,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
     const box = frame.current;
     if (!box) return;
     const onScroll = () => {
-      stuck.current = atEnd && isNearEnd(box);
+      stuck.current = atEnd && (stays(box) || (box.scrollTop >= taken.current && isNearEnd(box)));
       setIsAtBottom(stuck.current);
       hold();
       if (box.scrollTop < NEAR_PAGE) onTop();
@@ -98,7 +103,7 @@ export function useScrolling({ content, onTop, onBottom, atEnd }: Given): Scroll
     if (!stuck.current && box.scrollTop < NEAR_PAGE) onTop();
     box.addEventListener('scroll', onScroll, { passive: true });
     return () => box.removeEventListener('scroll', onScroll);
-  }, [atEnd, hold, onBottom, onTop]);
+  }, [atEnd, hold, onBottom, onTop, stays]);
 
   useLayoutEffect(() => {
     const box = frame.current;

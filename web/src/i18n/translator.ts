@@ -18,6 +18,7 @@ export interface Translator {
   number: (value: number, options?: Intl.NumberFormatOptions) => string;
   percent: (share: number) => string;
   time: (iso: string) => string;
+  /** The day; of another year than this one also the year. */
   date: (iso: string) => string;
   /** The time, and on another day than today also the date. */
   moment: (iso: string) => string;
@@ -31,8 +32,11 @@ export function translator(language: Language, texts: Texts, service: Texts): Tr
   const locale = language === 'en' ? 'en-GB' : language;
 
   const time = (iso: string) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }).format(new Date(iso));
-  const date = (iso?: string) =>
-    new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year: 'numeric' }).format(iso ? new Date(iso) : new Date());
+  const date = (iso?: string) => {
+    const [day, now] = [iso ? new Date(iso) : new Date(), new Date()];
+    const year = day.getFullYear() === now.getFullYear() ? undefined : 'numeric';
+    return new Intl.DateTimeFormat(locale, { day: 'numeric', month: 'short', year }).format(day);
+  };
 
   const written = (value: string | number) => (typeof value === 'number' ? number(value) : value);
   const filled = (text: string, given: Given) =>

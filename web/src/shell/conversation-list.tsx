@@ -155,6 +155,7 @@ function Row({ summary, isOpen, onOpen }: { summary: ConversationSummary; isOpen
     <button
       type="button"
       onClick={onOpen}
+      title={summary.title ?? undefined}
       aria-current={isOpen ? 'page' : undefined}
       className={classes(
         'block w-full rounded-xl px-2.5 py-2 text-left focus-visible:-outline-offset-2',

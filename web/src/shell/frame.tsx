@@ -24,6 +24,12 @@ export function Frame() {
   const forgetAttaching = useCallback(() => setAttaching(null), []);
   const listAgain = useCallback(() => setListed((before) => before + 1), []);
 
+  // Another window or device may have begun or renamed conversations.
+  useEffect(() => {
+    window.addEventListener('focus', listAgain);
+    return () => window.removeEventListener('focus', listAgain);
+  }, [listAgain]);
+
   const begin = useCallback(
     ({ id, words, files, isLeft }: Begun) => {
       listAgain();

@@ -179,11 +179,14 @@ export function ConversationProvider({ id, children }: { id: string; children: R
       }
       wasLost = !live;
     };
+    // Nobody is told of a title or of settings that were changed in another window.
+    window.addEventListener('focus', readSoon);
     const onMissed = () => dispatch({ type: 'missed' });
     const onGone = (error: unknown) => dispatch({ type: 'gone', error });
     void followEvents(id, { newest: 0, onEvent, onLive, onMissed, onGone }, control.signal);
     return () => {
       control.abort();
+      window.removeEventListener('focus', readSoon);
       if (wanted.current) clearTimeout(wanted.current);
       wanted.current = null;
     };

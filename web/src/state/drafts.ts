@@ -15,7 +15,7 @@ interface Sent {
   base: number;
 }
 const sent = new Map<string | null, Sent>();
-/** What a reload brought back: nobody knew whether it had arrived. */
+/** What a reload brought back, at the beginning of the draft: nobody knew whether it had arrived. */
 const returned = new Map<string | null, Sent>();
 const listeners = new Set<() => void>();
 
@@ -37,13 +37,20 @@ const joined = (...texts: (string | undefined)[]): string => texts.filter(Boolea
 
 function store(): void {
   const names = [...new Set([...all().keys(), ...sent.keys()])];
-  const told = names.map((name) => [name, draftOf(name), sent.get(name)]);
+  const told = names.map((name) => [name, restOf(name), sent.get(name) ?? returned.get(name)]);
   keep(STORED, told.length ? JSON.stringify(told) : null, 'tab');
 }
 
 const draftOf = (conversation: string | null): string => all().get(conversation) ?? '';
 
+/** The draft without what a reload brought back. */
+function restOf(conversation: string | null): string {
+  const [draft, before] = [draftOf(conversation), returned.get(conversation)];
+  return before ? draft.slice(before.text.length).trimStart() : draft;
+}
+
 export function keepDraft(conversation: string | null, text: string): void {
+  if (!text.startsWith(returned.get(conversation)?.text ?? '')) returned.delete(conversation);
   if (text) all().set(conversation, text);
   else all().delete(conversation);
   store();
@@ -60,11 +67,11 @@ export function keepSent(conversation: string | null, text: string | null, base 
 
 /** Take out of the field what a reload brought back, if it had arrived. */
 export function takeArrived(conversation: string, isThere: (text: string, base: number) => boolean): void {
-  const draft = draftOf(conversation);
   const before = returned.get(conversation);
   if (!before || !isThere(before.text, before.base)) return;
+  const rest = restOf(conversation);
   returned.delete(conversation);
-  if (draft.startsWith(before.text)) keepDraft(conversation, draft.slice(before.text.length).trimStart());
+  keepDraft(conversation, rest);
 }
 
 /** Somebody logs out: the next user of this tab does not see what they wrote. */

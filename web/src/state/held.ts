@@ -15,6 +15,9 @@ export function useHeld(name: string, saved: string): [string, (text: string) =>
   return [text, change];
 }
 
+/** What stands in a field and is not saved; empty if all is. */
+export const heldText = (name: string): string => held.get(name) ?? '';
+
 /** The fields were saved. */
 export function forgetHeld(...names: string[]): void {
   for (const name of names) held.delete(name);

@@ -38,7 +38,9 @@ export function Dialog(props: Props) {
   };
   const goBack = (event: Event) => {
     event.preventDefault();
-    if (before.current?.isConnected) before.current.focus();
+    // What opened the dialog may have gone with what was done in it, such as a message that was erased.
+    const place = before.current?.isConnected ? before.current : document.querySelector<HTMLElement>('[role=log]');
+    place?.focus();
   };
   return (
     <Primitive.Root open={open} onOpenChange={onOpenChange}>

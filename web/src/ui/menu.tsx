@@ -33,7 +33,7 @@ interface ItemProps {
 
 export function MenuItem({ children, icon, onSelect, danger = false }: ItemProps) {
   const look = classes(
-    'flex cursor-pointer items-center gap-2 rounded-lg px-2.5 py-1.5 text-sm outline-none select-none',
+    'flex cursor-pointer items-center gap-2 rounded-lg px-2.5 py-1.5 text-sm select-none focus-visible:-outline-offset-2',
     'data-[highlighted]:bg-raised',
     danger && 'text-bad',
   );
@@ -65,7 +65,7 @@ export function MenuChoice<T extends string>(given: {
         <Primitive.RadioItem
           key={option.value}
           value={option.value}
-          className="relative flex cursor-pointer items-center rounded-lg py-1.5 pr-2.5 pl-7 text-sm outline-none select-none data-[highlighted]:bg-raised"
+          className="relative flex cursor-pointer items-center rounded-lg py-1.5 pr-2.5 pl-7 text-sm select-none focus-visible:-outline-offset-2 data-[highlighted]:bg-raised"
         >
           <Primitive.ItemIndicator className="absolute left-2.5 size-2 rounded-full bg-accent" />
           {option.label}

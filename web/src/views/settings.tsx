@@ -3,10 +3,11 @@
 import { type FormEvent, useState } from 'react';
 import { listPresets, patchConversation } from '@/api/resources';
 import type { Conversation, Preset } from '@/api/types';
+import { LongText } from '@/chat/long-text';
 import { useWords } from '@/i18n/provider';
 import { LANGUAGE_NAMES, LANGUAGES } from '@/i18n/translator';
 import { useConversation } from '@/state/conversation';
-import { forgetHeld, useHeld } from '@/state/held';
+import { forgetHeld, heldText, useHeld } from '@/state/held';
 import { Button } from '@/ui/button';
 import { Choice, Field } from '@/ui/field';
 import { Failure, Shown, useLoaded } from '@/ui/loaded';
@@ -18,12 +19,24 @@ import { Section } from './section';
 
 /** The conversation's title, language and prompt; its preset and policy, explained and changed. */
 export default function SettingsView() {
-  const { conversation, error, refresh } = useConversation();
+  const { t } = useWords();
+  const { id, conversation, error, refresh } = useConversation();
   const presets = useLoaded((signal) => listPresets(signal), []);
   /** The form that was saved last. */
   const [saved, setSaved] = useState<'general' | 'preset' | 'policy' | null>(null);
   if (!conversation) {
-    return <Shown of={{ value: conversation, error, loading: !error, reload: refresh }}>{() => null}</Shown>;
+    // Its words may have taken long to find, though the conversation was deleted elsewhere.
+    const prompt = heldText(`${id} prompt`);
+    return (
+      <div className="space-y-5">
+        <Shown of={{ value: conversation, error, loading: !error, reload: refresh }}>{() => null}</Shown>
+        {prompt && (
+          <Section title={t('system_prompt')} what={t('unsaved')}>
+            <LongText text={prompt} />
+          </Section>
+        )}
+      </div>
+    );
   }
   const { title, locale, system_prompt, preset, policy } = conversation;
   return (
@@ -99,7 +112,7 @@ function General({ conversation, onSaved }: { conversation: Conversation; onSave
     <Section title={t('general')}>
       <form onSubmit={save} className="space-y-3">
         <div className="grid items-end gap-3 lg:grid-cols-[1fr_15rem]">
-          <Field label={t('title')} value={title} onChange={setTitle} maxLength={200} />
+          <Field label={t('title')} value={title} onChange={setTitle} maxLength={500} />
           <Choice label={t('locale')} value={locale} options={known} onChange={setLocale} />
         </div>
         <Field label={t('system_prompt')} value={prompt} onChange={setPrompt} rows={4} />

@@ -81,8 +81,10 @@ function Row({ event }: { event: Event }) {
   const failed = event.type.endsWith('failed');
   const key = `event_${event.type.replace('.', '_')}` as Key;
   const told = t(key);
+  // The same event also tells of a message that the policy would protect, but has no room for: no threshold is crossed then.
+  const isLeftOut = data.reason === 'over_allotment';
   // A later service may have events that this page has no words for.
-  const name = told === key ? event.type : told;
+  const name = isLeftOut ? t('left_out') : told === key ? event.type : told;
   return (
     <li className="relative flex flex-wrap items-baseline gap-x-2 py-1.5 pl-4 text-sm">
       <span
@@ -102,7 +104,7 @@ function Row({ event }: { event: Event }) {
           {t('tokens_change', { before: number(data.tokens_before), after: number(data.tokens_after) })}
         </span>
       )}
-      {event.type === 'context.threshold' && typeof data.status === 'string' && <Chip tone="warn">{word('gauge', data.status)}</Chip>}
+      {event.type === 'context.threshold' && !isLeftOut && typeof data.status === 'string' && <Chip tone="warn">{word('gauge', data.status)}</Chip>}
       {event.notification && <span className="basis-full text-xs text-soft">{event.notification.message}</span>}
     </li>
   );
