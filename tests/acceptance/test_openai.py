@@ -601,6 +601,28 @@ def test_what_a_client_repeats_before_its_results_is_stored_once(
     ]  # fmt: skip
 
 
+def test_what_is_said_in_the_place_of_erased_messages_is_stored(scripted: httpx.Client, provider: OpenAI) -> None:
+    """Any words may be those of an erased message: what is to be answered now is new all the same."""
+    tools = [{"type": "function", **WEATHER}]
+    first = good(ask(scripted, "/responses", {"input": "Rain?", "tools": tools}))
+    begun, (call,) = first["conversation"]["id"], first["output"]
+    items = f"/v1/conversations/{begun}/items"
+    good(scripted.delete(f"{items}/{good(scripted.get(items))['data'][-1]['id']}"))
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "Sunny"}
+    good(ask(scripted, "/responses", {"input": [user("And snow?"), result], "conversation": begun}))
+    assert texts(scripted, begun)[:3] == ["function_call", "And snow?", "function_call_output"]
+
+    named = {"X-Conversation-Id": "with erased messages"}
+    history = [user("Hello"), reply(chat(scripted, user("Hello"), headers=named))]
+    kept = conversation(chat(scripted, *history, user("My secret."), headers=named))
+    for item in good(scripted.get(f"/v1/conversations/{kept}/items?limit=2"))["data"]:
+        good(scripted.delete(f"/v1/conversations/{kept}/items/{item['id']}"))
+    for words in ("How are you?", "And now?"):
+        answered = chat(scripted, *history, user(words), headers=named)
+        history += [user(words), reply(answered)]
+    assert (done(answered), texts(scripted, kept)) == ("stored", [message["content"] for message in history])
+
+
 def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(
     scripted: httpx.Client, service: Service, provider: OpenAI
 ) -> None:

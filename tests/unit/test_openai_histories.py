@@ -52,6 +52,12 @@ def shown(text: str, *media: dict[str, str]) -> Said:
     return "user", text, {"parts": tuple({"type": "media", "media_type": "image/png", **one} for one in media)}
 
 
+def erased_step() -> Said:
+    return "assistant", "", {"parts": (CALL,), "status": "erased"}
+
+
+ERASED: Final[Said] = "user", "", {"status": "erased"}
+ERASED_REPLY: Final[Said] = a("", status="erased")
 RED: Final = {"data": "cmVk"}
 BLUE: Final = {"data": "Ymx1ZQ=="}
 
@@ -120,6 +126,17 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([*OPENING, u("y")], [("system", "Be brief."), *OPENING], 2),
         ([u("secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
         ([a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 1),
+        ([*OPENING, u("y")], [*OPENING, ERASED, ERASED_REPLY], 2),
+        ([u("y")], [ERASED], 0),
+        ([*OPENING, u("secret"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY], 4),
+        ([*OPENING, u("On"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")], 4),
+        ([*OPENING, u("secret"), a("No."), u("On"), a("Yes."), u("y")],
+         [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")], 6),
+        # Of an erased step only the ids of its calls are left: the client still has its words, or never had any.
+        *(([u("q"), made(CALL, text), brought(CALL), a("End"), u("y")],
+           [u("q"), erased_step(), brought(CALL), a("End")], 4)
+          for text in ("I look.", "")),
+        ([u("q"), a("End"), u("y")], [u("q"), erased_step(), brought(CALL), a("End")], 2),
         # Names distinguish messages if both have one.
         ([by("Ann", "q"), by("Ben", "q"), by("Ben", "y")], [by("Ann", "q"), by("Ben", "q")], 2),
         ([by("Ann", "q"), by("Bot", "a", "assistant"), by("Ann", "y")], [by("Ann", "q"), a("a")], 2),
@@ -159,6 +176,8 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([shown("q", BLUE)], [shown("q", RED), a("a")]),
         ([shown("q", RED, BLUE), a("a"), u("y")], [shown("q", RED), a("a")]),
         ([shown("q", RED), a("a"), u("y")], [u("q"), a("a")]),
+        ([*OPENING, u("y")], [*OPENING, ERASED, a("Yes.")]),
+        ([*OPENING, u("Edited"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")]),
     ],
 )
 def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Said], history: list[Said]) -> None:
@@ -174,6 +193,7 @@ def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Sai
         ([u("Hello")], [u("Hello"), a("Hi,", status="interrupted")], True),
         ([*OPENING, u("More")], [*OPENING, u("More"), made(OURS), brought(OURS), a("Yes.")], True),
         ([*OPENING, u("More")], [*OPENING, u("More"), a("No.", status="superseded"), a("Yes.")], True),
+        ([*OPENING, u("On")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")], True),
         ([u("Hello")], [u("Hello"), a("Hi,", status="superseded")], False),
         ([u("Hello")], [u("Hello"), a("", status="erased")], False),
         ([u("Hello")], [*OPENING, u("More")], False),

@@ -29,12 +29,16 @@ def lines_of_drafts(messages: Sequence[MessageDraft]) -> list[Line]:
 async def without_repeated(
     shell: Shell, tenant_id: UUID, conversation_id: UUID, messages: tuple[MessageDraft, ...]
 ) -> tuple[MessageDraft, ...]:
-    """The messages from the first one that is new, if the others only repeat the exchange that waits for results."""
+    """The messages from the first one that is new, if the others only repeat the exchange that waits for results.
+
+    If its question was erased, nothing shows whether a question is repeated: then all messages are new.
+    """
     if messages[:1] and messages[0].role != "tool" and messages[-1].role == "tool":
         async with shell.uow(tenant_id) as uow:
             exchange = await exchange_of(uow, conversation_id)
-        if exchange.question is not None and exchange.unanswered:
+        question = exchange.question
+        if question is not None and question.status != "erased" and exchange.unanswered:
             reconciling = Reconciliation(await off_loop(lines_of_drafts, messages))
-            await off_loop(reconciling.read, (exchange.question, *exchange.since))
+            await off_loop(reconciling.read, (question, *exchange.since))
             return messages[reconciling.new_from or 0 :]
     return messages
