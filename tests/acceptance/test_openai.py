@@ -477,15 +477,19 @@ def test_the_stream_of_a_response_and_of_a_completion(scripted: httpx.Client) ->
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"] > 0) == ([], True)
 
 
-def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Client, provider: OpenAI) -> None:
+def test_a_failure_is_an_error_and_in_a_stream_that_has_begun_its_last_event(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
     refusal = {"status": 400, "code": "invalid_value", "message": "No."}
-    provider.script({"status": 400, "code": "invalid_prompt", "message": "No."}, *[refusal] * 3)
+    provider.script({"status": 400, "code": "invalid_prompt", "message": "No."}, *[refusal] * 4)
     refused(chat(scripted, user("x")), 400, "blocked")
     refused(chat(scripted, user("x")), 400, "model_unavailable")
-    last = events(ask(scripted, "/responses", {"input": "x", "stream": True}))[-1]
+    body: Json = {"input": "x", "stream": True}
+    refused(ask(scripted, "/responses", body), 400, "model_unavailable")
+    refused(chat(scripted, user("x"), stream=True), 400, "model_unavailable")
+    last = events(ask(scripted, "/responses", {**body, "include": ["throughline.events"]}))[-1]
     assert (last["type"], last["response"]["status"]) == ("response.failed", "failed")
     assert last["response"]["error"].keys() == {"code", "message"}
-    assert events(chat(scripted, user("x"), stream=True))[-1]["error"]["code"] == "model_unavailable"
     provider.script("")
     empty = chat(scripted, user("x"))
     refused(empty, 502, "empty_reply")
@@ -786,14 +790,15 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
     named = {"X-Conversation-Id": "running"}
     body = {"model": MODEL, "messages": [user("Hello")], "stream": True}
     provider.script({"text": "Only once.", "hold": True})
-    with ThreadPoolExecutor(1) as thread, ExitStack() as streams:
-        first = thread.submit(chat, scripted, user("Hello"), headers=named)
+    with ThreadPoolExecutor(3) as threads, ExitStack() as streams:
+        first = threads.submit(chat, scripted, user("Hello"), headers=named)
         until(lambda: provider.chats, 10, what="the first request")
+
+        def follow(_number: int) -> httpx.Response:
+            return streams.enter_context(scripted.stream("POST", "/v1/chat/completions", json=body, headers=named))
+
         # A stream's head comes once it follows, so neither of them can arrive after the answer.
-        retries = [
-            streams.enter_context(scripted.stream("POST", "/v1/chat/completions", json=body, headers=named))
-            for _ in range(2)
-        ]
+        retries = list(threads.map(follow, range(2)))
         provider.release()
         told = [streamed_text(retry.iter_lines()) for retry in retries]
         assert [reply(first.result(20))["content"], *told] == ["Only once."] * 3
