@@ -805,6 +805,23 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
     assert len(provider.chats) == 1
 
 
+def test_a_request_to_another_model_is_never_answered_by_a_running_turn(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    """A frontend may ask several models at once under one name. Control: another request to the same model follows."""
+    named = {"X-Conversation-Id": "of two models"}
+    provider.script({"text": "Of the first.", "hold": True}, "Of the second.")
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(chat, scripted, user("Hello"), headers=named)
+        until(lambda: provider.chats, 10, what="the first request")
+        second = chat(scripted, user("Hello"), headers=named, model=f"{MODEL}/handoff")
+        same = threads.submit(chat, scripted, user("Hello"), headers=named)
+        provider.release()
+        assert [reply(one.result(20))["content"] for one in (first, same)] == ["Of the first."] * 2
+    assert (done(second), reply(second)["content"]) == ("stateless", "Of the second.")
+    assert texts(scripted, conversation(first.result())) == ["Hello", "Of the first."]
+
+
 def test_a_running_response_is_cancelled_and_what_came_is_kept(scripted: httpx.Client, provider: OpenAI) -> None:
     provider.script({"text": "One two three four five six seven eight.", "hold_after": 1})
     with scripted.stream("POST", "/v1/responses", json={"model": MODEL, "input": "x", "stream": True}) as response:

@@ -69,6 +69,7 @@ async def _answering(
         patience=patience(services),
         preset=chosen.preset,
         user=name.user,
+        echo={"model": body.model},
     )
     begun = await services.openai.stored.under_name(tenant, name, asked, only_new=body.conversation is not None)
     if begun is None:

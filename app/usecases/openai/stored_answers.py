@@ -15,7 +15,6 @@ from uuid import UUID
 
 from app.core.context.reconciling import Reconciliation
 from app.core.context.tools import MAX_CALLS
-from app.core.model.conversation import Conversation
 from app.core.model.errors import (
     ConflictError,
     ConversationMovedOnError,
@@ -43,14 +42,12 @@ from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings, opening_of
-from app.usecases.openai.repeated_messages import lines_of_drafts, without_repeated
+from app.usecases.openai.repeated_messages import compare_stored_history, lines_of_drafts, without_repeated
 from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.exchange import exchange_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
 
-PAGE: Final = 500
-"""How many stored messages are compared at once."""
 MAX_NEW_MESSAGES: Final = 1_000
 """The most messages that one request may add."""
 RETRY_AFTER: Final = 2.0
@@ -260,9 +257,11 @@ class StoredAnswers:
             conversation = await uow.conversations.get(conversation_id)
             reconciling = Reconciliation(given, await uow.turns.unanswered(conversation_id))
             running = await uow.turns.running(conversation_id)
-            await _compare_stored_history(uow, conversation, reconciling)
+            await compare_stored_history(uow, conversation, reconciling)
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).awaits_reply
         if waits and running is not None:
+            if _asks_another_model(request, running):
+                return None
             return await self._chat.follow_turn(tenant_id, running.id, counts=True)
         last = conversation.last_message_id or NO_MESSAGE
         if waits:
@@ -389,16 +388,6 @@ class StoredAnswers:
         )
 
 
-async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciliation) -> None:
-    agrees, seq = True, 0
-    while agrees and seq < conversation.last_seq:
-        texts = await uow.messages.all_texts(conversation.id, after_seq=seq, limit=PAGE, max_bytes=READ_BYTES)
-        if not texts:
-            return
-        agrees = await off_loop(reconciling.read, texts)
-        seq = texts[-1].seq
-
-
 async def _turn_with_its_answer(uow: UnitOfWork, turn_id: UUID) -> Turn | None:
     """The turn; ``None`` if it was deleted with its conversation, or its reply was erased."""
     try:
@@ -407,6 +396,12 @@ async def _turn_with_its_answer(uow: UnitOfWork, turn_id: UUID) -> Turn | None:
     except NotFoundError:
         return None
     return None if reply is not None and reply.status == "erased" else turn
+
+
+def _asks_another_model(request: Request, turn: Turn) -> bool:
+    """Whether the request names another model than that of the turn: some frontends ask several at once."""
+    asked, other = ((one or {}).get("model") for one in (request.echo, turn.request))
+    return asked is not None and other is not None and asked != other
 
 
 def _is_dead(turn: Turn) -> bool:
