@@ -56,6 +56,7 @@ def erased_step() -> Said:
     return "assistant", "", {"parts": (CALL,), "status": "erased"}
 
 
+TWO_CALLS: Final[Said] = "assistant", "", {"parts": (CALL, OURS)}
 ERASED: Final[Said] = "user", "", {"status": "erased"}
 ERASED_REPLY: Final[Said] = a("", status="erased")
 RED: Final = {"data": "cmVk"}
@@ -137,6 +138,10 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
            [u("q"), erased_step(), brought(CALL), a("End")], 4)
           for text in ("I look.", "")),
         ([u("q"), a("End"), u("y")], [u("q"), erased_step(), brought(CALL), a("End")], 2),
+        # Results of one step may come in any order, in one message or in several.
+        ([u("q"), TWO_CALLS, brought(OURS), brought(CALL), a("End"), u("y")],
+         [u("q"), TWO_CALLS, brought(CALL), brought(OURS), a("End")], 5),
+        ([u("q"), TWO_CALLS, brought(OURS), brought(CALL)], [u("q"), TWO_CALLS], 2),
         # Names distinguish messages if both have one.
         ([by("Ann", "q"), by("Ben", "q"), by("Ben", "y")], [by("Ann", "q"), by("Ben", "q")], 2),
         ([by("Ann", "q"), by("Bot", "a", "assistant"), by("Ann", "y")], [by("Ann", "q"), a("a")], 2),
@@ -177,6 +182,8 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([shown("q", RED, BLUE), a("a"), u("y")], [shown("q", RED), a("a")]),
         ([shown("q", RED), a("a"), u("y")], [u("q"), a("a")]),
         ([*OPENING, u("y")], [*OPENING, ERASED, a("Yes.")]),
+        ([u("q"), TWO_CALLS, brought(OURS), brought(CALL)], [u("q"), TWO_CALLS, brought(CALL)]),
+        ([u("q"), brought(OURS), u("y"), brought(CALL)], [u("q"), brought(CALL), u("y"), brought(OURS)]),
         ([*OPENING, u("Edited"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")]),
     ],
 )

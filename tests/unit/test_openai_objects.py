@@ -530,6 +530,18 @@ async def test_a_chat_completion_says_why_it_ended_or_nothing_where_nobody_knows
     assert chunks[-1]["choices"][0] == {"index": 0, "delta": {}, "logprobs": None, "finish_reason": told}
 
 
+@pytest.mark.parametrize("form", [{"type": "json_schema"}, {"type": "json_schema", "name": "town", "schema": {}}])
+def test_a_schema_in_the_form_of_the_other_api_is_refused_and_not_dropped(form: Json) -> None:
+    """Control: in its own form it is taken."""
+    whole = {"type": "json_schema", "json_schema": {"name": "town", "schema": {}}}
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    with pytest.raises(ValueError, match="json_schema is missing"):
+        ChatCompletionRequest.model_validate({**body, "response_format": form})
+    assert ChatCompletionRequest.model_validate({**body, "response_format": whole}).settings_and_tools()[0].output
+    with pytest.raises(ValueError, match="schema is missing"):
+        ResponseRequest.model_validate({"input": "x", "text": {"format": whole}})
+
+
 # What a request may call
 
 

@@ -10,6 +10,8 @@ are skipped if they do not fit: the service's own tool calls and their results, 
 command, a system message, an erased message. The message of a failed turn that nobody answered is skipped too, if the
 history continues with something else: its user took it back. Superseded replies are ignored.
 
+Results that stand together may stand in any order: the AI SDK sends them first as they come, and later by their calls.
+
 Any words may be those of an erased message. If that does not lead on, the client may have no erased messages, and has
 others in their place; and what it asks in the place of the last stored message, which is erased, is new.
 """
@@ -20,13 +22,15 @@ import hashlib
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from app.core.model.conversation import Message, MessageText
 from app.core.text.contents import data_hash
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.speakers import name_in
 
+MOST_RESULTS: Final = 256
+"""How many results that stand together may stand in another order."""
 Kind = Literal["user", "assistant", "system", "call", "result"]
 
 
@@ -163,8 +167,8 @@ class _Steps:
 class Reconciliation:
     """Compares a given history with the stored one, message by message, in time linear in the stored history."""
 
-    given: Sequence[Line]
-    """The lines of the history that the client sends, in order."""
+    given: list[Line]
+    """The lines of the history that the client sends, in order; results are brought into their stored order."""
     unanswered: Collection[int] = frozenset()
     """The numbers of the stored messages that a failed turn brought, and that no other turn answered."""
     _position: int = 0
@@ -203,7 +207,7 @@ class Reconciliation:
         if self._position == len(self.given):
             return self.given[-1].message if self._asks_in_place_of_erased else None
         following = self.given[self._position].message
-        if self._position and self.given[self._position - 1].message == following:
+        if any(line.message >= following for line in self.given[: self._position]):
             return None
         return following
 
@@ -237,6 +241,8 @@ class Reconciliation:
 
     def _goes_on_with(self, line: Line) -> bool:
         """Whether the given history has that line at its present place, or may leave it out."""
+        if line.kind == "result":
+            self._bring_forward(line.words)
         given = self.given[self._position] if self._position < len(self.given) else None
         if given is not None and self._is_same(line, given):
             self._position += 1
@@ -252,6 +258,15 @@ class Reconciliation:
         if not line.matches_any_words:
             self._erased_from = None
         return True
+
+    def _bring_forward(self, result: str) -> None:
+        """Bring the result of that call to the present place if it stands among the results there."""
+        for place in range(self._position, min(self._position + MOST_RESULTS, len(self.given))):
+            if self.given[place].kind != "result":
+                return
+            if self.given[place].words == result:
+                self.given.insert(self._position, self.given.pop(place))
+                return
 
     def _is_same(self, line: Line, given: Line) -> bool:
         if line.kind != given.kind:
