@@ -519,6 +519,23 @@ def test_the_same_words_after_a_failure_are_answered_and_not_said_twice(
     assert told == ["Rain?", "function_call", "function_call_output", "Sunny.", "Rain?", "Still."]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_failed_opening_is_asked_again_in_its_own_conversation(
+    scripted: httpx.Client, provider: OpenAI, *, stream: bool
+) -> None:
+    """Also by a client that does not count its tries. Control: one of two that ask at once has another conversation."""
+    refusal, body = {"status": 400, "code": "invalid_value"}, {"input": f"Opening {stream}.", "stream": stream}
+    provider.script(refusal, refusal, *["Here."] * 4)
+    before = len(scripted.get("/conversations?limit=100").json()["data"])
+    for _ in range(2):
+        refused(ask(scripted, "/responses", body), 400, "model_unavailable")
+    with ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(lambda _: ask(scripted, "/responses", body), range(2)))
+    kept = {conversation(one) for one in (*answers, ask(scripted, "/responses", body))}
+    assert len(kept) == len(scripted.get("/conversations?limit=100").json()["data"]) - before == 3
+    assert [texts(scripted, one) for one in kept] == [[f"Opening {stream}.", "Here."]] * 3
+
+
 def test_a_reply_that_was_cut_off_says_so(scripted: httpx.Client, provider: OpenAI) -> None:
     provider.script(*[{"text": "It is", "incomplete": "max_output_tokens"}] * 2)
     whole = good(ask(scripted, "/responses", {"input": "x", "max_output_tokens": 16}))

@@ -73,6 +73,8 @@ class Answering:
     conversation: str | None = None
     """The id of the conversation in the form of that API; ``None`` for an answer that is not stored."""
     on_disconnect: Callable[[], Awaitable[None]] | None = None
+    on_untold_failure: Callable[[], Awaitable[None]] | None = None
+    """Called if the answer fails before its client was told any id."""
     end: Ended | None = None
     """How the answer ended; ``None`` until then, and if it failed."""
     error: DomainError | None = None

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
 from app.bootstrap import Container
+from app.core.model.errors import DomainError
 from app.http.disconnects import ClientGoneError, while_client_present
 from app.http.openai.answers import DONE, Answering, sse
 from app.http.openai.resources import Json
@@ -57,6 +58,10 @@ async def _while_client_present(request: Request, answering: Answering, work: Co
     except ClientGoneError:
         if answering.on_disconnect is not None:
             await answering.on_disconnect()
+        raise
+    except DomainError:
+        if answering.on_untold_failure is not None:
+            await answering.on_untold_failure()
         raise
 
 

@@ -81,7 +81,7 @@ class StoredAnswers:
         self._chat = chat
         self._conversations = conversations
         self._forks = forks
-        self._openings = Openings(shell)
+        self.openings = Openings(shell)
 
     async def under_name(
         self, tenant_id: UUID, name: ConversationName, request: Request, *, only_new: bool
@@ -156,12 +156,13 @@ class StoredAnswers:
 
         Equal openings are separate conversations, also if they come from one user: see ``openings``.
         """
-        attempt, openings = request.attempt, self._openings
+        attempt, openings = request.attempt, self.openings
         opening = opening_of(attempt) if attempt.own is None else None
         if opening is not None and attempt.tries:
             await openings.wait_for_turn(tenant_id, opening)
         known = attempt.own or (opening if attempt.tries else None)
         before = await self._begun_before(tenant_id, known, request) if known else None
+        before = before or await self._failed_before(tenant_id, request)
         if before is not None:
             return before
         given = _input(request, request.prompt.messages)
@@ -179,7 +180,7 @@ class StoredAnswers:
     ) -> BegunAnswer:
         async def note(uow: UnitOfWork, turn: Turn) -> None:
             if opening is not None:
-                await self._openings.note(uow, opening, turn)
+                await self.openings.note(uow, opening, turn)
 
         idem = _key_of_new_conversation(request.attempt, opening)
         conversation_id = await self._create_conversation(tenant_id, request, None, idem)
@@ -189,6 +190,12 @@ class StoredAnswers:
             await self.drop_if_empty(tenant_id, conversation_id, idem)
             raise
         return await self._begun_turn(tenant_id, handle)
+
+    async def _failed_before(self, tenant_id: UUID, request: Request) -> BegunAnswer | None:
+        idem = await self.openings.take_untold(tenant_id, request.attempt)
+        with suppress(ConversationMovedOnError, InvalidInputError, TurnInProgressError):
+            return await self._begun_before(tenant_id, idem, request) if idem else None
+        return None
 
     async def of_turn(self, tenant_id: UUID, turn_id: UUID) -> BegunAnswer:
         """Follow a turn from its beginning, whether it runs or has ended. Raises ``NotFoundError``."""
