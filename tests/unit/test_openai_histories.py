@@ -154,6 +154,7 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([u("q"), a("a"), u("y")], [shown("q", RED), a("a")], 2),
         ([shown("q", BLUE), a("a"), u("y")], [shown("q", RED, BLUE), a("a")], 2),
         ([shown("q", {"url": "https://x.test/1?s=2"}), u("y")], [shown("q", {"url": "https://x.test/1?s=1"})], 1),
+        ([shown("", {"url": "https://x.test/1?s=2"}), u("y")], [shown("", {"url": "https://x.test/1?s=1"})], 1),
         ([shown("secret", RED), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
     ],
 )  # fmt: skip
@@ -179,6 +180,7 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([by("Ben", "q")], [by("Ann", "q"), a("End")]),
         ([u("q"), by("Two", "a", "assistant"), u("y")], [u("q"), by("One", "a", "assistant")]),
         ([shown("q", BLUE)], [shown("q", RED), a("a")]),
+        ([shown("", {"url": "https://x.test/2"}), u("y")], [shown("", {"url": "https://x.test/1"})]),
         ([shown("q", RED, BLUE), a("a"), u("y")], [shown("q", RED), a("a")]),
         ([shown("q", RED), a("a"), u("y")], [u("q"), a("a")]),
         ([*OPENING, u("y")], [*OPENING, ERASED, a("Yes.")]),

@@ -10,7 +10,7 @@ are skipped if they do not fit: the service's own tool calls and their results, 
 command, a system message, an erased message. The message of a failed turn that nobody answered is skipped too, if the
 history continues with something else: its user took it back. Superseded replies are ignored.
 
-Results that stand together may stand in any order: the AI SDK sends them first as they come, and later by their calls.
+Results that stand together may stand in any order: a client may send them as they come, and later in that of the calls.
 
 Any words may be those of an erased message. If that does not lead on, the client may have no erased messages, and has
 others in their place; and what it asks in the place of the last stored message, which is erased, is new.
@@ -123,8 +123,8 @@ def normalised(text: str) -> str:
 
 
 def _media_mark(part: Part) -> str:
-    url = part.get("url")
-    return f"media:{hashlib.sha256(str(url).encode()).hexdigest() if url else data_hash(part)}"
+    url = str(part.get("url") or "").partition("?")[0]  # what follows may sign it, and is new each time
+    return f"media:{hashlib.sha256(url.encode()).hexdigest() if url else data_hash(part)}"
 
 
 @dataclass(slots=True)
