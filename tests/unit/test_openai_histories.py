@@ -133,6 +133,7 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([*OPENING, u("On"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")], 4),
         ([*OPENING, u("secret"), a("No."), u("On"), a("Yes."), u("y")],
          [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")], 6),
+        ([u("q"), a("Yes."), u("y")], [u("q"), ERASED_REPLY, ERASED, a("Yes.")], 2),
         # Of an erased step only the ids of its calls are left: the client still has its words, or never had any.
         *(([u("q"), made(CALL, text), brought(CALL), a("End"), u("y")],
            [u("q"), erased_step(), brought(CALL), a("End")], 4)

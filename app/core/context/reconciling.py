@@ -224,17 +224,21 @@ class Reconciliation:
     @property
     def _asks_in_place_of_erased(self) -> bool:
         """Whether the given history ends with a user's words, and at its end only erased messages are stored."""
-        is_erased = self._erased_from is not None and self._erased_from < self._position
-        return is_erased and self.given[-1].kind == "user"
+        return self._ends_with_erased and self.given[-1].kind == "user"
+
+    @property
+    def _ends_with_erased(self) -> bool:
+        """Whether the given lines that were read last were taken for those of erased messages."""
+        return self._erased_from is not None and self._erased_from < self._position
 
     def _read_line(self, line: Line) -> None:
         if line.matches_any_words and self._erased_from is None:
             self._erased_from = self._position
         if self._goes_on_with(line):
             return
-        before, self._erased_from = self._erased_from, None
-        if before is not None and before < self._position:  # once more, as if the client had no erased message
-            self._position = before
+        if self._ends_with_erased:  # once more, as if the client had no erased message
+            self._position = self._erased_from or 0
+            self._erased_from = None
             self._has_diverged = not self._goes_on_with(line)
         else:
             self._has_diverged = True
@@ -247,7 +251,7 @@ class Reconciliation:
         if given is not None and self._is_same(line, given):
             self._position += 1
             self._steps = _Steps()
-        elif given is None and line.may_be_regenerated:
+        elif given is None and line.may_be_regenerated and not self._ends_with_erased:
             self._is_answered = True
         elif line.optional:
             if line.is_step and given is not None and not line.matches_any_words:
