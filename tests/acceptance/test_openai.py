@@ -15,6 +15,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from app.usecases.openai import stored_answers
 from tests.acceptance.conftest import SharedServices, StartService, uses_processes
 from tests.acceptance.service import Service, until
 from tests.acceptance.sockets import over_socket
@@ -254,6 +255,27 @@ def test_the_names_of_a_history_are_kept_and_it_goes_on_with_and_without_them(sc
     assert conversation(chat(scripted, *unnamed, headers=named)) == kept
     other = chat(scripted, by("Ben", "Hello"), *history[2:], headers=named)
     assert done(other) == "stateless", "of somebody else the same words are another message"
+
+
+def test_a_long_history_is_stored_when_its_frontend_first_names_it(
+    scripted: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many messages are new. Control: one that cannot be answered is refused, and nothing of it is stored."""
+    monkeypatch.setattr(stored_answers, "MAX_NEW_MESSAGES", 4)
+    named = {"X-Conversation-Id": "a long chat"}
+    call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    step: list[Json] = [{"role": "assistant", "content": None, "tool_calls": [call]},
+                        {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"}]  # fmt: skip
+    lines = [{"role": ("user", "assistant")[number % 2], "content": f"Line {number}."} for number in range(11)]
+    history = [*lines[:3], *step, *lines[3:]]
+    refused(chat(scripted, *history[:-1], headers=named), 400, "invalid_input")
+    answered = chat(scripted, *history, headers=named)
+    assert done(answered) == "stored"
+    told = texts(scripted, conversation(answered))
+    assert told == [
+        *(f"Line {number}." for number in range(3)), "function_call", "function_call_output",
+        *(f"Line {number}." for number in range(3, 11)), reply(answered)["content"],
+    ]  # fmt: skip
 
 
 def test_a_model_is_told_who_of_several_users_speaks(scripted: httpx.Client, provider: OpenAI) -> None:

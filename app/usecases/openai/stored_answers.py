@@ -37,9 +37,11 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.appending import NO_MESSAGE
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.messages import MessageService
 from app.usecases.openai.answer_events import BegunAnswer
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
+from app.usecases.openai.dead_turns import is_dead, turn_with_its_answer, waits_after
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings, opening_of
 from app.usecases.openai.repeated_messages import compare_stored_history, lines_of_drafts, without_repeated
@@ -49,7 +51,7 @@ from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
 
 MAX_NEW_MESSAGES: Final = 1_000
-"""The most messages that one request may add."""
+"""The most messages that are added at once. A history brings more, so many at a time."""
 RETRY_AFTER: Final = 2.0
 
 
@@ -75,9 +77,16 @@ class StoredAnswers:
     """Begins turns for clients of OpenAI's API."""
 
     def __init__(
-        self, shell: Shell, *, chat: ChatService, conversations: ConversationService, forks: ForkService
+        self,
+        shell: Shell,
+        *,
+        chat: ChatService,
+        conversations: ConversationService,
+        messages: MessageService,
+        forks: ForkService,
     ) -> None:
         self._shell = shell
+        self._messages = messages
         self._chat = chat
         self._conversations = conversations
         self._forks = forks
@@ -223,17 +232,17 @@ class StoredAnswers:
         deadline = clock.monotonic() + request.patience
         async with self._shell.bus.subscribe(conversation_id) as wake_up:
             while True:
-                input_or_turn = (
-                    await self._new_input_or_turn(tenant_id, conversation_id, request)
-                    if has_history
-                    else await self._new_input(tenant_id, conversation_id, request)
-                )
-                if input_or_turn is None:
-                    return None
-                if isinstance(input_or_turn, TurnHandle):
-                    return await self._begun_turn(tenant_id, input_or_turn)
                 try:
-                    handle = await self._chat.start(tenant_id, conversation_id, input_or_turn, idem=idem)
+                    input_or_turn = (
+                        await self._new_input_or_turn(tenant_id, conversation_id, request)
+                        if has_history
+                        else await self._new_input(tenant_id, conversation_id, request)
+                    )
+                    handle = (
+                        await self._chat.start(tenant_id, conversation_id, input_or_turn, idem=idem)
+                        if isinstance(input_or_turn, ChatInput)
+                        else input_or_turn
+                    )
                 except (TurnInProgressError, ConversationMovedOnError):
                     if clock.monotonic() > deadline:
                         raise
@@ -241,7 +250,7 @@ class StoredAnswers:
                 except NotRegenerableError:
                     return None
                 else:
-                    return await self._begun_turn(tenant_id, handle)
+                    return None if handle is None else await self._begun_turn(tenant_id, handle)
 
     async def _new_input(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, expected: UUID | None = None
@@ -267,16 +276,24 @@ class StoredAnswers:
             await compare_stored_history(uow, conversation, reconciling)
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).awaits_reply
         if waits and running is not None:
-            if _asks_another_model(request, running):
-                return None
-            return await self._chat.follow_turn(tenant_id, running.id, counts=True)
+            is_other = _asks_another_model(request, running)
+            return None if is_other else await self._chat.follow_turn(tenant_id, running.id, counts=True)
         last = conversation.last_message_id or NO_MESSAGE
         if waits:
             return _input(request, (), expected=last)
         if reconciling.asks_for_new_reply:
             return replace(_input(request, (), expected=last), regenerates=True)
-        first = reconciling.new_from
-        return None if first is None else _input(request, messages[first:], expected=last)
+        if reconciling.new_from is None:
+            return None
+        new = messages[reconciling.new_from :]
+        if len(new) <= MAX_NEW_MESSAGES:
+            return _input(request, new, expected=last)
+        _input(request, new[-1:])  # before anything is stored
+        if running is not None:
+            raise TurnInProgressError("a turn of this conversation is running: wait for it", retry_after=RETRY_AFTER)
+        beginning = new[:MAX_NEW_MESSAGES]
+        await self._messages.append(tenant_id, conversation_id, beginning, expected_last_message_id=last)
+        return await self._new_input_or_turn(tenant_id, conversation_id, request)
 
     async def _place_after(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[ForkPoint, UUID | None]:
         """Where a response ends; and the last message of its conversation, if the response ends there."""
@@ -332,8 +349,8 @@ class StoredAnswers:
                 return None
             if idem.lifetime is not None and found.created_at < self._shell.clock.now() - idem.lifetime:
                 return None
-            turn = await _turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
-            if idem.is_first_try and not (turn and await _waits_after(uow, turn)):
+            turn = await turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
+            if idem.is_first_try and not (turn and await waits_after(uow, turn)):
                 return None
             if turn is None:
                 if request.attempt.own is not None:
@@ -342,7 +359,7 @@ class StoredAnswers:
                 await uow.idempotency.delete(_fork_key(idem).key)
                 await uow.commit()
                 return None
-        if _is_dead(turn):
+        if is_dead(turn):
             # Its message is answered again, with the model, tools and instructions of its request.
             handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
         else:
@@ -395,33 +412,10 @@ class StoredAnswers:
         )
 
 
-async def _turn_with_its_answer(uow: UnitOfWork, turn_id: UUID) -> Turn | None:
-    """The turn; ``None`` if it was deleted with its conversation, or its reply was erased."""
-    try:
-        turn = await uow.turns.get(turn_id)
-        reply = await uow.messages.get(turn.conversation_id, turn.reply_id) if turn.reply_id else None
-    except NotFoundError:
-        return None
-    return None if reply is not None and reply.status == "erased" else turn
-
-
 def _asks_another_model(request: Request, turn: Turn) -> bool:
     """Whether the request names another model than that of the turn: some frontends ask several at once."""
     asked, other = ((one or {}).get("model") for one in (request.echo, turn.request))
     return asked is not None and other is not None and asked != other
-
-
-def _is_dead(turn: Turn) -> bool:
-    return turn.reply_id is None and turn.status != "running"
-
-
-async def _waits_after(uow: UnitOfWork, turn: Turn) -> bool:
-    """Whether the turn died, none came after it, and its message still waits for a reply."""
-    if not _is_dead(turn) or await uow.turns.newest_ids(turn.conversation_id, limit=1) != [turn.id]:
-        return False
-    exchange = await exchange_of(uow, turn.conversation_id)
-    waiting = {message.id for message in (exchange.question, *exchange.since) if message is not None}
-    return exchange.awaits_reply and turn.message_id in waiting
 
 
 def _fork_key(idem: Idem) -> Idem:
