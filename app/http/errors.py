@@ -247,8 +247,8 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
 
 def _not_found_text(request: Request, routes: Sequence[BaseRoute]) -> str:
     path: str = request.scope["path"]
-    plain = "/".join(["", *filter(None, path.split("/"))])
-    others = {plain, plain.removeprefix(PREFIX), f"{PREFIX}{plain}"} - {path}
+    without_empty_steps = "/".join(["", *filter(None, path.split("/"))])
+    others = {without_empty_steps, path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
     scopes = [{**request.scope, "path": other} for other in others if is_openai_path(other)]
     if any(route.matches(scope)[0] is not Match.NONE for scope in scopes for route in routes):
         return (
