@@ -192,7 +192,13 @@ class Container:
         self.forks = ForkService(shell, parts.queue)
         self.openai = OpenAIServices(
             stateless=StatelessAnswers(shell, self.limits),
-            stored=StoredAnswers(shell, chat=self.chat, conversations=self.conversations, forks=self.forks),
+            stored=StoredAnswers(
+                shell,
+                chat=self.chat,
+                conversations=self.conversations,
+                messages=self.messages,
+                forks=self.forks,
+            ),
             responses=StoredResponses(shell, chat=self.chat, erasure=self.erasure),
             compaction=ArrayCompaction(shell, spending, self.limits),
             sealed=SealedInputs(shell, AesSealer(secret)),

@@ -247,11 +247,13 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
 
 def _not_found_text(request: Request, routes: Sequence[BaseRoute]) -> str:
     path: str = request.scope["path"]
-    other_path = {**request.scope, "path": path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
-    if is_openai_path(other_path["path"]) and any(route.matches(other_path)[0] is not Match.NONE for route in routes):
+    without_empty_steps = "/".join(["", *filter(None, path.split("/"))])
+    others = {without_empty_steps, path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
+    scopes = [{**request.scope, "path": other} for other in others if is_openai_path(other)]
+    if any(route.matches(scope)[0] is not Match.NONE for scope in scopes for route in routes):
         return (
-            f"There is nothing at this path: clients of OpenAI's API take an address that ends with {PREFIX}, once"
-            " (docs/openai.md)."
+            f"There is nothing at this path: clients of OpenAI's API take an address that ends with {PREFIX}, once and"
+            " without a slash (docs/openai.md)."
         )
     return "There is nothing at this path. The page is at /ui/; openapi.json and docs/contract.md list every path."
 

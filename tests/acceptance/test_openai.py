@@ -15,6 +15,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from app.usecases.openai import stored_answers
 from tests.acceptance.conftest import SharedServices, StartService, uses_processes
 from tests.acceptance.service import Service, until
 from tests.acceptance.sockets import over_socket
@@ -256,6 +257,27 @@ def test_the_names_of_a_history_are_kept_and_it_goes_on_with_and_without_them(sc
     assert done(other) == "stateless", "of somebody else the same words are another message"
 
 
+def test_a_long_history_is_stored_when_its_frontend_first_names_it(
+    scripted: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many messages are new. Control: one that cannot be answered is refused, and nothing of it is stored."""
+    monkeypatch.setattr(stored_answers, "MAX_NEW_MESSAGES", 4)
+    named = {"X-Conversation-Id": "a long chat"}
+    call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    step: list[Json] = [{"role": "assistant", "content": None, "tool_calls": [call]},
+                        {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"}]  # fmt: skip
+    lines = [{"role": ("user", "assistant")[number % 2], "content": f"Line {number}."} for number in range(11)]
+    history = [*lines[:3], *step, *lines[3:]]
+    refused(chat(scripted, *history[:-1], headers=named), 400, "invalid_input")
+    answered = chat(scripted, *history, headers=named)
+    assert done(answered) == "stored"
+    told = texts(scripted, conversation(answered))
+    assert told == [
+        *(f"Line {number}." for number in range(3)), "function_call", "function_call_output",
+        *(f"Line {number}." for number in range(3, 11)), reply(answered)["content"],
+    ]  # fmt: skip
+
+
 def test_a_model_is_told_who_of_several_users_speaks(scripted: httpx.Client, provider: OpenAI) -> None:
     """Names are told in the same words in all turns; messages of the model and messages without a name stay."""
     history = [by("Anna", "It rains."), by("Bot", "Does it?", "assistant"), user("It does.")]
@@ -477,15 +499,19 @@ def test_the_stream_of_a_response_and_of_a_completion(scripted: httpx.Client) ->
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"] > 0) == ([], True)
 
 
-def test_a_failure_is_an_error_and_in_a_stream_its_last_event(scripted: httpx.Client, provider: OpenAI) -> None:
+def test_a_failure_is_an_error_and_in_a_stream_that_has_begun_its_last_event(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
     refusal = {"status": 400, "code": "invalid_value", "message": "No."}
-    provider.script({"status": 400, "code": "invalid_prompt", "message": "No."}, *[refusal] * 3)
+    provider.script({"status": 400, "code": "invalid_prompt", "message": "No."}, *[refusal] * 4)
     refused(chat(scripted, user("x")), 400, "blocked")
     refused(chat(scripted, user("x")), 400, "model_unavailable")
-    last = events(ask(scripted, "/responses", {"input": "x", "stream": True}))[-1]
+    body: Json = {"input": "x", "stream": True}
+    refused(ask(scripted, "/responses", body), 400, "model_unavailable")
+    refused(chat(scripted, user("x"), stream=True), 400, "model_unavailable")
+    last = events(ask(scripted, "/responses", {**body, "include": ["throughline.events"]}))[-1]
     assert (last["type"], last["response"]["status"]) == ("response.failed", "failed")
     assert last["response"]["error"].keys() == {"code", "message"}
-    assert events(chat(scripted, user("x"), stream=True))[-1]["error"]["code"] == "model_unavailable"
     provider.script("")
     empty = chat(scripted, user("x"))
     refused(empty, 502, "empty_reply")
@@ -513,6 +539,23 @@ def test_the_same_words_after_a_failure_are_answered_and_not_said_twice(
     assert said(good(ask(scripted, "/responses", question))) == "Still.", "what was answered may be asked again"
     told = texts(scripted, body["conversation"])
     assert told == ["Rain?", "function_call", "function_call_output", "Sunny.", "Rain?", "Still."]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_failed_opening_is_asked_again_in_its_own_conversation(
+    scripted: httpx.Client, provider: OpenAI, *, stream: bool
+) -> None:
+    """Also by a client that does not count its tries. Control: one of two that ask at once has another conversation."""
+    refusal, body = {"status": 400, "code": "invalid_value"}, {"input": f"Opening {stream}.", "stream": stream}
+    provider.script(refusal, refusal, *["Here."] * 4)
+    before = len(scripted.get("/conversations?limit=100").json()["data"])
+    for _ in range(2):
+        refused(ask(scripted, "/responses", body), 400, "model_unavailable")
+    with ThreadPoolExecutor(2) as threads:
+        answers = list(threads.map(lambda _: ask(scripted, "/responses", body), range(2)))
+    kept = {conversation(one) for one in (*answers, ask(scripted, "/responses", body))}
+    assert len(kept) == len(scripted.get("/conversations?limit=100").json()["data"]) - before == 3
+    assert [texts(scripted, one) for one in kept] == [[f"Opening {stream}.", "Here."]] * 3
 
 
 def test_a_reply_that_was_cut_off_says_so(scripted: httpx.Client, provider: OpenAI) -> None:
@@ -599,6 +642,28 @@ def test_what_a_client_repeats_before_its_results_is_stored_once(
         "Rain?", "I look.", *["function_call"] * 2, *["function_call_output"] * 2,
         "I look once more.", "function_call", "function_call_output", "No rain.",
     ]  # fmt: skip
+
+
+def test_what_is_said_in_the_place_of_erased_messages_is_stored(scripted: httpx.Client, provider: OpenAI) -> None:
+    """Any words may be those of an erased message: what is to be answered now is new all the same."""
+    tools = [{"type": "function", **WEATHER}]
+    first = good(ask(scripted, "/responses", {"input": "Rain?", "tools": tools}))
+    begun, (call,) = first["conversation"]["id"], first["output"]
+    items = f"/v1/conversations/{begun}/items"
+    good(scripted.delete(f"{items}/{good(scripted.get(items))['data'][-1]['id']}"))
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "Sunny"}
+    good(ask(scripted, "/responses", {"input": [user("And snow?"), result], "conversation": begun}))
+    assert texts(scripted, begun)[:3] == ["function_call", "And snow?", "function_call_output"]
+
+    named = {"X-Conversation-Id": "with erased messages"}
+    history = [user("Hello"), reply(chat(scripted, user("Hello"), headers=named))]
+    kept = conversation(chat(scripted, *history, user("My secret."), headers=named))
+    for item in good(scripted.get(f"/v1/conversations/{kept}/items?limit=2"))["data"]:
+        good(scripted.delete(f"/v1/conversations/{kept}/items/{item['id']}"))
+    for words in ("How are you?", "And now?"):
+        answered = chat(scripted, *history, user(words), headers=named)
+        history += [user(words), reply(answered)]
+    assert (done(answered), texts(scripted, kept)) == ("stored", [message["content"] for message in history])
 
 
 def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(
@@ -764,18 +829,35 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
     named = {"X-Conversation-Id": "running"}
     body = {"model": MODEL, "messages": [user("Hello")], "stream": True}
     provider.script({"text": "Only once.", "hold": True})
-    with ThreadPoolExecutor(1) as thread, ExitStack() as streams:
-        first = thread.submit(chat, scripted, user("Hello"), headers=named)
+    with ThreadPoolExecutor(3) as threads, ExitStack() as streams:
+        first = threads.submit(chat, scripted, user("Hello"), headers=named)
         until(lambda: provider.chats, 10, what="the first request")
+
+        def follow(_number: int) -> httpx.Response:
+            return streams.enter_context(scripted.stream("POST", "/v1/chat/completions", json=body, headers=named))
+
         # A stream's head comes once it follows, so neither of them can arrive after the answer.
-        retries = [
-            streams.enter_context(scripted.stream("POST", "/v1/chat/completions", json=body, headers=named))
-            for _ in range(2)
-        ]
+        retries = list(threads.map(follow, range(2)))
         provider.release()
         told = [streamed_text(retry.iter_lines()) for retry in retries]
         assert [reply(first.result(20))["content"], *told] == ["Only once."] * 3
     assert len(provider.chats) == 1
+
+
+def test_a_request_to_another_model_is_never_answered_by_a_running_turn(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    """A frontend may ask several models at once under one name."""
+    named = {"X-Conversation-Id": "of two models"}
+    provider.script({"text": "Of the first.", "hold": True}, "Of the second.")
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(chat, scripted, user("Hello"), headers=named)
+        until(lambda: provider.chats, 10, what="the first request")
+        second = chat(scripted, user("Hello"), headers=named, model=f"{MODEL}/handoff")
+        provider.release()
+        assert reply(first.result(20))["content"] == "Of the first."
+    assert (done(second), reply(second)["content"]) == ("stateless", "Of the second.")
+    assert texts(scripted, conversation(first.result())) == ["Hello", "Of the first."]
 
 
 def test_a_running_response_is_cancelled_and_what_came_is_kept(scripted: httpx.Client, provider: OpenAI) -> None:

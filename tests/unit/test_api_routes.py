@@ -231,7 +231,13 @@ async def test_a_path_that_is_nobodys_says_where_they_all_are(api: World) -> Non
     assert "openapi.json" in response.json()["detail"]
 
 
-@pytest.mark.parametrize("path", ["/chat/completions", "/v1/v1/chat/completions", "/responses", "/models"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/chat/completions", "/v1/v1/chat/completions", "/responses", "/models",
+        "/v1//chat/completions", "/v1/chat/completions/", "/v1//models",
+    ],
+)  # fmt: skip
 async def test_a_client_of_openais_api_with_a_wrong_address_is_told_which_it_takes(api: World, path: str) -> None:
     async with api.client() as client:
         response = await client.post(path, json={})

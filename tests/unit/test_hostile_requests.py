@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import HTTPConnection
 
 from app.core.model.errors import InvalidInputError, TooLargeError
+from app.core.text.parts import Part
 from app.http.browser.own_page import COOKIE, session_of
 from app.http.browser.session import Login
 from app.http.errors import validation_refusal
@@ -100,3 +101,12 @@ def test_the_arguments_of_a_call_count_among_the_bytes_of_a_message(
     with pytest.raises(TooLargeError, match=f"the texts and arguments of the message have {size} bytes"):
         refuse_long(MessageDraft(role="assistant", content=content, parts=({**call, "arguments": arguments},)))
     refuse_long(MessageDraft(role="assistant", content=content, parts=({**call, "arguments": {"text": "x"}},)))
+
+
+def test_the_labels_of_pictures_count_once_among_the_bytes_of_a_message() -> None:
+    labels: list[Part] = [{"type": "text", "text": letter * 1_500_000} for letter in "ab"]
+    parts = ({"type": "media", "media_type": "image/png", "data": "AAAA"}, *labels)
+    content = "\n\n".join(label["text"] for label in labels)
+    refuse_long(MessageDraft(role="user", content=content, parts=parts))
+    with pytest.raises(TooLargeError, match="have 6000001 bytes"):
+        refuse_long(MessageDraft(role="user", content=content[:-1], parts=parts))

@@ -52,6 +52,13 @@ def shown(text: str, *media: dict[str, str]) -> Said:
     return "user", text, {"parts": tuple({"type": "media", "media_type": "image/png", **one} for one in media)}
 
 
+def erased_step() -> Said:
+    return "assistant", "", {"parts": (CALL,), "status": "erased"}
+
+
+TWO_CALLS: Final[Said] = "assistant", "", {"parts": (CALL, OURS)}
+ERASED: Final[Said] = "user", "", {"status": "erased"}
+ERASED_REPLY: Final[Said] = a("", status="erased")
 RED: Final = {"data": "cmVk"}
 BLUE: Final = {"data": "Ymx1ZQ=="}
 
@@ -120,6 +127,22 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([*OPENING, u("y")], [("system", "Be brief."), *OPENING], 2),
         ([u("secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
         ([a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 1),
+        ([*OPENING, u("y")], [*OPENING, ERASED, ERASED_REPLY], 2),
+        ([u("y")], [ERASED], 0),
+        ([*OPENING, u("secret"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY], 4),
+        ([*OPENING, u("On"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")], 4),
+        ([*OPENING, u("secret"), a("No."), u("On"), a("Yes."), u("y")],
+         [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")], 6),
+        ([u("q"), a("Yes."), u("y")], [u("q"), ERASED_REPLY, ERASED, a("Yes.")], 2),
+        # Of an erased step only the ids of its calls are left: the client still has its words, or never had any.
+        *(([u("q"), made(CALL, text), brought(CALL), a("End"), u("y")],
+           [u("q"), erased_step(), brought(CALL), a("End")], 4)
+          for text in ("I look.", "")),
+        ([u("q"), a("End"), u("y")], [u("q"), erased_step(), brought(CALL), a("End")], 2),
+        # Results of one step may come in any order, in one message or in several.
+        ([u("q"), TWO_CALLS, brought(OURS), brought(CALL), a("End"), u("y")],
+         [u("q"), TWO_CALLS, brought(CALL), brought(OURS), a("End")], 5),
+        ([u("q"), TWO_CALLS, brought(OURS), brought(CALL)], [u("q"), TWO_CALLS], 2),
         # Names distinguish messages if both have one.
         ([by("Ann", "q"), by("Ben", "q"), by("Ben", "y")], [by("Ann", "q"), by("Ben", "q")], 2),
         ([by("Ann", "q"), by("Bot", "a", "assistant"), by("Ann", "y")], [by("Ann", "q"), a("a")], 2),
@@ -132,6 +155,7 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([u("q"), a("a"), u("y")], [shown("q", RED), a("a")], 2),
         ([shown("q", BLUE), a("a"), u("y")], [shown("q", RED, BLUE), a("a")], 2),
         ([shown("q", {"url": "https://x.test/1?s=2"}), u("y")], [shown("q", {"url": "https://x.test/1?s=1"})], 1),
+        ([shown("", {"url": "https://x.test/1?s=2"}), u("y")], [shown("", {"url": "https://x.test/1?s=1"})], 1),
         ([shown("secret", RED), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
     ],
 )  # fmt: skip
@@ -157,8 +181,13 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([by("Ben", "q")], [by("Ann", "q"), a("End")]),
         ([u("q"), by("Two", "a", "assistant"), u("y")], [u("q"), by("One", "a", "assistant")]),
         ([shown("q", BLUE)], [shown("q", RED), a("a")]),
+        ([shown("", {"url": "https://x.test/2"}), u("y")], [shown("", {"url": "https://x.test/1"})]),
         ([shown("q", RED, BLUE), a("a"), u("y")], [shown("q", RED), a("a")]),
         ([shown("q", RED), a("a"), u("y")], [u("q"), a("a")]),
+        ([*OPENING, u("y")], [*OPENING, ERASED, a("Yes.")]),
+        ([u("q"), TWO_CALLS, brought(OURS), brought(CALL)], [u("q"), TWO_CALLS, brought(CALL)]),
+        ([u("q"), brought(OURS), u("y"), brought(CALL)], [u("q"), brought(CALL), u("y"), brought(OURS)]),
+        ([*OPENING, u("Edited"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")]),
     ],
 )
 def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Said], history: list[Said]) -> None:
@@ -174,6 +203,7 @@ def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Sai
         ([u("Hello")], [u("Hello"), a("Hi,", status="interrupted")], True),
         ([*OPENING, u("More")], [*OPENING, u("More"), made(OURS), brought(OURS), a("Yes.")], True),
         ([*OPENING, u("More")], [*OPENING, u("More"), a("No.", status="superseded"), a("Yes.")], True),
+        ([*OPENING, u("On")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")], True),
         ([u("Hello")], [u("Hello"), a("Hi,", status="superseded")], False),
         ([u("Hello")], [u("Hello"), a("", status="erased")], False),
         ([u("Hello")], [*OPENING, u("More")], False),

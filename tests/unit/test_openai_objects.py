@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,7 +38,7 @@ from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_
 from app.http.openai.response_events import ResponseEvents, event_after
 from app.http.openai.response_requests import ResponseRequest
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.openai.answering import AnswerEvent, Ended, TextDelta
+from app.usecases.openai.answering import AnswerEvent, Ended, Failed, ServiceEvent, TextDelta, ToolsCalled
 from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
@@ -497,6 +498,23 @@ def test_the_chunks_of_a_completion(*, with_usage: bool) -> None:
         assert (made[-1]["choices"], made[-1]["usage"]["total_tokens"]) == ([], 7)
 
 
+def answered_by(*events: AnswerEvent | DomainError | float) -> Answering:
+    """An answer with these events; a number is a pause in seconds, and an error of the program ends it."""
+
+    async def source() -> AsyncGenerator[AnswerEvent, None]:
+        for event in events:
+            if isinstance(event, DomainError):
+                raise event
+            if isinstance(event, float):
+                await asyncio.sleep(event)
+            else:
+                yield event
+
+    return Answering(
+        id=ONE, reply_id=ONE, created_at=1, model="m", outcome="", source=source(), now=lambda: datetime.now(UTC)
+    )
+
+
 @pytest.mark.parametrize(
     ("finish", "told"),
     [("stop", "stop"), ("length", "length"), ("tool_call", "tool_calls"), ("other", None)],
@@ -504,27 +522,56 @@ def test_the_chunks_of_a_completion(*, with_usage: bool) -> None:
 async def test_a_chat_completion_says_why_it_ended_or_nothing_where_nobody_knows(
     finish: FinishReason, told: str | None
 ) -> None:
-    async def source() -> AsyncGenerator[AnswerEvent, None]:
-        yield TextDelta("It is sun")
-        yield Ended(text="It is sun", finish=finish)
-
     def answering() -> Answering:
-        return Answering(
-            id=UUID(int=1),
-            reply_id=UUID(int=2),
-            created_at=1,
-            model="m",
-            outcome="",
-            source=source(),
-            now=lambda: datetime.now(UTC),
-        )
+        return answered_by(TextDelta("It is sun"), Ended(text="It is sun", finish=finish))
 
     assert (await whole_chat(answering()))["choices"][0]["finish_reason"] == told
     chunks = [chunk async for chunk in chat_chunks(answering(), with_usage=False)]
     assert chunks[-1]["choices"][0] == {"index": 0, "delta": {}, "logprobs": None, "finish_reason": told}
 
 
+@pytest.mark.parametrize("form", [{"type": "json_schema"}, {"type": "json_schema", "name": "town", "schema": {}}])
+def test_a_schema_in_the_form_of_the_other_api_is_refused_and_not_dropped(form: Json) -> None:
+    """Control: in its own form it is taken."""
+    whole = {"type": "json_schema", "json_schema": {"name": "town", "schema": {}}}
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    with pytest.raises(ValueError, match="json_schema is missing"):
+        ChatCompletionRequest.model_validate({**body, "response_format": form})
+    assert ChatCompletionRequest.model_validate({**body, "response_format": whole}).settings_and_tools()[0].output
+    with pytest.raises(ValueError, match="schema is missing"):
+        ResponseRequest.model_validate({"input": "x", "text": {"format": whole}})
+
+
 # What a request may call
+
+
+RECALLED: Final = ServiceEvent("context.recalled", {})
+AWAY: Final = ModelFailedError("away", code="model_unavailable")
+
+
+@pytest.mark.parametrize("failure", [AWAY, Failed(AWAY)])
+async def test_a_stream_that_fails_before_its_first_words_is_an_error(failure: DomainError | Failed) -> None:
+    """Control: after the first words, and after the longest wait, it is the last event."""
+    with pytest.raises(ModelFailedError, match="away"):
+        await answered_by(RECALLED, 0.0, failure).wait_for_first_words(20)
+    early, late = answered_by(RECALLED, TextDelta("Yes"), failure), answered_by(RECALLED, 0.05, failure)
+    for answering, seconds in ((early, 20), (late, 0.01)):
+        await answering.wait_for_first_words(seconds)
+        chunks = [chunk async for chunk in chat_chunks(answering, with_usage=False)]
+        assert chunks[-1]["error"]["code"] == "model_unavailable"
+
+
+async def test_who_waits_for_the_first_words_misses_none() -> None:
+    answering = answered_by(RECALLED, ToolsCalled(), TextDelta("Yes"), TextDelta(", Sir."), Ended(text="Yes, Sir."))
+    await answering.wait_for_first_words(20)
+    assert (await whole_chat(answering))["choices"][0]["message"]["content"] == "Yes, Sir."
+
+
+async def test_who_waits_for_the_first_words_and_leaves_ends_the_source() -> None:
+    answering = answered_by(30.0, TextDelta("Yes"))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(answering.wait_for_first_words(20), 0.01)
+    assert [event async for event in answering.source] == []
 
 
 @pytest.mark.parametrize("is_chat", [True, False])

@@ -9,6 +9,11 @@ A client may have only the beginning of a reply, because it stopped reading. Sto
 are skipped if they do not fit: the service's own tool calls and their results, a reply that was stopped, a typed
 command, a system message, an erased message. The message of a failed turn that nobody answered is skipped too, if the
 history continues with something else: its user took it back. Superseded replies are ignored.
+
+Results that stand together may stand in any order: a client may send them as they come, and later in that of the calls.
+
+Any words may be those of an erased message. If that does not lead on, the client may have no erased messages, and has
+others in their place; and what it asks in the place of the last stored message, which is erased, is new.
 """
 
 from __future__ import annotations
@@ -17,13 +22,15 @@ import hashlib
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from app.core.model.conversation import Message, MessageText
 from app.core.text.contents import data_hash
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.speakers import name_in
 
+MOST_RESULTS: Final = 256
+"""How many results that stand together may stand in another order."""
 Kind = Literal["user", "assistant", "system", "call", "result"]
 
 
@@ -79,6 +86,8 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
 
 def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -> Iterator[Line]:
     unseen, erased, stopped = message.is_command, message.status == "erased", message.status == "interrupted"
+    if erased and any(part.get("type") == "tool_call" for part in message.parts):  # only the ids of its calls are left
+        yield Line(kind="assistant", words="", message=message.seq, optional=True, matches_any_words=True, is_step=True)
     for line in lines_of(message.role, message.content, message.parts, message.seq, name_in(message.metadata)):
         yield Line(
             kind=line.kind,
@@ -114,8 +123,8 @@ def normalised(text: str) -> str:
 
 
 def _media_mark(part: Part) -> str:
-    url = part.get("url")
-    return f"media:{hashlib.sha256(str(url).encode()).hexdigest() if url else data_hash(part)}"
+    url = str(part.get("url") or "").partition("?")[0]  # what follows may sign it, and is new each time
+    return f"media:{hashlib.sha256(url.encode()).hexdigest() if url else data_hash(part)}"
 
 
 @dataclass(slots=True)
@@ -158,8 +167,8 @@ class _Steps:
 class Reconciliation:
     """Compares a given history with the stored one, message by message, in time linear in the stored history."""
 
-    given: Sequence[Line]
-    """The lines of the history that the client sends, in order."""
+    given: list[Line]
+    """The lines of the history that the client sends, in order; results are brought into their stored order."""
     unanswered: Collection[int] = frozenset()
     """The numbers of the stored messages that a failed turn brought, and that no other turn answered."""
     _position: int = 0
@@ -167,6 +176,8 @@ class Reconciliation:
     _is_answered: bool = False
     """Whether a stored reply was read after the end of the given history."""
     _steps: _Steps = field(default_factory=_Steps)
+    _erased_from: int | None = None
+    """How many given lines were read before the erased messages that were read last; ``None`` once others follow."""
 
     def read(self, stored: Iterable[Message | MessageText]) -> bool:
         """Read further stored messages; false once the two histories differ."""
@@ -191,41 +202,81 @@ class Reconciliation:
 
         ``None`` if the histories differ, if nothing is new, or if only a part of a message is stored.
         """
-        if self.diverged or self._position == len(self.given):
+        if self.diverged:
             return None
+        if self._position == len(self.given):
+            return self.given[-1].message if self._asks_in_place_of_erased else None
         following = self.given[self._position].message
-        if self._position and self.given[self._position - 1].message == following:
+        if any(line.message >= following for line in self.given[: self._position]):
             return None
         return following
 
     @property
     def is_all_stored(self) -> bool:
         """Whether the stored history is exactly the given one."""
-        return not self.diverged and self._position == len(self.given)
+        return not self.diverged and self._position == len(self.given) and not self._asks_in_place_of_erased
 
     @property
     def asks_for_new_reply(self) -> bool:
         """Whether only the last stored reply is missing in the given history: the user wants another one."""
         return self._is_answered and not self._has_diverged and bool(self.given) and self.given[-1].kind == "user"
 
+    @property
+    def _asks_in_place_of_erased(self) -> bool:
+        """Whether the given history ends with a user's words, and at its end only erased messages are stored."""
+        return self._ends_with_erased and self.given[-1].kind == "user"
+
+    @property
+    def _ends_with_erased(self) -> bool:
+        """Whether the given lines that were read last were taken for those of erased messages."""
+        return self._erased_from is not None and self._erased_from < self._position
+
     def _read_line(self, line: Line) -> None:
+        if line.matches_any_words and self._erased_from is None:
+            self._erased_from = self._position
+        if self._goes_on_with(line):
+            return
+        if self._ends_with_erased:  # once more, as if the client had no erased message
+            self._position = self._erased_from or 0
+            self._erased_from = None
+            self._has_diverged = not self._goes_on_with(line)
+        else:
+            self._has_diverged = True
+
+    def _goes_on_with(self, line: Line) -> bool:
+        """Whether the given history has that line at its present place, or may leave it out."""
+        if line.kind == "result":
+            self._bring_forward(line.words)
         given = self.given[self._position] if self._position < len(self.given) else None
         if given is not None and self._is_same(line, given):
             self._position += 1
             self._steps = _Steps()
-        elif given is None and line.may_be_regenerated:
+        elif given is None and line.may_be_regenerated and not self._ends_with_erased:
             self._is_answered = True
         elif line.optional:
-            if line.is_step and given is not None:
+            if line.is_step and given is not None and not line.matches_any_words:
                 self._steps.add(line.words, given.words)
-        elif given is None or not line.may_be_withdrawn:
-            self._has_diverged = True
+            return True
+        else:
+            return given is not None and line.may_be_withdrawn
+        if not line.matches_any_words:
+            self._erased_from = None
+        return True
+
+    def _bring_forward(self, result: str) -> None:
+        """Bring the result of that call to the present place if it stands among the results there."""
+        for place in range(self._position, min(self._position + MOST_RESULTS, len(self.given))):
+            if self.given[place].kind != "result":
+                return
+            if self.given[place].words == result:
+                self.given.insert(self._position, self.given.pop(place))
+                return
 
     def _is_same(self, line: Line, given: Line) -> bool:
         if line.kind != given.kind:
             return False
         if line.matches_any_words:
-            return True
+            return not line.is_step or self._has_call_after()
         if line.name and given.name and line.name != given.name:
             return False
         if line.kind != "assistant":
@@ -234,3 +285,7 @@ class Reconciliation:
             return True
         may_be_less = bool(given.words) and not line.is_step
         return may_be_less and (line.words.startswith(given.words) or self._steps.begin_with(line.words, given.words))
+
+    def _has_call_after(self) -> bool:
+        following = self.given[self._position + 1 : self._position + 2]
+        return any(line.kind == "call" for line in following)

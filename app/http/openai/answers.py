@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from app.bootstrap import Container
 from app.core.model.errors import DomainError, TooLargeError
 from app.core.text.parts import as_text
+from app.http.disconnects import cancel
 from app.http.errors import status_of
 from app.http.middleware import log_failure
 from app.http.openai.chat_chunks import ChatChunks
@@ -72,10 +73,19 @@ class Answering:
     conversation: str | None = None
     """The id of the conversation in the form of that API; ``None`` for an answer that is not stored."""
     on_disconnect: Callable[[], Awaitable[None]] | None = None
+    on_untold_failure: Callable[[], Awaitable[None]] | None = None
+    """Called if the answer fails before its client was told any id."""
     end: Ended | None = None
     """How the answer ended; ``None`` until then, and if it failed."""
     error: DomainError | None = None
     """What the answer failed with."""
+    _beginning: asyncio.Task[list[AnswerEvent]] | None = None
+    """Reads the first events, if somebody waits for these."""
+    _events: AsyncGenerator[AnswerEvent, None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare the events."""
+        self._events = self._reported_events()
 
     def resource(self, status: str, output: Sequence[Json]) -> Json:
         """The response as it is now."""
@@ -93,8 +103,42 @@ class Answering:
             conversation=self.conversation,
         )
 
+    async def wait_for_first_words(self, seconds: float) -> None:
+        """Wait until the answer begins or ends, at most so many seconds. Raises what it failed with until then."""
+        self._beginning = asyncio.create_task(self._read_beginning())
+        try:
+            await asyncio.wait({self._beginning}, timeout=seconds)
+        except BaseException:
+            await self._close()
+            raise
+        if self.error is not None:
+            await self._close()
+            raise self.error
+
     async def answer_events(self) -> AsyncGenerator[AnswerEvent, None]:
         """The events of the answer, its end last. A failure is reported as an end."""
+        try:
+            for answer_event in await self._beginning if self._beginning else ():
+                yield answer_event
+            async for answer_event in self._events:
+                yield answer_event
+        finally:
+            await self._close()
+
+    async def _close(self) -> None:
+        if self._beginning is not None:
+            await cancel(self._beginning)
+        await self._events.aclose()
+
+    async def _read_beginning(self) -> list[AnswerEvent]:
+        first: list[AnswerEvent] = []
+        async for answer_event in self._events:
+            first.append(answer_event)
+            if not isinstance(answer_event, ToolsCalled | ServiceEvent):  # these come before the model's words
+                break
+        return first
+
+    async def _reported_events(self) -> AsyncGenerator[AnswerEvent, None]:
         try:
             async with aclosing(self.source) as source:
                 async for answer_event in source:

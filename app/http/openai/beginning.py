@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from starlette.datastructures import Headers
@@ -58,7 +59,11 @@ async def begin_response(
     begun = await _begin(services, tenant_id, body, request, name)
     if begun is None:
         return await stateless_answer(services, prompt, model, echo, reason=DIVERGED)
-    return stored_answer(services, begun, model, echo)
+    answering = stored_answer(services, begun, model, echo)
+    if name is None and body.conversation_name is None and body.previous_response_id is None:
+        openings = services.openai.stored.openings
+        answering.on_untold_failure = partial(openings.note_untold, tenant_id, attempt, begun.turn_id)
+    return answering
 
 
 async def prompt_of(

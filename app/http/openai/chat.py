@@ -16,7 +16,7 @@ from app.http.openai.chat_requests import ChatCompletionRequest
 from app.http.openai.inputs import Attempts, name_of, reason_not_to_store
 from app.http.openai.models import Chosen, chosen_model
 from app.http.openai.routing import openai_router
-from app.http.openai.sending import send_stream, send_whole
+from app.http.openai.sending import send_new_stream, send_whole
 from app.http.openai.waiting import patience
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.usecases.openai.answering import Prompt
@@ -50,7 +50,7 @@ async def create_chat_completion(
         return await send_whole(request, answering, whole_chat(answering))
     with_usage = bool(body.stream_options and body.stream_options.include_usage)
     chunks = chat_chunks(answering, with_usage=with_usage)
-    return send_stream(services, answering, chunks, stopping, named=False)
+    return await send_new_stream(request, services, answering, chunks, stopping, named=False)
 
 
 async def _answering(
@@ -69,6 +69,7 @@ async def _answering(
         patience=patience(services),
         preset=chosen.preset,
         user=name.user,
+        echo={"model": body.model},
     )
     begun = await services.openai.stored.under_name(tenant, name, asked, only_new=body.conversation is not None)
     if begun is None:

@@ -132,6 +132,12 @@ class ChatFormat(Given):
     type: Literal["text", "json_object", "json_schema"]
     json_schema: AnswerSchema | None = None
 
+    @model_validator(mode="after")
+    def _has_its_schema(self) -> Self:
+        if self.type == "json_schema" and self.json_schema is None:
+            raise ValueError("json_schema is missing: {name, schema}")
+        return self
+
 
 class StreamOptions(Given):
     """How the answer is streamed."""

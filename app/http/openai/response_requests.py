@@ -81,6 +81,12 @@ class TextFormat(AnswerSchema):
 
     type: Literal["text", "json_object", "json_schema"] = "text"
 
+    @model_validator(mode="after")
+    def _has_its_schema(self) -> Self:
+        if self.type == "json_schema" and self.schema_ is None:
+            raise ValueError("schema is missing")
+        return self
+
     def shown(self) -> dict[str, Any]:
         """The format as a response repeats it."""
         if self.type != "json_schema":

@@ -25,7 +25,7 @@ from app.http.openai.present import present_response
 from app.http.openai.resources import deletion_object, list_object, response_usage, unix_seconds
 from app.http.openai.response_requests import CompactedInputRequest, NoBody, Requested, ResponseRequest
 from app.http.openai.routing import openai_router
-from app.http.openai.sending import send_stream, send_whole
+from app.http.openai.sending import send_new_stream, send_stream, send_whole
 from app.http.openai.waiting import patience
 from app.http.refusals import BodyTooLargeError, RequestTimeoutError
 from app.off_loop import off_loop
@@ -70,7 +70,9 @@ async def create_response(
     if not body.stream:
         return await send_whole(request, answering, whole_response(answering))
     events = response_events(answering, with_own=body.wants_own_events)
-    return send_stream(services, answering, events, stopping, named=True)
+    if body.wants_own_events:  # they come before the first words
+        return send_stream(services, answering, events, stopping, named=True)
+    return await send_new_stream(request, services, answering, events, stopping, named=True)
 
 
 @router.post("/responses/input_tokens")

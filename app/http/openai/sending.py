@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
 from app.bootstrap import Container
+from app.core.model.errors import DomainError
 from app.http.disconnects import ClientGoneError, while_client_present
 from app.http.openai.answers import DONE, Answering, sse
 from app.http.openai.resources import Json
+from app.http.openai.waiting import patience_with_words
 from app.http.shutdown import Stopping
 from app.http.sse import EventStream, Steps
+
+Made = TypeVar("Made")
 
 HEADER: Final = "X-Throughline"
 """The header that says which conversation, if any, a request was answered from, and how much of it was served."""
@@ -25,13 +29,40 @@ STOPPING_GRACE: Final = 3.0
 
 async def send_whole(request: Request, answering: Answering, making: Coroutine[Any, Any, Json]) -> Response:
     """The answer as one object. Raises the error that it failed with, and ``ClientGoneError``."""
+    made = await _while_client_present(request, answering, making)
+    return JSONResponse(made, headers={HEADER: answering.outcome})
+
+
+async def send_new_stream(
+    request: Request,
+    services: Container,
+    answering: Answering,
+    events: AsyncGenerator[Json, None],
+    stopping: Stopping,
+    *,
+    named: bool,
+) -> Response:
+    """The answer that a request began, as ``send_stream`` sends it, once its first words are there, or soon anyway.
+
+    So an answer that fails before has the status of its error, and SDKs send the request again. Raises that error, and
+    ``ClientGoneError``.
+    """
+    seconds = min(services.settings.timings.stream_heartbeat_seconds, patience_with_words(services))
+    await _while_client_present(request, answering, answering.wait_for_first_words(seconds))
+    return send_stream(services, answering, events, stopping, named=named)
+
+
+async def _while_client_present(request: Request, answering: Answering, work: Coroutine[Any, Any, Made]) -> Made:
     try:
-        made = await while_client_present(making, request.receive)
+        return await while_client_present(work, request.receive)
     except ClientGoneError:
         if answering.on_disconnect is not None:
             await answering.on_disconnect()
         raise
-    return JSONResponse(made, headers={HEADER: answering.outcome})
+    except DomainError:
+        if answering.on_untold_failure is not None:
+            await answering.on_untold_failure()
+        raise
 
 
 def send_stream(

@@ -1,4 +1,4 @@
-"""How long a request waits for a turn or a compaction before it is told to try again."""
+"""How long a request waits: for a turn or a compaction before it is told to try again, and then for first words."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ PATIENCE_SHARE: Final = 0.8
 def patience(services: Container) -> float:
     """The seconds that a request may wait."""
     return services.settings.request_timeout_seconds * PATIENCE_SHARE
+
+
+def patience_with_words(services: Container) -> float:
+    """The seconds that a stream may wait for its first words after that, before it begins without them."""
+    return services.settings.request_timeout_seconds * (1 - PATIENCE_SHARE) / 2

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from app.core.model.conversation import MessageStatus, Role
 from app.core.model.errors import TooLargeError
 from app.core.reading.labels import with_name_for_model
-from app.core.text.parts import Part
+from app.core.text.parts import Part, joined_from
 from app.core.text.token_counts import Weight, byte_length, weigh
 
 MESSAGE_BYTES: Final = 4_000_000  # the most bytes of a message's text and call arguments: about a million tokens
@@ -85,7 +85,8 @@ def refuse_long(draft: MessageDraft, name: str = "the message") -> None:
     """
     if draft.weight is not None and draft.weight.bytes <= MESSAGE_BYTES:
         return
-    texts = (part["text"] for part in draft.parts if part.get("type") == "text")
+    parts = () if joined_from(draft.content, draft.parts) else draft.parts  # the content has their texts already
+    texts = (part["text"] for part in parts if part.get("type") == "text")
     arguments = (part["arguments"] for part in draft.parts if part.get("type") == "tool_call" and "arguments" in part)
     size = byte_length(draft.content) + sum(map(byte_length, texts))
     of_calls = sum(len(to_json(one)) for one in arguments)

@@ -15,7 +15,6 @@ from uuid import UUID
 
 from app.core.context.reconciling import Reconciliation
 from app.core.context.tools import MAX_CALLS
-from app.core.model.conversation import Conversation
 from app.core.model.errors import (
     ConflictError,
     ConversationMovedOnError,
@@ -38,21 +37,21 @@ from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.history.appending import NO_MESSAGE
 from app.usecases.history.conversations import ConversationService, NewConversation
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.history.messages import MessageService
 from app.usecases.openai.answer_events import BegunAnswer
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName, conversation_named, derived_id
+from app.usecases.openai.dead_turns import is_dead, turn_with_its_answer, waits_after
 from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings, opening_of
-from app.usecases.openai.repeated_messages import lines_of_drafts, without_repeated
+from app.usecases.openai.repeated_messages import compare_stored_history, lines_of_drafts, without_repeated
 from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.exchange import exchange_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
 
-PAGE: Final = 500
-"""How many stored messages are compared at once."""
 MAX_NEW_MESSAGES: Final = 1_000
-"""The most messages that one request may add."""
+"""The most messages that are added at once. A history brings more, so many at a time."""
 RETRY_AFTER: Final = 2.0
 
 
@@ -78,13 +77,20 @@ class StoredAnswers:
     """Begins turns for clients of OpenAI's API."""
 
     def __init__(
-        self, shell: Shell, *, chat: ChatService, conversations: ConversationService, forks: ForkService
+        self,
+        shell: Shell,
+        *,
+        chat: ChatService,
+        conversations: ConversationService,
+        messages: MessageService,
+        forks: ForkService,
     ) -> None:
         self._shell = shell
+        self._messages = messages
         self._chat = chat
         self._conversations = conversations
         self._forks = forks
-        self._openings = Openings(shell)
+        self.openings = Openings(shell)
 
     async def under_name(
         self, tenant_id: UUID, name: ConversationName, request: Request, *, only_new: bool
@@ -159,12 +165,13 @@ class StoredAnswers:
 
         Equal openings are separate conversations, also if they come from one user: see ``openings``.
         """
-        attempt, openings = request.attempt, self._openings
+        attempt, openings = request.attempt, self.openings
         opening = opening_of(attempt) if attempt.own is None else None
         if opening is not None and attempt.tries:
             await openings.wait_for_turn(tenant_id, opening)
         known = attempt.own or (opening if attempt.tries else None)
         before = await self._begun_before(tenant_id, known, request) if known else None
+        before = before or await self._failed_before(tenant_id, request)
         if before is not None:
             return before
         given = _input(request, request.prompt.messages)
@@ -182,7 +189,7 @@ class StoredAnswers:
     ) -> BegunAnswer:
         async def note(uow: UnitOfWork, turn: Turn) -> None:
             if opening is not None:
-                await self._openings.note(uow, opening, turn)
+                await self.openings.note(uow, opening, turn)
 
         idem = _key_of_new_conversation(request.attempt, opening)
         conversation_id = await self._create_conversation(tenant_id, request, None, idem)
@@ -192,6 +199,12 @@ class StoredAnswers:
             await self.drop_if_empty(tenant_id, conversation_id, idem)
             raise
         return await self._begun_turn(tenant_id, handle)
+
+    async def _failed_before(self, tenant_id: UUID, request: Request) -> BegunAnswer | None:
+        idem = await self.openings.take_untold(tenant_id, request.attempt)
+        with suppress(ConversationMovedOnError, InvalidInputError, TurnInProgressError):
+            return await self._begun_before(tenant_id, idem, request) if idem else None
+        return None
 
     async def of_turn(self, tenant_id: UUID, turn_id: UUID) -> BegunAnswer:
         """Follow a turn from its beginning, whether it runs or has ended. Raises ``NotFoundError``."""
@@ -219,17 +232,17 @@ class StoredAnswers:
         deadline = clock.monotonic() + request.patience
         async with self._shell.bus.subscribe(conversation_id) as wake_up:
             while True:
-                input_or_turn = (
-                    await self._new_input_or_turn(tenant_id, conversation_id, request)
-                    if has_history
-                    else await self._new_input(tenant_id, conversation_id, request)
-                )
-                if input_or_turn is None:
-                    return None
-                if isinstance(input_or_turn, TurnHandle):
-                    return await self._begun_turn(tenant_id, input_or_turn)
                 try:
-                    handle = await self._chat.start(tenant_id, conversation_id, input_or_turn, idem=idem)
+                    input_or_turn = (
+                        await self._new_input_or_turn(tenant_id, conversation_id, request)
+                        if has_history
+                        else await self._new_input(tenant_id, conversation_id, request)
+                    )
+                    handle = (
+                        await self._chat.start(tenant_id, conversation_id, input_or_turn, idem=idem)
+                        if isinstance(input_or_turn, ChatInput)
+                        else input_or_turn
+                    )
                 except (TurnInProgressError, ConversationMovedOnError):
                     if clock.monotonic() > deadline:
                         raise
@@ -237,7 +250,7 @@ class StoredAnswers:
                 except NotRegenerableError:
                     return None
                 else:
-                    return await self._begun_turn(tenant_id, handle)
+                    return None if handle is None else await self._begun_turn(tenant_id, handle)
 
     async def _new_input(
         self, tenant_id: UUID, conversation_id: UUID, request: Request, expected: UUID | None = None
@@ -260,17 +273,27 @@ class StoredAnswers:
             conversation = await uow.conversations.get(conversation_id)
             reconciling = Reconciliation(given, await uow.turns.unanswered(conversation_id))
             running = await uow.turns.running(conversation_id)
-            await _compare_stored_history(uow, conversation, reconciling)
+            await compare_stored_history(uow, conversation, reconciling)
             waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).awaits_reply
         if waits and running is not None:
-            return await self._chat.follow_turn(tenant_id, running.id, counts=True)
+            is_other = _asks_another_model(request, running)
+            return None if is_other else await self._chat.follow_turn(tenant_id, running.id, counts=True)
         last = conversation.last_message_id or NO_MESSAGE
         if waits:
             return _input(request, (), expected=last)
         if reconciling.asks_for_new_reply:
             return replace(_input(request, (), expected=last), regenerates=True)
-        first = reconciling.new_from
-        return None if first is None else _input(request, messages[first:], expected=last)
+        if reconciling.new_from is None:
+            return None
+        new = messages[reconciling.new_from :]
+        if len(new) <= MAX_NEW_MESSAGES:
+            return _input(request, new, expected=last)
+        _input(request, new[-1:])  # before anything is stored
+        if running is not None:
+            raise TurnInProgressError("a turn of this conversation is running: wait for it", retry_after=RETRY_AFTER)
+        beginning = new[:MAX_NEW_MESSAGES]
+        await self._messages.append(tenant_id, conversation_id, beginning, expected_last_message_id=last)
+        return await self._new_input_or_turn(tenant_id, conversation_id, request)
 
     async def _place_after(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[ForkPoint, UUID | None]:
         """Where a response ends; and the last message of its conversation, if the response ends there."""
@@ -326,8 +349,8 @@ class StoredAnswers:
                 return None
             if idem.lifetime is not None and found.created_at < self._shell.clock.now() - idem.lifetime:
                 return None
-            turn = await _turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
-            if idem.is_first_try and not (turn and await _waits_after(uow, turn)):
+            turn = await turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
+            if idem.is_first_try and not (turn and await waits_after(uow, turn)):
                 return None
             if turn is None:
                 if request.attempt.own is not None:
@@ -336,7 +359,7 @@ class StoredAnswers:
                 await uow.idempotency.delete(_fork_key(idem).key)
                 await uow.commit()
                 return None
-        if _is_dead(turn):
+        if is_dead(turn):
             # Its message is answered again, with the model, tools and instructions of its request.
             handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
         else:
@@ -389,37 +412,10 @@ class StoredAnswers:
         )
 
 
-async def _compare_stored_history(uow: UnitOfWork, conversation: Conversation, reconciling: Reconciliation) -> None:
-    agrees, seq = True, 0
-    while agrees and seq < conversation.last_seq:
-        texts = await uow.messages.all_texts(conversation.id, after_seq=seq, limit=PAGE, max_bytes=READ_BYTES)
-        if not texts:
-            return
-        agrees = await off_loop(reconciling.read, texts)
-        seq = texts[-1].seq
-
-
-async def _turn_with_its_answer(uow: UnitOfWork, turn_id: UUID) -> Turn | None:
-    """The turn; ``None`` if it was deleted with its conversation, or its reply was erased."""
-    try:
-        turn = await uow.turns.get(turn_id)
-        reply = await uow.messages.get(turn.conversation_id, turn.reply_id) if turn.reply_id else None
-    except NotFoundError:
-        return None
-    return None if reply is not None and reply.status == "erased" else turn
-
-
-def _is_dead(turn: Turn) -> bool:
-    return turn.reply_id is None and turn.status != "running"
-
-
-async def _waits_after(uow: UnitOfWork, turn: Turn) -> bool:
-    """Whether the turn died, none came after it, and its message still waits for a reply."""
-    if not _is_dead(turn) or await uow.turns.newest_ids(turn.conversation_id, limit=1) != [turn.id]:
-        return False
-    exchange = await exchange_of(uow, turn.conversation_id)
-    waiting = {message.id for message in (exchange.question, *exchange.since) if message is not None}
-    return exchange.awaits_reply and turn.message_id in waiting
+def _asks_another_model(request: Request, turn: Turn) -> bool:
+    """Whether the request names another model than that of the turn: some frontends ask several at once."""
+    asked, other = ((one or {}).get("model") for one in (request.echo, turn.request))
+    return asked is not None and other is not None and asked != other
 
 
 def _fork_key(idem: Idem) -> Idem:
