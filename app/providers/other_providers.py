@@ -11,6 +11,7 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.ollama import OllamaModel
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openrouter import OpenRouterModel
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
@@ -19,6 +20,7 @@ from app.core.model.errors import InvalidInputError
 from app.core.text.patterns import compiled
 from app.providers import gemini
 from app.providers.chat_completions import CompletionsModel
+from app.providers.openrouter import OpenRouterCompletions
 
 OPENAI: Final = "openai"
 OPENAI_CHAT: Final = "openai-chat"
@@ -116,6 +118,8 @@ def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     model = infer_model(f"{kind}:{name}", lambda _: provider)
     if type(model) is GoogleModel:
         return gemini.make_model(name, provider)
+    if type(model) is OpenRouterModel:
+        return OpenRouterCompletions(name, provider=provider)
     # Many other providers have such a server, too. Of Ollama's only the profile is special.
     is_plain = type(model) in {OpenAIChatModel, OllamaModel}
     return CompletionsModel(name, provider=provider, profile=model.profile) if is_plain else model

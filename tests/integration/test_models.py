@@ -158,7 +158,7 @@ class TestNames:
             chat_timeout=1,
         )
         assert type(models.build("deepseek:deepseek-chat").model) is CompletionsModel
-        assert type(models.build("openrouter:a/b").model) is not CompletionsModel, "it has a class of its own"
+        assert isinstance(models.build("openrouter:a/b").model, CompletionsModel)
         local, cloud = (models.build(f"ollama:{name}").model for name in ("qwen3", "gpt-oss:120b-cloud"))
         assert type(local) is type(cloud) is CompletionsModel
         assert [model.profile["supports_json_schema_output"] for model in (local, cloud)] == [True, False]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,14 +57,20 @@ class OddServer:
         return self.answer(body)
 
     def models(self, name: str) -> ModelRegistry:
-        keys = Keys(google_api_key="k", google_base_url=self.url, openai_api_key="k", openai_base_url=f"{self.url}/v1")
+        keys = Keys(
+            google_api_key="k",
+            google_base_url=self.url,
+            openai_api_key="k",
+            openai_base_url=f"{self.url}/v1",
+            ambient=True,
+        )
         return ModelRegistry(chat=name, compaction=name, keys=keys)
 
-    async def heard(self, name: str = GEMINI) -> list[StepEvent]:
+    async def heard(self, name: str = GEMINI, request: ChatRequest = CHAT) -> list[StepEvent]:
         """What a chat model says."""
         registry = self.models(name)
         try:
-            return [event async for event in registry.chat().step(CHAT)]
+            return [event async for event in registry.chat().step(request)]
         finally:
             await registry.close()
 
@@ -76,11 +83,17 @@ class OddServer:
             await registry.close()
 
 
-@pytest.fixture
-def odd() -> Iterator[OddServer]:
+@contextmanager
+def odd_server() -> Iterator[OddServer]:
     server = OddServer()
     with serving(Starlette(routes=[Route("/{path:path}", server.give, methods=["POST"])])) as url:
         server.url = url
+        yield server
+
+
+@pytest.fixture
+def odd() -> Iterator[OddServer]:
+    with odd_server() as server:
         yield server
 
 
@@ -252,6 +265,36 @@ async def test_a_400_of_anthropic_says_why(odd: OddServer, message: str, reason:
     with pytest.raises(ModelUnavailableError) as caught:
         await odd.heard(LOCAL)
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "reason"),
+    [
+        (403, "Key limit exceeded (total limit). Manage it using https://openrouter.ai/…", "quota_exceeded"),
+        (403, "Your newly created team doesn't have any credits or licenses yet.", "quota_exceeded"),
+        (429, "Your team has either used all credits or reached its monthly spending limit.", "quota_exceeded"),
+        (412, "Account x is suspended, possibly due to reaching the monthly spending limit", "quota_exceeded"),
+        (400, "blocked_api_access", "quota_exceeded"),
+        (400, "foo/bar is not a valid model ID", "model_not_found"),
+        (400, "model_decommissioned", "model_not_found"),
+        (400, "invalid_model", "model_not_found"),
+        (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096.", "context_too_long"),
+        (403, "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO", "blocked"),
+        (400, "Content Exists Risk", "blocked"),
+        (400, "data_inspection_failed", "blocked"),
+        (403, "Access to the chat endpoint is denied", "unauthorized"),
+    ],
+)
+async def test_each_provider_says_in_its_words_why_it_does_not_answer(
+    odd: OddServer, status: int, message: str, reason: str
+) -> None:
+    odd.answer = whole({"error": {"message": message, "type": "invalid_request_error"}}, status)
+    if reason == "blocked":
+        assert (await odd.proposed(LOCAL)).finish == "blocked"
+        return
+    with pytest.raises(ModelUnavailableError) as caught:
+        await odd.heard(LOCAL)
+    assert (caught.value.reason, caught.value.retryable) == (reason, False)
 
 
 async def test_a_model_that_failed_at_groq_may_be_asked_again(odd: OddServer) -> None:
