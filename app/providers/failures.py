@@ -42,10 +42,11 @@ _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     403: ("unauthorized", False),
     404: ("model_not_found", False),
     408: (TIMEOUT, True),
+    424: ("server_error", True),
     429: ("rate_limited", True),
     499: ("server_error", True),
 }
-"""Google answers 499 if it cancels a request itself, as under load."""
+"""Google answers 499 if it cancels a request itself, as under load, and Bedrock 424 if its model failed."""
 
 _TOO_LONG_WORDS: Final = (
     "context_length_exceeded",
@@ -114,6 +115,8 @@ _SCHEMA_WORDS: Final = (
     "compiled grammar",
     "json_schema",
     "maximum allowed nesting depth",
+    "output_config",
+    "outputconfig",
     "response_format",
     "response_schema",
     "responsejsonschema",
@@ -121,7 +124,7 @@ _SCHEMA_WORDS: Final = (
     "too many states",
 )
 """How servers name what they do not take, if they know no JSON schemas, or if one is too complex for them: servers with
-OpenAI's chat completions, Google and Anthropic.
+OpenAI's chat completions, Google, Anthropic and Bedrock.
 """
 _REASONING_WORDS: Final = ("thinking", "reasoning")
 """How providers speak of the depth of reasoning. Which depths a model takes changes with each new model."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -46,10 +48,18 @@ COMMON_KINDS: Final = (
 
 _KIND_OF_MODELS: Final[Mapping[str, str]] = {"claude": "anthropic", "gemini": "google", "gpt": "openai"}
 """The provider by the name of its models, which is often given instead."""
+_SERVERS: Final = frozenset({"litellm", "llama-cpp", "llamacpp", "lm-studio", "lmstudio", "localai", "sglang"})
+"""Servers with OpenAI's chat completions that have no provider of their own. To the library, ``litellm`` is OpenAI
+itself, unless a variable says otherwise.
+"""
+_VARIABLES: Final[Mapping[str, str]] = {"bedrock": "AWS_DEFAULT_REGION, and credentials of AWS"}
+"""What a provider needs that its error does not name."""
 _VARIABLE_IN_ERROR = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _GROUP_IN_ERROR = compiled(r"pip install [\"'](pydantic-ai-slim\[[\w-]+\])[\"']")
 """Packages are installed as a group: the name in the error may be another package's, as ``mistral`` is."""
 _PACKAGE_IN_ERROR = compiled(r"install (?:the )?`(?P<named>[\w-]+)`|the '(?P<quoted>[\w-]+)' package is not installed")
+_AWS_ATTEMPTS: Final = "AWS_MAX_ATTEMPTS"
+"""The variable of AWS's clients for how often a request is sent."""
 _IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -81,10 +91,26 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
                 f"Models of {kind} sign in with credentials that no setting of ours holds (variables, files, the"
                 " identity of the machine): set THROUGHLINE_AMBIENT_CREDENTIALS=true to use those."
             )
-        return infer_provider(kind)
+        with _without_repeats():
+            return infer_provider(kind)
     except UserError as error:
-        variables = " or ".join(dict.fromkeys(_VARIABLE_IN_ERROR.findall(str(error))))
+        variables = " or ".join(dict.fromkeys(_VARIABLE_IN_ERROR.findall(str(error)))) or _VARIABLES.get(kind)
         raise InvalidInputError(f"Models of {kind} need a key: set {variables or 'its variable'}.") from error
+
+
+@contextmanager
+def _without_repeats() -> Iterator[None]:
+    """Have AWS's clients that are made here send each request once, unless the operator wants otherwise.
+
+    They cannot be told so with a request, and would send one again that nobody waits for any more.
+    """
+    is_set = _AWS_ATTEMPTS in os.environ
+    os.environ.setdefault(_AWS_ATTEMPTS, "1")
+    try:
+        yield
+    finally:
+        if not is_set:
+            del os.environ[_AWS_ATTEMPTS]
 
 
 def missing_package(kind: str, error: ImportError) -> str:
@@ -98,6 +124,11 @@ def missing_package(kind: str, error: ImportError) -> str:
 
 
 def _check_model_name(kind: str) -> None:
+    if kind in _SERVERS:
+        raise InvalidInputError(
+            f"Models of a {kind} server are named 'openai:model', with its address, such as http://localhost:4000/v1,"
+            " in OPENAI_BASE_URL."
+        )
     try:
         infer_provider_class(kind)
     except ValueError as error:

@@ -6,7 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -28,7 +28,7 @@ from app.core.model.model_io import (
     ToolCall,
 )
 from app.core.model.schemas.session import SESSION
-from app.providers import http_answers
+from app.providers import http_answers, refusals
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.providers.replies import text_of
@@ -108,6 +108,30 @@ def chunk(*parts: dict[str, Any], finish: str | None = "STOP") -> dict[str, Any]
 
 GOOD = json.dumps(chunk({"text": "Good "}, finish=None))
 DAY = json.dumps(chunk({"text": "day."}))
+
+
+SPOKEN = "".join(
+    f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+    for event in (
+        {"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": "day."}
+        | {"sequence_number": 1, "logprobs": []},
+        {
+            "type": "response.completed",
+            "sequence_number": 2,
+            "response": {
+                "id": "resp_1",
+                "object": "response",
+                "created_at": 1,
+                "status": "completed",
+                "model": "gpt-5-mini",
+                "output": [],
+                "parallel_tool_calls": True,
+                "tool_choice": "auto",
+                "tools": [],
+            },
+        },
+    )
+)
 
 
 def streamed(text: str) -> Given:
@@ -248,6 +272,57 @@ async def test_a_summary_is_asked_for_without_a_depth_of_reasoning_that_is_refus
     assert (caught.value.reason, len(odd.requests)) == ("bad_request", 4), "it ends all the same"
 
 
+async def test_what_a_model_refuses_is_left_out_for_an_hour(odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {"thinkingConfig": "Thinking level LOW is not supported", "responseJsonSchema": "too many states"}
+
+    def answer(body: dict[str, Any]) -> Response:
+        asked = next((why for name, why in refused.items() if name in body["generationConfig"]), None)
+        return (whole(google_error(400, asked), 400) if asked else whole(chunk({"text": "{}"})))(body)
+
+    odd.answer = answer
+    registry = odd.models(GEMINI)
+    for asks in (3, 1):
+        odd.requests.clear()
+        assert (await registry.summarizer().ask(SUMMARY)).text == "{}"
+        assert len(odd.requests) == asks
+    monkeypatch.setattr(refusals, "REMEMBERED", 0.0)
+    assert registry._models is not None
+    registry._models.build(GEMINI).refused.note("thinking")
+    assert (await registry.summarizer().ask(SUMMARY)).text == "{}"
+    await registry.close()
+    assert len(odd.requests) == 1 + 2, "it may take the depth of reasoning by now"
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        (GEMINI, google_error(400, "Unable to submit request because thinking is not supported by this model.")),
+        (RESPONSES, {"error": {"message": "Your organization must be verified to generate reasoning summaries."}}),
+    ],
+)
+async def test_a_model_that_does_not_show_its_thoughts_answers_all_the_same(
+    odd: OddServer, name: str, refusal: dict[str, Any]
+) -> None:
+    def answer(body: dict[str, Any]) -> Response:
+        wishes = "summary" in str(body.get("reasoning")) or "thinkingConfig" in body.get("generationConfig", ())
+        spoken = f"data: {DAY}\n\n" if name == GEMINI else SPOKEN
+        return (whole(refusal, 400) if wishes else streamed(spoken))(body)
+
+    odd.answer = answer
+    registry = odd.models(name)
+    for asks in (2, 1):
+        odd.requests.clear()
+        events = [event async for event in registry.chat().step(replace(CHAT, reasoning="asked"))]
+        assert (said(events), len(odd.requests)) == ("day.", asks)
+
+    odd.answer = whole({"error": {"message": "reasoning: no", "code": 400, "status": "INVALID_ARGUMENT"}}, 400)
+    other = odd.models(name)
+    with pytest.raises(ModelUnavailableError, match="bad_request"):
+        [event async for event in other.chat().step(replace(CHAT, reasoning="asked"))]
+    for used in (registry, other):
+        await used.close()
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
@@ -283,6 +358,7 @@ async def test_a_400_of_anthropic_says_why(odd: OddServer, message: str, reason:
         (400, "Content Exists Risk", "blocked"),
         (400, "data_inspection_failed", "blocked"),
         (403, "Access to the chat endpoint is denied", "unauthorized"),
+        (424, "The request failed due to an error while processing the model.", "server_error"),
     ],
 )
 async def test_each_provider_says_in_its_words_why_it_does_not_answer(
@@ -294,7 +370,7 @@ async def test_each_provider_says_in_its_words_why_it_does_not_answer(
         return
     with pytest.raises(ModelUnavailableError) as caught:
         await odd.heard(LOCAL)
-    assert (caught.value.reason, caught.value.retryable) == (reason, False)
+    assert (caught.value.reason, caught.value.retryable) == (reason, reason == "server_error")
 
 
 async def test_a_model_that_failed_at_groq_may_be_asked_again(odd: OddServer) -> None:
