@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 _COUNTS: Final = ("prompt_tokens", "completion_tokens")
 _REASONING_FIELDS: Final = ("reasoning", "reasoning_content")
+_MISSED: Final = "reasoning_content"
+"""What DeepSeek and Moonshot want back with a reply while their models reason, if there were calls. Thoughts are not
+kept, so it is empty.
+"""
 _ENDS_OF_SEQUENCE: Final = frozenset({"eos", "eos_token"})
 """What Together and servers of Hugging Face call an answer that the model ended itself."""
 _OUTPUT_LIMIT: Final = "max_completion_tokens"
@@ -153,7 +157,8 @@ class _CompletionsStream(OpenAIStreamedResponse):
 class CompletionsModel(OpenAIChatModel):
     """A model of a server with OpenAI's chat completions.
 
-    A server may refuse a field that others know. Then it is asked without it, now and from now on.
+    A server may refuse a field that others know, or miss one. Then it is asked without it, or with it, now and from now
+    on.
     """
 
     @cached_property
@@ -171,7 +176,7 @@ class CompletionsModel(OpenAIChatModel):
         model_settings: OpenAIChatModelSettings,
         model_request_parameters: ModelRequestParameters,
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk] | ModelResponse:
-        sent = {_STREAM_OPTIONS} if stream else set()
+        sent = {_STREAM_OPTIONS, _MISSED} if stream else {_MISSED}
         if "max_tokens" in model_settings:
             sent.add(_OUTPUT_LIMIT)
         if model_request_parameters.output_mode == "prompted":
@@ -236,6 +241,10 @@ class CompletionsModel(OpenAIChatModel):
     ) -> list[ChatCompletionMessageParam]:
         mapped = await super()._map_messages(messages, model_request_parameters, model_settings=model_settings)
         give_signatures_back(mapped)
+        if _MISSED in self._refused_fields:
+            for message in mapped:
+                if message["role"] == "assistant":
+                    cast("dict[str, Any]", message).setdefault(_MISSED, "")
         return mapped
 
     def _map_usage(self, response: ChatCompletion) -> RequestUsage:

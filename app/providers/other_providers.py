@@ -14,6 +14,8 @@ from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.ollama import OllamaModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.openrouter import OpenRouterModel
+from pydantic_ai.profiles import ModelProfile
+from pydantic_ai.profiles.mistral import mistral_model_profile
 from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
@@ -54,6 +56,17 @@ itself, unless a variable says otherwise.
 """
 _VARIABLES: Final[Mapping[str, str]] = {"bedrock": "AWS_DEFAULT_REGION, and credentials of AWS"}
 """What a provider needs that its error does not name."""
+_MISTRAL_FAMILIES: Final = (
+    "mistral",
+    "devstral",
+    "codestral",
+    "magistral",
+    "ministral",
+    "mixtral",
+    "pixtral",
+    "voxtral",
+)
+"""Their templates take only ids of calls that have nine letters and digits, also on a server of one's own."""
 _VARIABLE_IN_ERROR = compiled(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`")
 _GROUP_IN_ERROR = compiled(r"pip install [\"'](pydantic-ai-slim\[[\w-]+\])[\"']")
 """Packages are installed as a group: the name in the error may be another package's, as ``mistral`` is."""
@@ -145,7 +158,7 @@ def _known_kinds(kind: str) -> str:
 def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     """The model of that name; ``openai`` means chat completions, which every compatible server has."""
     if kind == OPENAI:
-        return CompletionsModel(name, provider=provider)
+        return CompletionsModel(name, provider=provider, profile=_own_profile(name))
     model = infer_model(f"{kind}:{name}", lambda _: provider)
     if type(model) is GoogleModel:
         return gemini.make_model(name, provider)
@@ -154,6 +167,12 @@ def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     # Many other providers have such a server, too. Of Ollama's only the profile is special.
     is_plain = type(model) in {OpenAIChatModel, OllamaModel}
     return CompletionsModel(name, provider=provider, profile=model.profile) if is_plain else model
+
+
+def _own_profile(name: str) -> ModelProfile | None:
+    """What is known of a model that its server names in a way of its own."""
+    is_mistral = any(family in name.lower() for family in _MISTRAL_FAMILIES)
+    return mistral_model_profile("") if is_mistral else None
 
 
 def takes_media(media_type: str) -> bool:

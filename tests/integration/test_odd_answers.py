@@ -373,6 +373,54 @@ async def test_each_provider_says_in_its_words_why_it_does_not_answer(
     assert (caught.value.reason, caught.value.retryable) == (reason, reason == "server_error")
 
 
+def called(id_: str) -> tuple[ContextMessage, ...]:
+    call = {"type": "tool_call", "id": id_, "name": "weather", "arguments": {}}
+    result = {"type": "tool_result", "tool_call_id": id_, "name": "weather", "content": "sunny"}
+    return (
+        ContextMessage(role="user", content="How is the weather?"),
+        ContextMessage(role="assistant", content="", parts=(call,)),
+        ContextMessage(role="tool", content="", parts=(result,)),
+    )
+
+
+SUNNY = {"id": "1", "choices": [{"index": 0, "delta": {"content": "Sunny."}, "finish_reason": "stop"}]}
+CALLED = ChatRequest(messages=called("call_1"), reasoning="shown")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+        "Missing `reasoning_content` field in the assistant message at message index 1.",
+    ],
+)
+async def test_a_server_that_wants_thoughts_back_gets_the_field(odd: OddServer, message: str) -> None:
+    """Moonshot and DeepSeek do. Each step after a call was refused, for ever."""
+
+    def answer(body: dict[str, Any]) -> Response:
+        misses = any(one["role"] == "assistant" and "reasoning_content" not in one for one in body["messages"])
+        error = {"error": {"message": message, "type": "invalid_request_error"}}
+        return (whole(error, 400) if misses else streamed(f"data: {json.dumps(SUNNY)}\n\ndata: [DONE]\n\n"))(body)
+
+    odd.answer = answer
+    registry = odd.models(LOCAL)
+    for asks in (2, 1):
+        odd.requests.clear()
+        assert said([event async for event in registry.chat().step(CALLED)]) == "Sunny."
+        assert len(odd.requests) == asks
+    await registry.close()
+
+
+@pytest.mark.parametrize(("name", "kept"), [("openai:Devstral-Small", False), (LOCAL, True)])
+async def test_a_call_has_an_id_that_mistrals_template_takes(odd: OddServer, name: str, *, kept: bool) -> None:
+    odd.answer = streamed(f"data: {json.dumps(SUNNY)}\n\ndata: [DONE]\n\n")
+    await odd.heard(name, CALLED)
+    _, call, result = odd.requests[0]["messages"]
+    id_ = call["tool_calls"][0]["id"]
+    assert id_ == result["tool_call_id"]
+    assert (id_ == "call_1") if kept else (len(id_) == 9 and id_.isalnum())
+
+
 async def test_a_model_that_failed_at_groq_may_be_asked_again(odd: OddServer) -> None:
     message = "Failed to generate JSON. Please adjust your prompt. See 'failed_generation' for more details."
     odd.answer = whole(
