@@ -89,6 +89,8 @@ _USED_UP_WORDS: Final = (
 """How Google, Anthropic, OpenRouter, xAI, Groq and Fireworks say that the account's money or its own limit is used up,
 with the status of another error.
 """
+_WRONG_KEY_WORDS: Final = ("incorrect api key provided",)
+"""How xAI says that it does not know the key, as if the request were wrong."""
 _RETIRED_WORDS: Final = ("invalid_model", "is not a valid model id", "model_decommissioned")
 """How Mistral, OpenRouter and Groq say that there is no such model, or no longer, as if the request were wrong."""
 _MODEL_FAILED_WORDS: Final = ("json_validate_failed", "tool_use_failed")
@@ -144,6 +146,7 @@ _TOLD_IN_WORDS: Final[tuple[tuple[str, bool, tuple[str, ...], frozenset[int]], .
     (CACHE_LOST, False, _CACHE_LOST_WORDS, _MISSING_STATUSES),
     (FILE_LOST, False, _FILE_LOST_WORDS, _MISSING_STATUSES),
     ("quota_exceeded", False, _USED_UP_WORDS, _USED_UP_STATUSES),
+    ("unauthorized", False, _WRONG_KEY_WORDS, _REFUSAL_STATUSES),
     ("model_not_found", False, _RETIRED_WORDS, _REFUSAL_STATUSES),
     ("unreadable", True, _MODEL_FAILED_WORDS, _REFUSAL_STATUSES),
 )

@@ -169,7 +169,7 @@ class ProviderChat:
         for further in self._events_not_streamed(response, by_call=by_call):
             yield further
         yield StepFinish(
-            reason=finish_of_stream(response),
+            reason=finish_of_stream(model, response),
             usage=usage_of(self.provider_model.model, response),
             model=self.profile.name,
             response_id=response.provider_response_id if self.profile.stateful else None,

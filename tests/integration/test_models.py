@@ -17,13 +17,16 @@ import pytest
 from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import (
     BinaryContent,
+    FinishReason,
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.google import GoogleProvider
@@ -62,6 +65,7 @@ from app.providers.other_providers import takes_media as others_take
 from app.providers.profiles import GEMINI_INPUT_LIMIT
 from app.providers.provider_models import ProviderModel, ProviderSummarizer
 from app.providers.registry import ModelRegistry
+from app.providers.replies import finish_of_stream
 from app.settings import DEFAULT_GEMINI_MODEL
 from app.usecases.ports import Models
 from tests.fakes import FakeClock
@@ -226,6 +230,18 @@ class TestNames:
         )
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "[]"
+
+
+class TestEnds:
+    @pytest.mark.parametrize(("finish", "ends"), [("stop", "stop"), ("length", "length"), (None, "other")])
+    def test_only_a_server_with_chat_completions_needs_a_word_of_its_own(
+        self, finish: FinishReason | None, ends: str
+    ) -> None:
+        """Of xAI's word for the end the library keeps only what it means: each reply counted as broken off."""
+        response = ModelResponse(parts=[TextPart("Good day.")], finish_reason=finish)
+        assert finish_of_stream(FunctionModel(stream_function=lambda *_: iter(())), response) == ends  # type: ignore[arg-type]
+        local = OpenAIChatModel("own", provider=OpenAICompatibleProvider("local", base_url="http://127.0.0.1:9"))
+        assert finish_of_stream(local, response) == ("other" if ends == "stop" else ends)
 
 
 class TestLimits:

@@ -350,6 +350,7 @@ async def test_a_400_of_anthropic_says_why(odd: OddServer, message: str, reason:
         (429, "Your team has either used all credits or reached its monthly spending limit.", "quota_exceeded"),
         (412, "Account x is suspended, possibly due to reaching the monthly spending limit", "quota_exceeded"),
         (400, "blocked_api_access", "quota_exceeded"),
+        (400, "Incorrect API key provided: k. You can obtain an API key from https://console.x.ai.", "unauthorized"),
         (400, "foo/bar is not a valid model ID", "model_not_found"),
         (400, "model_decommissioned", "model_not_found"),
         (400, "invalid_model", "model_not_found"),
