@@ -29,6 +29,8 @@ from app.providers.openrouter import OpenRouterCompletions
 OPENAI: Final = "openai"
 OPENAI_CHAT: Final = "openai-chat"
 """Another name that pydantic-ai knows for this provider."""
+HUGGING_FACE: Final = "huggingface"
+_HUGGING_FACE_ROUTER: Final = "https://router.huggingface.co/v1"
 COMMON_KINDS: Final = (
     "anthropic",
     "azure",
@@ -104,11 +106,24 @@ def make_provider(kind: str, *, ambient: bool) -> Provider[Any]:
                 f"Models of {kind} sign in with credentials that no setting of ours holds (variables, files, the"
                 " identity of the machine): set THROUGHLINE_AMBIENT_CREDENTIALS=true to use those."
             )
+        if kind == HUGGING_FACE:
+            return _hugging_face()
         with _without_repeats():
             return infer_provider(kind)
     except UserError as error:
         variables = " or ".join(dict.fromkeys(_VARIABLE_IN_ERROR.findall(str(error)))) or _VARIABLES.get(kind)
         raise InvalidInputError(f"Models of {kind} need a key: set {variables or 'its variable'}.") from error
+
+
+def _hugging_face() -> Provider[Any]:
+    """Hugging Face's router, which has OpenAI's chat completions.
+
+    The library's own client has no address unless it is given one, and each of its answers fails for that.
+    """
+    token = os.environ.get("HF_TOKEN")
+    if not token:
+        raise InvalidInputError("Models of huggingface need a key: set HF_TOKEN.")
+    return OpenAICompatibleProvider(HUGGING_FACE, base_url=_HUGGING_FACE_ROUTER, api_key=token)
 
 
 @contextmanager
@@ -137,6 +152,8 @@ def missing_package(kind: str, error: ImportError) -> str:
 
 
 def _check_model_name(kind: str) -> None:
+    if kind == HUGGING_FACE:
+        return
     if kind in _SERVERS:
         raise InvalidInputError(
             f"Models of a {kind} server are named 'openai:model', with its address, such as http://localhost:4000/v1,"
@@ -157,7 +174,7 @@ def _known_kinds(kind: str) -> str:
 
 def make_model(kind: str, name: str, provider: Provider[Any]) -> Model:
     """The model of that name; ``openai`` means chat completions, which every compatible server has."""
-    if kind == OPENAI:
+    if kind in {OPENAI, HUGGING_FACE}:
         return CompletionsModel(name, provider=provider, profile=_own_profile(name))
     model = infer_model(f"{kind}:{name}", lambda _: provider)
     if type(model) is GoogleModel:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app.core.model.errors import ModelUnavailableError
+from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.model_io import (
     ChatRequest,
     ContextMessage,
@@ -28,7 +28,7 @@ from app.core.model.model_io import (
     ToolCall,
 )
 from app.core.model.schemas.session import SESSION
-from app.providers import http_answers, refusals
+from app.providers import http_answers, other_providers, refusals
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.providers.replies import text_of
@@ -420,6 +420,19 @@ async def test_a_call_has_an_id_that_mistrals_template_takes(odd: OddServer, nam
     id_ = call["tool_calls"][0]["id"]
     assert id_ == result["tool_call_id"]
     assert (id_ == "call_1") if kept else (len(id_) == 9 and id_.isalnum())
+
+
+async def test_hugging_face_is_asked_without_its_own_client(odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's is not installed, and loses each answer: it does not know its own address."""
+    monkeypatch.setattr(other_providers, "_HUGGING_FACE_ROUTER", f"{odd.url}/v1")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    name = "huggingface:Qwen/Qwen3-32B:cerebras"
+    with pytest.raises(InvalidInputError, match="set HF_TOKEN"):
+        await odd.heard(name)
+    monkeypatch.setenv("HF_TOKEN", "hf_k")
+    odd.answer = streamed(f"data: {json.dumps(SUNNY)}\n\ndata: [DONE]\n\n")
+    assert said(await odd.heard(name)) == "Sunny."
+    assert odd.requests[0]["model"] == "Qwen/Qwen3-32B:cerebras"
 
 
 async def test_a_model_that_failed_at_groq_may_be_asked_again(odd: OddServer) -> None:
