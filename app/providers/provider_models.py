@@ -40,7 +40,13 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.providers import gemini_caches, openai_responses
-from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of, without_lost_thoughts
+from app.providers.call_settings import (
+    answers_by_call,
+    chosen_settings,
+    least_reasoning,
+    parameters_of,
+    without_lost_thoughts,
+)
 from app.providers.failures import TIMEOUT, is_block, is_reasoning_refused, is_schema_refused, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
@@ -227,7 +233,7 @@ class ProviderSummarizer:
         settings = _single_attempt_settings(self.provider_model.model, self.timeout, limited)
         # Reasoning counts towards the output limit, and at the default depth would leave too little room for the
         # answer.
-        settings["thinking"] = "low"
+        settings["thinking"] = least_reasoning(self.provider_model.model)
         if self.profile.stateful:
             settings = openai_responses.not_kept(settings)
         try:
