@@ -37,7 +37,8 @@ from app.providers.provider_models import ProviderChat, ProviderModel, ProviderS
 
 log = structlog.get_logger(__name__)
 
-_NAME = compiled(r"(?P<kind>[a-z][a-z0-9/_-]{0,63}):(?P<model>[A-Za-z0-9][\w.:/@+-]{0,199})", re.ASCII)
+_NAME = compiled(r"(?P<kind>[a-z][a-z0-9/_-]{0,63}):(?P<model>[@~]?[A-Za-z0-9][\w.:/@+-]{0,199})", re.ASCII)
+"""OpenRouter's names of the latest models begin with ``~``, and Cloudflare's with ``@``."""
 _MAX_MODELS: Final = 64
 """How many built models are kept, and how many refusals are remembered; the oldest is dropped first."""
 _REFUSED_FOR: Final = 60.0  # seconds: a build that fails may have waited long for a server that does not answer

@@ -43,6 +43,9 @@ NO_REASONING: Final = "none"
 
 _ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 _ANSWER_TOOL_DESCRIPTION: Final = "Gives the answer. Call it once everything is known, in place of writing the answer."
+_MISTRAL: Final = "mistral"
+_REASON_FULLY: Final = frozenset({"deepseek", "zai"})
+"""The kinds of models on Bedrock that, like Mistral's, reason fully at any depth."""
 _ANTHROPIC_SAMPLING: Final = frozenset({"temperature", "top_p"})
 
 
@@ -64,6 +67,13 @@ def chosen_settings(model: Model, settings: CallSettings, must_call: Sequence[st
     if must_call:
         library_settings["tool_choice"] = list(must_call)
     return cast("ModelSettings", library_settings)
+
+
+def least_reasoning(model: Model) -> ThinkingEffort | bool:
+    """The reasoning that leaves room for the answer within an output limit: little, or none where little is a lot."""
+    profile: Mapping[str, Any] = model.profile
+    is_all_or_none = model.system == _MISTRAL or profile.get("bedrock_thinking_variant") in _REASON_FULLY
+    return False if is_all_or_none else "low"
 
 
 def without_lost_thoughts(model: Model, settings: ModelSettings, thread: Sequence[ModelMessage]) -> ModelSettings:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+import math
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from decimal import Decimal
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from httpx2 import Response
 from openai import AsyncStream, omit
-from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionStreamOptionsParam
+from openai.types.chat import (
+    ChatCompletion,
+    ChatCompletionChunk,
+    ChatCompletionMessageParam,
+    ChatCompletionStreamOptionsParam,
+)
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 from openai.types.completion_usage import CompletionUsage
 from pydantic import BaseModel, ValidationError
@@ -19,9 +26,11 @@ from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
 from pydantic_ai.messages import FinishReason, ModelMessage, ModelResponse, ModelResponseStreamEvent
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings, OpenAIStreamedResponse
+from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
 from app.core.text.json_data import data_in
+from app.providers.call_signatures import CallSignatures, give_signatures_back
 from app.providers.failures import is_field_refused
 from app.providers.thinking_tags import TagPieces
 
@@ -30,6 +39,10 @@ if TYPE_CHECKING:
 
 _COUNTS: Final = ("prompt_tokens", "completion_tokens")
 _REASONING_FIELDS: Final = ("reasoning", "reasoning_content")
+_MISSED: Final = "reasoning_content"
+"""What DeepSeek and Moonshot want back with a reply while their models reason, if there were calls. Thoughts are not
+kept, so it is empty.
+"""
 _ENDS_OF_SEQUENCE: Final = frozenset({"eos", "eos_token"})
 """What Together and servers of Hugging Face call an answer that the model ended itself."""
 _OUTPUT_LIMIT: Final = "max_completion_tokens"
@@ -39,6 +52,8 @@ _RESPONSE_FORMAT: Final = "response_format"
 _STREAM_OPTIONS: Final = "stream_options"
 """The wish for a report of the usage. It is not necessary."""
 _STATUSES: Final = range(400, 600)
+_ERROR: Final = "error"
+"""How OpenRouter calls the end of an answer that its provider broke off."""
 
 _Reason = Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
 
@@ -84,6 +99,7 @@ class _CompletionsStream(OpenAIStreamedResponse):
     * A name that comes again with a further piece of its call counts once. The library joins all pieces of a name.
     * The time is ignored: nobody needs it, and the library refuses a chunk whose time is no date.
     * The tags around thoughts count wherever they are in a chunk. The library knows them only if each comes alone.
+    * The price that a server reports counts.
     """
 
     _calls: dict[int, _LastCall] = field(default_factory=dict, init=False)
@@ -95,11 +111,16 @@ class _CompletionsStream(OpenAIStreamedResponse):
         if reported or cumulative:
             super()._add_usage(usage, reported=reported, cumulative=True)
 
+    def _map_usage(self, response: ChatCompletionChunk) -> RequestUsage:
+        return _with_reported_cost(super()._map_usage(response), response.usage)
+
     async def _validate_response(self) -> AsyncIterator[ChatCompletionChunk]:
-        pieces = TagPieces()
+        pieces, signatures = TagPieces(), CallSignatures()
         async for chunk in super()._validate_response():
             chunk.usage, chunk.created = _readable_usage(chunk.usage), 0
             delta = chunk.choices[0].delta if chunk.choices else None
+            if delta is not None:
+                signatures.put_on_call(delta)
             if delta is not None and isinstance(delta.content, str):
                 *before, delta.content = pieces.of(delta.content) or [""]
                 for piece in before:
@@ -136,7 +157,8 @@ class _CompletionsStream(OpenAIStreamedResponse):
 class CompletionsModel(OpenAIChatModel):
     """A model of a server with OpenAI's chat completions.
 
-    A server may refuse a field that others know. Then it is asked without it, now and from now on.
+    A server may refuse a field that others know, or miss one. Then it is asked without it, or with it, now and from now
+    on.
     """
 
     @cached_property
@@ -154,7 +176,7 @@ class CompletionsModel(OpenAIChatModel):
         model_settings: OpenAIChatModelSettings,
         model_request_parameters: ModelRequestParameters,
     ) -> ChatCompletion | AsyncStream[ChatCompletionChunk] | ModelResponse:
-        sent = {_STREAM_OPTIONS} if stream else set()
+        sent = {_STREAM_OPTIONS, _MISSED} if stream else {_MISSED}
         if "max_tokens" in model_settings:
             sent.add(_OUTPUT_LIMIT)
         if model_request_parameters.output_mode == "prompted":
@@ -182,7 +204,8 @@ class CompletionsModel(OpenAIChatModel):
         if _OUTPUT_LIMIT not in self._refused_fields or "max_tokens" not in settings:
             return settings
         limited = settings.copy()
-        limited["extra_body"] = {"max_tokens": limited.pop("max_tokens")}
+        extra = cast("Mapping[str, object]", limited.get("extra_body") or {})
+        limited["extra_body"] = {**extra, "max_tokens": limited.pop("max_tokens")}
         return limited
 
     def _get_stream_options(self, model_settings: OpenAIChatModelSettings) -> ChatCompletionStreamOptionsParam:
@@ -209,25 +232,45 @@ class CompletionsModel(OpenAIChatModel):
         chunk = cast("AsyncStream[ChatCompletionChunk]", _OneChunk(_as_chunk(whole)))
         return await super()._process_streamed_response(chunk, model_request_parameters, model_settings)
 
+    async def _map_messages(
+        self,
+        messages: Sequence[ModelMessage],
+        model_request_parameters: ModelRequestParameters,
+        *,
+        model_settings: ModelSettings | None = None,
+    ) -> list[ChatCompletionMessageParam]:
+        mapped = await super()._map_messages(messages, model_request_parameters, model_settings=model_settings)
+        give_signatures_back(mapped)
+        if _MISSED in self._refused_fields:
+            for message in mapped:
+                if message["role"] == "assistant":
+                    cast("dict[str, Any]", message).setdefault(_MISSED, "")
+        return mapped
+
+    def _map_usage(self, response: ChatCompletion) -> RequestUsage:
+        return _with_reported_cost(OpenAIChatModel._map_usage(self, response), response.usage)  # noqa: SLF001 - its own
+
     def _validate_completion(self, response: ChatCompletion) -> LenientChatCompletion:
         response.usage, response.created = _readable_usage(response.usage), 0
         self._refuse_error(response.model_dump(warnings=False))
+        validate = partial(OpenAIChatModel._validate_completion, self)  # noqa: SLF001 - a hook for classes like this
         try:
-            return super()._validate_completion(response)
+            return validate(response)
         except ValidationError:
             # The library refuses the whole answer for what is not needed to understand it.
-            return super()._validate_completion(_needed(response, self.model_name))
+            return validate(_needed(response, self.model_name))
 
     def _refuse_error(self, answer: object) -> None:
         """Raise the error that a gateway reports in place of an answer, though with the status of one."""
-        error = answer.get("error") if isinstance(answer, dict) and not answer.get("choices") else None
+        error = _error_in(answer)
         code = error.get("code") if isinstance(error, dict) else None
         status = int(code) if isinstance(code, str) and code.isdecimal() else code
         if status in _STATUSES:
             raise ModelHTTPError(cast("int", status), self.model_name, error)
 
     def _map_finish_reason(self, key: str) -> FinishReason | None:
-        return super()._map_finish_reason(key) or _end_of_sequence(key)
+        known = OpenAIChatModel._map_finish_reason(self, cast("_Reason", key))  # noqa: SLF001 - likewise
+        return known or _end_of_sequence(key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +340,15 @@ def _needed(response: ChatCompletion, model: str) -> ChatCompletion:
     )
 
 
+def _error_in(answer: object) -> object:
+    """The error that is in place of an answer, or with the choice that it ended."""
+    if not isinstance(answer, dict) or not answer.get("choices"):
+        return answer.get("error") if isinstance(answer, dict) else None
+    choice = answer["choices"][0]
+    is_ended = isinstance(choice, dict) and choice.get("finish_reason") == _ERROR
+    return (choice.get("error") or answer.get("error")) if is_ended else None
+
+
 def _first_choice(answer: Any) -> dict[str, Any]:
     """The first choice of an answer, which has a message. Raises ``ValueError``."""
     choices = answer.get("choices") if isinstance(answer, dict) else None
@@ -329,3 +381,21 @@ def _readable_usage(reported: object) -> CompletionUsage | None:
         with suppress(ValidationError):
             return CompletionUsage.model_validate({"total_tokens": 0, **kept})
     return None
+
+
+def _with_reported_cost(usage: RequestUsage, reported: CompletionUsage | None) -> RequestUsage:
+    """The usage with the price in USD that a server reports, as OpenRouter does: no table knows what it charges."""
+    told: Mapping[str, Any] = (reported.model_extra if reported else None) or {}
+    cost = _price(told.get("cost"))
+    if cost is not None:
+        # With a key of the customer's own for a provider, OpenRouter charges its fee, and that provider the rest.
+        details = told.get("cost_details") if told.get("is_byok") else None
+        billed_elsewhere = details.get("upstream_inference_cost") if isinstance(details, Mapping) else None
+        usage.cost = cost + (_price(billed_elsewhere) or 0)
+    return usage
+
+
+def _price(told: object) -> Decimal | None:
+    if not isinstance(told, int | float) or isinstance(told, bool) or not (math.isfinite(told) and told >= 0):
+        return None
+    return Decimal(str(told))

@@ -42,10 +42,11 @@ _STATUSES: Final[dict[int, tuple[str, bool]]] = {
     403: ("unauthorized", False),
     404: ("model_not_found", False),
     408: (TIMEOUT, True),
+    424: ("server_error", True),
     429: ("rate_limited", True),
     499: ("server_error", True),
 }
-"""Google answers 499 if it cancels a request itself, as under load."""
+"""Google answers 499 if it cancels a request itself, as under load, and Bedrock 424 if its model failed."""
 
 _TOO_LONG_WORDS: Final = (
     "context_length_exceeded",
@@ -61,6 +62,7 @@ _TOO_LONG_WORDS: Final = (
     "input is too long",
     "input token count",
     "too many tokens",
+    "`inputs` tokens + ",
 )
 """How providers say that the input exceeds the model's window, if the status alone does not show it."""
 _OVER_RATE_WORDS: Final = ("request too large for",)
@@ -75,15 +77,36 @@ _CACHE_LOST_WORDS: Final = ("cachedcontent", "cached content", "cached_content")
 """How Gemini speaks of a cache that it no longer keeps, or not for this key or this model."""
 _FILE_LOST_WORDS: Final = ("access the file", "not in an active state", "file not found")
 """How a provider says that a request names a file that it no longer keeps, or does not have yet."""
-_USED_UP_WORDS: Final = ("credits are depleted", "spending cap", "specified api usage limits")
-"""How Google and Anthropic say that the account's money or its own limit is used up, with the status of another error.
+_USED_UP_WORDS: Final = (
+    "blocked_api_access",
+    "credits are depleted",
+    "doesn't have any credits",
+    "key limit exceeded",
+    "monthly spending limit",
+    "specified api usage limits",
+    "spending cap",
+)
+"""How Google, Anthropic, OpenRouter, xAI, Groq and Fireworks say that the account's money or its own limit is used up,
+with the status of another error.
 """
+_WRONG_KEY_WORDS: Final = ("incorrect api key provided",)
+"""How xAI says that it does not know the key, as if the request were wrong."""
+_RETIRED_WORDS: Final = ("invalid_model", "is not a valid model id", "model_decommissioned")
+"""How Mistral, OpenRouter and Groq say that there is no such model, or no longer, as if the request were wrong."""
 _MODEL_FAILED_WORDS: Final = ("json_validate_failed", "tool_use_failed")
 """How Groq says, as if the request were wrong, that the model wrote no valid JSON or call. The next answer may be
 valid.
 """
-_BLOCK_WORDS: Final = ("content_filter", "content_policy_violation", "content filtering policy")
+_BLOCK_WORDS: Final = (
+    "content_filter",
+    "content_policy_violation",
+    "content exists risk",
+    "content filtering policy",
+    "data_inspection_failed",
+)
 """How providers say that they block a prompt, if they answer with an error instead of a finish reason."""
+_FLAGGED_WORDS: Final = ("flagged_input", "violates usage guidelines")
+"""How OpenRouter and xAI say so, as if the key had no right to ask."""
 _BLOCK_CODES: Final = frozenset(
     {"bio_policy", "image_content_policy_violation", "invalid_prompt", "misalignment_policy_violation"}
 )
@@ -94,6 +117,8 @@ _SCHEMA_WORDS: Final = (
     "compiled grammar",
     "json_schema",
     "maximum allowed nesting depth",
+    "output_config",
+    "outputconfig",
     "response_format",
     "response_schema",
     "responsejsonschema",
@@ -101,13 +126,14 @@ _SCHEMA_WORDS: Final = (
     "too many states",
 )
 """How servers name what they do not take, if they know no JSON schemas, or if one is too complex for them: servers with
-OpenAI's chat completions, Google and Anthropic.
+OpenAI's chat completions, Google, Anthropic and Bedrock.
 """
 _REASONING_WORDS: Final = ("thinking", "reasoning")
 """How providers speak of the depth of reasoning. Which depths a model takes changes with each new model."""
 _REFUSAL_STATUSES: Final = frozenset({400, 413, 422})
 _RATE_STATUSES: Final = frozenset({413, 429})
-_USED_UP_STATUSES: Final = frozenset({400, 403, 429})
+_USED_UP_STATUSES: Final = frozenset({400, 403, 412, 429})
+_FORBIDDEN_STATUSES: Final = frozenset({403})
 _SERVER_STATUSES: Final = frozenset({500})
 _MISSING_STATUSES: Final = frozenset({400, 403, 404})
 _SEARCHED_CHARACTERS: Final = 4_000  # characters of an error's body; the words are at its beginning
@@ -120,6 +146,8 @@ _TOLD_IN_WORDS: Final[tuple[tuple[str, bool, tuple[str, ...], frozenset[int]], .
     (CACHE_LOST, False, _CACHE_LOST_WORDS, _MISSING_STATUSES),
     (FILE_LOST, False, _FILE_LOST_WORDS, _MISSING_STATUSES),
     ("quota_exceeded", False, _USED_UP_WORDS, _USED_UP_STATUSES),
+    ("unauthorized", False, _WRONG_KEY_WORDS, _REFUSAL_STATUSES),
+    ("model_not_found", False, _RETIRED_WORDS, _REFUSAL_STATUSES),
     ("unreadable", True, _MODEL_FAILED_WORDS, _REFUSAL_STATUSES),
 )
 """(reason word, retryable, words, statuses). The first match counts."""
@@ -146,7 +174,8 @@ def unavailable(error: Exception) -> ModelUnavailableError:
 def is_block(error: Exception) -> bool:
     """Whether the provider blocked the prompt for its content."""
     is_told = isinstance(error, provider.ContentFilterError) or _code_of(error) in _BLOCK_CODES
-    return is_told or _refusal_mentions(error, _BLOCK_WORDS)
+    is_flagged = _refusal_mentions(error, _FLAGGED_WORDS, _FORBIDDEN_STATUSES)
+    return is_told or is_flagged or _refusal_mentions(error, _BLOCK_WORDS)
 
 
 def is_schema_refused(error: Exception) -> bool:

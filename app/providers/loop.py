@@ -36,7 +36,11 @@ class ProviderLoop:
     async def run(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Run a coroutine on this loop and return its result.
 
-        A caller that is cancelled cancels the coroutine, and waits ``CANCEL_SECONDS`` at most until it has ended.
+        A caller that is cancelled cancels the coroutine, and waits ``CANCEL_SECONDS`` at most until it has ended. If
+        the coroutine is cancelled without that, it took too long: xAI's client says so in no other way.
+
+        Raises:
+            TimeoutError: The coroutine was cancelled, but not by the caller.
         """
         here, there = asyncio.get_running_loop(), self._running_loop()
         ended: asyncio.Future[Result] = here.create_future()
@@ -47,7 +51,7 @@ class ProviderLoop:
 
         def settle(task: asyncio.Task[Result]) -> None:
             with suppress(RuntimeError):  # the caller's loop is closed
-                here.call_soon_threadsafe(_settle, ended, task)
+                here.call_soon_threadsafe(_settle, ended, task, self._loop is not there)
 
         def start() -> None:
             started.append(there.create_task(work(), context=context))
@@ -131,11 +135,13 @@ def _mark_error_seen(ended: asyncio.Future[Any]) -> None:
         ended.exception()
 
 
-def _settle(ended: asyncio.Future[Result], task: asyncio.Task[Result]) -> None:
+def _settle(ended: asyncio.Future[Result], task: asyncio.Task[Result], is_closed: bool) -> None:  # noqa: FBT001 - a callback
     if ended.done():
         return
-    if task.cancelled():
+    if task.cancelled() and is_closed:
         ended.cancel()
+    elif task.cancelled():
+        ended.set_exception(TimeoutError())
     elif (error := task.exception()) is not None:
         ended.set_exception(error)
     else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pydantic_ai.direct import model_request, model_request_stream
@@ -38,10 +40,17 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation.verifier_prompts import render_verification
 from app.off_loop import BYTES_PER_ITEM, off_loop
 from app.providers import gemini_caches, openai_responses
-from app.providers.call_settings import answers_by_call, chosen_settings, parameters_of, without_lost_thoughts
+from app.providers.call_settings import (
+    answers_by_call,
+    chosen_settings,
+    least_reasoning,
+    parameters_of,
+    without_lost_thoughts,
+)
 from app.providers.failures import TIMEOUT, is_block, is_reasoning_refused, is_schema_refused, unavailable
 from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
+from app.providers.refusals import Refusals
 from app.providers.replies import (
     PieceCleaner,
     answer_of,
@@ -57,6 +66,14 @@ from app.providers.thoughts import Thoughts, with_thoughts_wanted
 from app.usecases.ports import SummarizerRequest
 
 OUTPUT_NAME: Final = "candidate"
+_REPEATS: Final = "max_retries"
+_DEPTH: Final = "thinking"
+_THOUGHTS: Final = "thoughts"
+"""The option of showing thoughts, as refusals are remembered."""
+
+
+class _ThoughtsRefusedError(ModelUnavailableError):
+    """The model refused a request that asks it to show its thoughts, and speaks of reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +85,7 @@ class ProviderModel:
     takes_media: TakesMedia
     loop: ProviderLoop
     """The event loop in which the provider's client runs."""
+    refused: Refusals = field(default_factory=Refusals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,19 +110,29 @@ class ProviderChat:
         """The steps of a call, on the loop of the client.
 
         A connection that breaks before anything came is tried once more: providers close idle connections, and a
-        request that is sent at that moment is lost.
+        request that is sent at that moment is lost. A model that refuses to show its thoughts is asked without.
         """
+        refused = self.provider_model.refused
+        if request.reasoning == "asked" and refused.has(_THOUGHTS):
+            request = replace(request, reasoning="shown")
+        asked = request
         for is_last in (False, True):
             has_event = False
             try:
-                async with aclosing(self._attempt(request)) as events:
+                async with aclosing(self._attempt(asked)) as events:
                     async for event in events:
                         has_event = True
                         yield event
+            except _ThoughtsRefusedError:
+                if is_last or has_event:
+                    raise
+                asked = replace(request, reasoning="shown")
             except ModelUnavailableError as error:
                 if is_last or has_event or error.reason != "connection":
                     raise
             else:
+                if asked is not request:
+                    refused.note(_THOUGHTS)
                 return
 
     async def _attempt(self, request: ChatRequest) -> AsyncGenerator[StepEvent, None]:
@@ -138,6 +166,8 @@ class ProviderChat:
                         yield TextDelta(text=delta)
                 response = stream.get()
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
+            if request.reasoning == "asked" and is_reasoning_refused(error):
+                raise _ThoughtsRefusedError("bad_request", retryable=False, status=unavailable(error).status) from None
             yield StepFinish(reason=_end_by(error, has_words=has_words), usage=Usage(), model=self.profile.name)
             return
         if held := pieces.rest():
@@ -145,7 +175,7 @@ class ProviderChat:
         for further in self._events_not_streamed(response, by_call=by_call):
             yield further
         yield StepFinish(
-            reason=finish_of_stream(response),
+            reason=finish_of_stream(model, response),
             usage=usage_of(self.provider_model.model, response),
             model=self.profile.name,
             response_id=response.provider_response_id if self.profile.stateful else None,
@@ -162,7 +192,7 @@ class ProviderChat:
         wanted = chosen_settings(self.provider_model.model, request.settings, request.must_call)
         if request.reasoning == "asked":
             wanted = with_thoughts_wanted(self.provider_model.model, wanted)
-        settings = _single_attempt_settings(self.timeout, wanted)
+        settings = _single_attempt_settings(self.provider_model.model, self.timeout, wanted)
         parameters = parameters_of(self.provider_model.model, request)
         messages: Sequence[ContextMessage] = with_files(request.messages, request.files, request.locale)
         if self.profile.stateful:
@@ -199,10 +229,11 @@ class ProviderSummarizer:
         if isinstance(prompt, SummaryPrompt):
             parameters = _structured_output(self.provider_model.model, prompt.json_schema)
         output_limit = min(request.max_output_tokens, self.profile.output_limit)
-        settings = _single_attempt_settings(self.timeout, ModelSettings(max_tokens=output_limit))
+        limited = ModelSettings(max_tokens=output_limit)
+        settings = _single_attempt_settings(self.provider_model.model, self.timeout, limited)
         # Reasoning counts towards the output limit, and at the default depth would leave too little room for the
         # answer.
-        settings["thinking"] = "low"
+        settings["thinking"] = least_reasoning(self.provider_model.model)
         if self.profile.stateful:
             settings = openai_responses.not_kept(settings)
         try:
@@ -226,19 +257,32 @@ class ProviderSummarizer:
 
         The schema is then told in words.
         """
-        model, settings = self.provider_model.model, settings.copy()
+        model, refused = self.provider_model.model, self.provider_model.refused
+        schema = _name_of_schema(parameters)
+        known = {option for option in (_DEPTH, schema) if refused.has(option)}
+        left_out = known.copy()
         while True:
+            used = settings.copy()
+            if _DEPTH in left_out:
+                del used[_DEPTH]
             try:
-                return await model_request(
-                    model, [message], model_settings=settings, model_request_parameters=parameters
+                response = await model_request(
+                    model,
+                    [message],
+                    model_settings=used,
+                    model_request_parameters=_in_words(parameters) if schema in left_out else parameters,
                 )
             except ModelHTTPError as error:
-                if "thinking" in settings and is_reasoning_refused(error):
-                    del settings["thinking"]
-                elif parameters.output_mode == "native" and is_schema_refused(error):
-                    parameters = replace(parameters, output_mode="prompted", allow_text_output=True)
+                if _DEPTH not in left_out and is_reasoning_refused(error):
+                    left_out.add(_DEPTH)
+                elif parameters.output_mode == "native" and schema not in left_out and is_schema_refused(error):
+                    left_out.add(schema)
                 else:
                     raise
+            else:
+                for option in left_out - known:
+                    refused.note(option)
+                return response
 
 
 def _end_by(error: Exception, *, has_words: bool) -> FinishReason:
@@ -273,11 +317,23 @@ def _usage_or_estimate(asked: ProviderModel, prompt: SummaryPrompt | DetailPromp
     return Usage(input_tokens=read, output_tokens=written, cost_usd=asked.profile.cost(read, written))
 
 
-def _single_attempt_settings(timeout: float, more: ModelSettings) -> ModelSettings:
+def _single_attempt_settings(model: Model, timeout: float, more: ModelSettings) -> ModelSettings:
     settings = more.copy()
-    # A single attempt, since the use cases repeat calls.
-    settings["request_timeout"], settings["max_retries"] = timeout, 0
+    settings["request_timeout"] = timeout
+    if _REPEATS not in model.unsupported_settings:  # else the library would warn, and the client is told otherwise
+        settings[_REPEATS] = 0  # since the use cases repeat calls
     return settings
+
+
+def _name_of_schema(parameters: ModelRequestParameters) -> str:
+    """The option of being held to this schema, as refusals are remembered."""
+    output = parameters.output_object
+    written = json.dumps(output.json_schema, sort_keys=True) if output else ""
+    return f"schema {hashlib.sha256(written.encode()).hexdigest()}"
+
+
+def _in_words(parameters: ModelRequestParameters) -> ModelRequestParameters:
+    return replace(parameters, output_mode="prompted", allow_text_output=True)
 
 
 def _structured_output(model: Model, schema: dict[str, object]) -> ModelRequestParameters:

@@ -17,6 +17,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 from pydantic_ai.models import Model
+from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_core import to_json
 
 from app.core.context.formats.words import arguments_of
@@ -114,14 +115,15 @@ def finish_of(response: ModelResponse) -> FinishReason:
     return finish
 
 
-def finish_of_stream(response: ModelResponse) -> FinishReason:
+def finish_of_stream(model: Model, response: ModelResponse) -> FinishReason:
     """``finish_of`` for a streamed reply: text or half a call without a reason for its end is ``other``.
 
     If an OpenAI-compatible server gives no reason, the library says ``stop``, but the connection may have ended in the
-    middle of a word. Whole calls stay calls, since some servers never give a reason.
+    middle of a word. Whole calls stay calls, since some servers never give a reason. Of other providers, it says
+    nothing if they gave none, and it does not keep xAI's own word.
     """
     finish = finish_of(response)
-    if _RAW_REASON in (response.provider_details or {}):
+    if not isinstance(model, OpenAIChatModel) or _RAW_REASON in (response.provider_details or {}):
         return finish
     is_half = finish == "tool_call" and not all(map(_is_whole_call, response.parts))
     return "other" if finish == "stop" or is_half else finish

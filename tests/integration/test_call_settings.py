@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.profiles.anthropic import anthropic_model_profile
 from pydantic_ai.profiles.google import google_model_profile
@@ -21,17 +21,19 @@ from app.core.model.model_io import (
     ContextMessage,
     StepFinish,
     StructuredOutput,
+    SummaryRequest,
     ToolCall,
     ToolName,
     ToolSpec,
 )
+from app.core.model.schemas.session import SESSION
 from app.providers.keys import Keys
 from app.providers.loop import ProviderLoop
 from app.providers.profiles import profile_of
-from app.providers.provider_models import ProviderChat, ProviderModel
+from app.providers.provider_models import ProviderChat, ProviderModel, ProviderSummarizer
 from app.providers.registry import ModelRegistry
 from tests.gemini_server import Gemini, running_gemini, serving
-from tests.integration.test_models import OpenAIServer, said
+from tests.integration.test_models import OpenAIServer, said, talk
 from tests.openai_server import OpenAI, running_openai
 
 GEMINI_3, GEMINI_2 = "google:gemini-3-flash-preview", "google:gemini-2.5-flash"
@@ -213,6 +215,36 @@ async def test_a_model_goes_on_from_calls_without_lost_thoughts(
     await provided.loop.close()
     assert said(events) == "Hi."
     assert thought == [effort]
+
+
+@pytest.mark.parametrize(
+    ("system", "profile", "effort"),
+    [
+        ("google", {}, "low"),
+        ("mistral", {}, False),
+        ("bedrock", {"bedrock_thinking_variant": "zai"}, False),
+        ("bedrock", {"bedrock_thinking_variant": "anthropic"}, "low"),
+    ],
+)
+async def test_the_reasoning_of_a_summary_leaves_room_for_it(
+    system: str, profile: Any, effort: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library knows models that reason fully at any depth but none."""
+    seen: list[object] = []
+
+    def answer(_messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(info.model_request_parameters.thinking)
+        return ModelResponse(parts=[TextPart("{}")])
+
+    model = FunctionModel(answer, profile={"supports_thinking": True, **profile})
+    monkeypatch.setattr(FunctionModel, "system", system)
+    loop = ProviderLoop()
+    limits = profile_of("x:y", bundled=None, override=None)
+    provided = ProviderModel(model=model, profile=limits, takes_media=bool, loop=loop)
+    request = SummaryRequest(schema=SESSION, messages=talk(("user", "Hello")))
+    await ProviderSummarizer(provider_model=provided, timeout=10).ask(request)
+    await loop.close()
+    assert seen == [effort]
 
 
 class TestAStructuredAnswer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,16 +14,19 @@ from typing import Any, cast, get_args
 from uuid import UUID, uuid5
 
 import pytest
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelHTTPError, UserError
 from pydantic_ai.messages import (
     BinaryContent,
+    FinishReason,
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.google import GoogleProvider
@@ -48,6 +52,7 @@ from app.core.model.model_io import (
 )
 from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
+from app.providers import other_providers
 from app.providers.built_models import BuiltModels, CircuitSettings
 from app.providers.chat_completions import CompletionsModel
 from app.providers.failures import unavailable
@@ -60,6 +65,7 @@ from app.providers.other_providers import takes_media as others_take
 from app.providers.profiles import GEMINI_INPUT_LIMIT
 from app.providers.provider_models import ProviderModel, ProviderSummarizer
 from app.providers.registry import ModelRegistry
+from app.providers.replies import finish_of_stream
 from app.settings import DEFAULT_GEMINI_MODEL
 from app.usecases.ports import Models
 from tests.fakes import FakeClock
@@ -119,6 +125,11 @@ class TestNames:
             ("deepseek:deepseek-chat", "DEEPSEEK_API_KEY"),
             ("anthropic:claude-sonnet-4-5", "anthropic"),
             ("nobody:nothing", "no model provider 'nobody'"),
+            (
+                "litellm:gpt-5-mini",
+                "'openai:model', with its address, such as http://localhost:4000/v1, in OPENAI_BASE_URL",
+            ),
+            ("lmstudio:qwen3", "OPENAI_BASE_URL"),
             ("gemini-2.5-flash", "provider:model"),
             ("test", "provider:model"),
             ("", "provider:model"),
@@ -158,10 +169,38 @@ class TestNames:
             chat_timeout=1,
         )
         assert type(models.build("deepseek:deepseek-chat").model) is CompletionsModel
-        assert type(models.build("openrouter:a/b").model) is not CompletionsModel, "it has a class of its own"
+        assert isinstance(models.build("openrouter:a/b").model, CompletionsModel)
         local, cloud = (models.build(f"ollama:{name}").model for name in ("qwen3", "gpt-oss:120b-cloud"))
         assert type(local) is type(cloud) is CompletionsModel
         assert [model.profile["supports_json_schema_output"] for model in (local, cloud)] == [True, False]
+
+    @pytest.mark.parametrize(
+        "name", ["openrouter:~anthropic/claude-sonnet-latest", "openai:@cf/meta/llama-3.1-8b-instruct"]
+    )
+    def test_names_that_begin_with_a_sign_are_taken(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENROUTER_API_KEY", "k")
+        keys = Keys(ambient=True, openai_base_url="http://127.0.0.1:9/v1")
+        assert ModelRegistry(keys=keys).chat(name).profile.name == name
+
+    @pytest.mark.parametrize("given", [None, "3"])
+    def test_clients_of_aws_send_a_request_once_unless_the_operator_says_how_often(
+        self, given: str | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """They would repeat it by themselves, even when nobody waits for it any more."""
+        monkeypatch.delenv("AWS_MAX_ATTEMPTS", raising=False)
+        if given:
+            monkeypatch.setenv("AWS_MAX_ATTEMPTS", given)
+        seen: list[str | None] = []
+
+        def infer(_kind: str) -> None:
+            seen.append(os.environ.get("AWS_MAX_ATTEMPTS"))
+            raise UserError("You must provide a `region_name` or a boto3 client for Bedrock Runtime.")
+
+        monkeypatch.setattr(other_providers, "infer_provider", infer)
+        monkeypatch.setattr(other_providers, "infer_provider_class", lambda _: None)
+        with pytest.raises(InvalidInputError, match="need a key: set AWS_DEFAULT_REGION, and credentials"):
+            ModelRegistry(keys=Keys(ambient=True)).chat("bedrock:amazon.nova-lite-v1:0")
+        assert (seen, os.environ.get("AWS_MAX_ATTEMPTS")) == ([given or "1"], given)
 
     def test_keys_show_nowhere(self) -> None:
         registry = ModelRegistry(keys=Keys(google_api_key="AIza-secret", openai_api_key="sk-secret"))
@@ -191,6 +230,18 @@ class TestNames:
         )
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "[]"
+
+
+class TestEnds:
+    @pytest.mark.parametrize(("finish", "ends"), [("stop", "stop"), ("length", "length"), (None, "other")])
+    def test_only_a_server_with_chat_completions_needs_a_word_of_its_own(
+        self, finish: FinishReason | None, ends: str
+    ) -> None:
+        """Of xAI's word for the end the library keeps only what it means: each reply counted as broken off."""
+        response = ModelResponse(parts=[TextPart("Good day.")], finish_reason=finish)
+        assert finish_of_stream(FunctionModel(stream_function=lambda *_: iter(())), response) == ends  # type: ignore[arg-type]
+        local = OpenAIChatModel("own", provider=OpenAICompatibleProvider("local", base_url="http://127.0.0.1:9"))
+        assert finish_of_stream(local, response) == ("other" if ends == "stop" else ends)
 
 
 class TestLimits:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app.core.model.errors import ModelUnavailableError
+from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.model_io import (
     ChatRequest,
     ContextMessage,
@@ -27,7 +28,7 @@ from app.core.model.model_io import (
     ToolCall,
 )
 from app.core.model.schemas.session import SESSION
-from app.providers import http_answers
+from app.providers import http_answers, other_providers, refusals
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.providers.replies import text_of
@@ -56,14 +57,20 @@ class OddServer:
         return self.answer(body)
 
     def models(self, name: str) -> ModelRegistry:
-        keys = Keys(google_api_key="k", google_base_url=self.url, openai_api_key="k", openai_base_url=f"{self.url}/v1")
+        keys = Keys(
+            google_api_key="k",
+            google_base_url=self.url,
+            openai_api_key="k",
+            openai_base_url=f"{self.url}/v1",
+            ambient=True,
+        )
         return ModelRegistry(chat=name, compaction=name, keys=keys)
 
-    async def heard(self, name: str = GEMINI) -> list[StepEvent]:
+    async def heard(self, name: str = GEMINI, request: ChatRequest = CHAT) -> list[StepEvent]:
         """What a chat model says."""
         registry = self.models(name)
         try:
-            return [event async for event in registry.chat().step(CHAT)]
+            return [event async for event in registry.chat().step(request)]
         finally:
             await registry.close()
 
@@ -76,11 +83,17 @@ class OddServer:
             await registry.close()
 
 
-@pytest.fixture
-def odd() -> Iterator[OddServer]:
+@contextmanager
+def odd_server() -> Iterator[OddServer]:
     server = OddServer()
     with serving(Starlette(routes=[Route("/{path:path}", server.give, methods=["POST"])])) as url:
         server.url = url
+        yield server
+
+
+@pytest.fixture
+def odd() -> Iterator[OddServer]:
+    with odd_server() as server:
         yield server
 
 
@@ -95,6 +108,30 @@ def chunk(*parts: dict[str, Any], finish: str | None = "STOP") -> dict[str, Any]
 
 GOOD = json.dumps(chunk({"text": "Good "}, finish=None))
 DAY = json.dumps(chunk({"text": "day."}))
+
+
+SPOKEN = "".join(
+    f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+    for event in (
+        {"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": "day."}
+        | {"sequence_number": 1, "logprobs": []},
+        {
+            "type": "response.completed",
+            "sequence_number": 2,
+            "response": {
+                "id": "resp_1",
+                "object": "response",
+                "created_at": 1,
+                "status": "completed",
+                "model": "gpt-5-mini",
+                "output": [],
+                "parallel_tool_calls": True,
+                "tool_choice": "auto",
+                "tools": [],
+            },
+        },
+    )
+)
 
 
 def streamed(text: str) -> Given:
@@ -235,6 +272,57 @@ async def test_a_summary_is_asked_for_without_a_depth_of_reasoning_that_is_refus
     assert (caught.value.reason, len(odd.requests)) == ("bad_request", 4), "it ends all the same"
 
 
+async def test_what_a_model_refuses_is_left_out_for_an_hour(odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {"thinkingConfig": "Thinking level LOW is not supported", "responseJsonSchema": "too many states"}
+
+    def answer(body: dict[str, Any]) -> Response:
+        asked = next((why for name, why in refused.items() if name in body["generationConfig"]), None)
+        return (whole(google_error(400, asked), 400) if asked else whole(chunk({"text": "{}"})))(body)
+
+    odd.answer = answer
+    registry = odd.models(GEMINI)
+    for asks in (3, 1):
+        odd.requests.clear()
+        assert (await registry.summarizer().ask(SUMMARY)).text == "{}"
+        assert len(odd.requests) == asks
+    monkeypatch.setattr(refusals, "REMEMBERED", 0.0)
+    assert registry._models is not None
+    registry._models.build(GEMINI).refused.note("thinking")
+    assert (await registry.summarizer().ask(SUMMARY)).text == "{}"
+    await registry.close()
+    assert len(odd.requests) == 1 + 2, "it may take the depth of reasoning by now"
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        (GEMINI, google_error(400, "Unable to submit request because thinking is not supported by this model.")),
+        (RESPONSES, {"error": {"message": "Your organization must be verified to generate reasoning summaries."}}),
+    ],
+)
+async def test_a_model_that_does_not_show_its_thoughts_answers_all_the_same(
+    odd: OddServer, name: str, refusal: dict[str, Any]
+) -> None:
+    def answer(body: dict[str, Any]) -> Response:
+        wishes = "summary" in str(body.get("reasoning")) or "thinkingConfig" in body.get("generationConfig", ())
+        spoken = f"data: {DAY}\n\n" if name == GEMINI else SPOKEN
+        return (whole(refusal, 400) if wishes else streamed(spoken))(body)
+
+    odd.answer = answer
+    registry = odd.models(name)
+    for asks in (2, 1):
+        odd.requests.clear()
+        events = [event async for event in registry.chat().step(replace(CHAT, reasoning="asked"))]
+        assert (said(events), len(odd.requests)) == ("day.", asks)
+
+    odd.answer = whole({"error": {"message": "reasoning: no", "code": 400, "status": "INVALID_ARGUMENT"}}, 400)
+    other = odd.models(name)
+    with pytest.raises(ModelUnavailableError, match="bad_request"):
+        [event async for event in other.chat().step(replace(CHAT, reasoning="asked"))]
+    for used in (registry, other):
+        await used.close()
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
@@ -252,6 +340,99 @@ async def test_a_400_of_anthropic_says_why(odd: OddServer, message: str, reason:
     with pytest.raises(ModelUnavailableError) as caught:
         await odd.heard(LOCAL)
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "reason"),
+    [
+        (403, "Key limit exceeded (total limit). Manage it using https://openrouter.ai/…", "quota_exceeded"),
+        (403, "Your newly created team doesn't have any credits or licenses yet.", "quota_exceeded"),
+        (429, "Your team has either used all credits or reached its monthly spending limit.", "quota_exceeded"),
+        (412, "Account x is suspended, possibly due to reaching the monthly spending limit", "quota_exceeded"),
+        (400, "blocked_api_access", "quota_exceeded"),
+        (400, "Incorrect API key provided: k. You can obtain an API key from https://console.x.ai.", "unauthorized"),
+        (400, "foo/bar is not a valid model ID", "model_not_found"),
+        (400, "model_decommissioned", "model_not_found"),
+        (400, "invalid_model", "model_not_found"),
+        (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096.", "context_too_long"),
+        (403, "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO", "blocked"),
+        (400, "Content Exists Risk", "blocked"),
+        (400, "data_inspection_failed", "blocked"),
+        (403, "Access to the chat endpoint is denied", "unauthorized"),
+        (424, "The request failed due to an error while processing the model.", "server_error"),
+    ],
+)
+async def test_each_provider_says_in_its_words_why_it_does_not_answer(
+    odd: OddServer, status: int, message: str, reason: str
+) -> None:
+    odd.answer = whole({"error": {"message": message, "type": "invalid_request_error"}}, status)
+    if reason == "blocked":
+        assert (await odd.proposed(LOCAL)).finish == "blocked"
+        return
+    with pytest.raises(ModelUnavailableError) as caught:
+        await odd.heard(LOCAL)
+    assert (caught.value.reason, caught.value.retryable) == (reason, reason == "server_error")
+
+
+def called(id_: str) -> tuple[ContextMessage, ...]:
+    call = {"type": "tool_call", "id": id_, "name": "weather", "arguments": {}}
+    result = {"type": "tool_result", "tool_call_id": id_, "name": "weather", "content": "sunny"}
+    return (
+        ContextMessage(role="user", content="How is the weather?"),
+        ContextMessage(role="assistant", content="", parts=(call,)),
+        ContextMessage(role="tool", content="", parts=(result,)),
+    )
+
+
+SUNNY = {"id": "1", "choices": [{"index": 0, "delta": {"content": "Sunny."}, "finish_reason": "stop"}]}
+CALLED = ChatRequest(messages=called("call_1"), reasoning="shown")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+        "Missing `reasoning_content` field in the assistant message at message index 1.",
+    ],
+)
+async def test_a_server_that_wants_thoughts_back_gets_the_field(odd: OddServer, message: str) -> None:
+    """Moonshot and DeepSeek do. Each step after a call was refused, for ever."""
+
+    def answer(body: dict[str, Any]) -> Response:
+        misses = any(one["role"] == "assistant" and "reasoning_content" not in one for one in body["messages"])
+        error = {"error": {"message": message, "type": "invalid_request_error"}}
+        return (whole(error, 400) if misses else streamed(f"data: {json.dumps(SUNNY)}\n\ndata: [DONE]\n\n"))(body)
+
+    odd.answer = answer
+    registry = odd.models(LOCAL)
+    for asks in (2, 1):
+        odd.requests.clear()
+        assert said([event async for event in registry.chat().step(CALLED)]) == "Sunny."
+        assert len(odd.requests) == asks
+    await registry.close()
+
+
+@pytest.mark.parametrize(("name", "kept"), [("openai:Devstral-Small", False), (LOCAL, True)])
+async def test_a_call_has_an_id_that_mistrals_template_takes(odd: OddServer, name: str, *, kept: bool) -> None:
+    odd.answer = streamed(f"data: {json.dumps(SUNNY)}\n\ndata: [DONE]\n\n")
+    await odd.heard(name, CALLED)
+    _, call, result = odd.requests[0]["messages"]
+    id_ = call["tool_calls"][0]["id"]
+    assert id_ == result["tool_call_id"]
+    assert (id_ == "call_1") if kept else (len(id_) == 9 and id_.isalnum())
+
+
+async def test_hugging_face_is_asked_without_its_own_client(odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's is not installed, and loses each answer: it does not know its own address."""
+    monkeypatch.setattr(other_providers, "_HUGGING_FACE_ROUTER", f"{odd.url}/v1")
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    name = "huggingface:Qwen/Qwen3-32B:cerebras"
+    with pytest.raises(InvalidInputError, match="set HF_TOKEN"):
+        await odd.heard(name)
+    monkeypatch.setenv("HF_TOKEN", "hf_k")
+    odd.answer = streamed(f"data: {json.dumps(SUNNY)}\n\ndata: [DONE]\n\n")
+    assert said(await odd.heard(name)) == "Sunny."
+    assert odd.requests[0]["model"] == "Qwen/Qwen3-32B:cerebras"
 
 
 async def test_a_model_that_failed_at_groq_may_be_asked_again(odd: OddServer) -> None:

@@ -25,7 +25,7 @@ from app.settings import DEFAULT_GEMINI_MODEL, Settings
 from tests.fakes import FakeClock
 
 PATIENCE = 30.0
-AMBIENT = ("deepseek:x", "google-cloud:x", "azure:x", "litellm:x/y", "ollama:x", "gateway/openai:x")
+AMBIENT = ("deepseek:x", "google-cloud:x", "azure:x", "together:x/y", "ollama:x", "gateway/openai:x")
 
 
 def settings(**given: Any) -> Settings:
@@ -92,8 +92,8 @@ class TestAmbientCredentials:
     @pytest.fixture(autouse=True)
     def credentials(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Set everything that these providers look for."""
-        for name in ("DEEPSEEK_API_KEY", "PYDANTIC_AI_GATEWAY_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"):
-            monkeypatch.setenv(name, "k")
+        for name in ("DEEPSEEK", "PYDANTIC_AI_GATEWAY", "OPENAI", "AZURE_OPENAI", "TOGETHER"):
+            monkeypatch.setenv(f"{name}_API_KEY", "k")
         monkeypatch.setenv("OLLAMA_BASE_URL", "http://localhost:1/v1")
         monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://localhost:1")
         monkeypatch.setenv("OPENAI_API_VERSION", "1")
@@ -121,7 +121,7 @@ class TestAmbientCredentials:
         one, other = (chat.profile for chat in made)
         assert replace(other, name=one.name) == one
 
-    @pytest.mark.parametrize("name", ["deepseek:x", "litellm:x/y", "azure:x"])
+    @pytest.mark.parametrize("name", ["deepseek:x", "together:x/y", "azure:x"])
     def test_control_with_the_setting_they_are_used(self, name: str) -> None:
         models = make_models(settings(models=[name], ambient_credentials=True))
         assert models.chat(name).profile.name == name

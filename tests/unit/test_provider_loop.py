@@ -55,6 +55,16 @@ async def test_an_error_is_raised_here(there: ProviderLoop) -> None:
         await there.run(work)
 
 
+async def test_work_that_a_client_cancels_by_itself_took_too_long(there: ProviderLoop) -> None:
+    """xAI's client does that at the deadline of a call: its job would have ended as if it had been stopped."""
+
+    async def work() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(TimeoutError):
+        await there.run(work)
+
+
 async def test_who_is_cancelled_waits_until_it_has_ended_there(there: ProviderLoop) -> None:
     begun, ended = threading.Event(), threading.Event()
 
