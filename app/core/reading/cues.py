@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from typing import Final, Literal, get_args
 
 from app.core.text import required_literals
@@ -88,6 +90,7 @@ READING_TOOL: Final = compiled(
 )
 
 
+_ANY_CUE: Final = reduce(or_, (patterns.mask for patterns in CUE_PATTERNS.values()))
 _VERDICTS: Final = {
     CUE_INDEX.add(ACCEPTANCE.pattern): (ACCEPTANCE, 1),
     CUE_INDEX.add(REJECTION.pattern): (REJECTION, -1),
@@ -105,6 +108,8 @@ def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = with_plain_blanks(sentence).replace("\u2019", "'")
     possible_cues = CUE_INDEX.may_match_text(plain)
+    if not possible_cues & _ANY_CUE:
+        return frozenset()
     correction = correction_in(plain)
     texts = (plain, correction) if correction else (plain,)
     return frozenset(

@@ -30,7 +30,8 @@ def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tu
     open_span: tuple[int, int] | None = None
     is_bare = False
     for start, end in spans:
-        may_correct = open_span and CUE_INDEX.may_match_text(text[start:end]) & _BIT
+        is_long = end - start > _MAX_LENGTH_WITH_CORRECTION  # so it is looked up for nothing else either
+        may_correct = open_span and (is_long or CUE_INDEX.may_match_text(text[start:end]) & _BIT)
         found = _CORRECTS.match(text, start, end) if may_correct else None
         fits = (
             open_span is not None
