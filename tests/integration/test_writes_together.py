@@ -82,6 +82,17 @@ async def test_an_append_is_four_messages_to_the_server(
     assert committed == "COMMIT;"
 
 
+async def test_a_heartbeat_is_one_message_to_the_server(narrow: AsyncEngine, tenant: UUID) -> None:
+    begin = unit_of_work_factory(narrow)
+    async with heard(narrow, tenant) as said:
+        async with begin(None) as unit:
+            await unit.works.renew(uuid4(), seconds=9)
+        async with begin(None) as unit:  # the driver reports its last message a little later
+            await unit.conversations.deleted(limit=1)
+    assert "UPDATE works" in said[0], "nothing is sent before it"
+    assert said[1].startswith("BEGIN"), "and nothing after it: this is the next transaction"
+
+
 async def test_what_waits_is_there_for_every_later_read_of_its_transaction(
     begin: UnitOfWorkFactory, tenant: UUID
 ) -> None:

@@ -14,7 +14,7 @@ from app.core.anchors import replacement
 from app.core.anchors.topics import technology_kinds_in, topic_of, without_label
 from app.core.reading import passages
 from app.core.retrieval import corpus
-from app.core.text import identifiers, language, pasted, sentences, token_counts, words
+from app.core.text import identifiers, language, memo, pasted, sentences, token_counts, words
 from app.core.text.patterns import compiled
 from app.core.text.required_literals import PatternIndex, normalized
 
@@ -100,7 +100,7 @@ def test_a_text_weighs_what_its_words_do(text: str) -> None:
 
 @given(st.text(alphabet=st.characters() | st.sampled_from("0123456789\ud800"), max_size=20))
 def test_all_digits_become_the_same_and_nothing_else_does(text: str) -> None:
-    assert token_counts._with_same_digits(text) == "".join("0" if sign in "123456789" else sign for sign in text)
+    assert memo.with_same_digits(text) == "".join("0" if sign in "123456789" else sign for sign in text)
 
 
 @given(st.text(alphabet="abzXY.,:;!?'é0", max_size=12) | st.text(alphabet="ab", min_size=60, max_size=70))

@@ -51,6 +51,8 @@ _EQUATES: Final = compiled(
 )
 """The verb or mark between a subject and what is said about it."""
 
+_MAY_HAVE_VALUE: Final = compiled(r"[\d@/-]|www\.")
+"""A sign that every value of a form has: a digit, or what is within addresses and identifiers."""
 _NUMBER_BEFORE_UNIT: Final = compiled(r"[\d\s.,]+")
 _OPEN_SUBJECT: Final = compiled(rf"^(?:{alternatives('clauses', 'open_subjects')})\b", re.IGNORECASE)
 _MAX_SUBJECT_LENGTH: Final = 60  # characters of a subject
@@ -392,7 +394,7 @@ def form_of(text: str) -> str | None:
 @memoized()
 def _stated_form_and_values(text: str) -> tuple[str | None, tuple[str, ...]]:
     """A statement's form, and its values in order."""
-    verb = None if is_supposed(text) else _EQUATES.search(text)
+    verb = _EQUATES.search(text) if _MAY_HAVE_VALUE.search(text) and not is_supposed(text) else None
     if verb is None or not 0 < verb.start() <= _MAX_SUBJECT_LENGTH or _OPEN_SUBJECT.match(text):
         return None, ()
     spans = [

@@ -100,7 +100,7 @@ class KeptTexts:
         crowded = _CROWDING_LOSS_OF_RULES if option.worth.about in {"rule", "limit"} else _CROWDING_LOSS
         return 1.0 - min(
             _MAX_CROWDING_LOSS,
-            crowded * self.kinds[option.worth.about] / (_CHARACTERS_PER_TOKEN * max(token_limit, 1)),
+            crowded * self.kinds.get(option.worth.about, 0) / (_CHARACTERS_PER_TOKEN * max(token_limit, 1)),
         )
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from typing import Final, Literal, get_args
 
+from app.core.text import required_literals
 from app.core.text.blanks import with_plain_blanks
 from app.core.text.corrections import correction_in
 from app.core.text.cue_patterns import CUE_INDEX, CuePatterns
@@ -62,7 +65,10 @@ REJECTION: Final = compiled(rf"^\W*(?:{alternatives('talk', 'rejection')})", re.
 PROPOSAL: Final = compiled(rf"\b(?:{alternatives('talk', 'proposal')})\b", re.IGNORECASE)
 NON_ANSWER: Final = compiled(rf"\b(?:{alternatives('talk', 'non_answer')})(?!\w)", re.IGNORECASE)
 STYLE_WISH: Final = CuePatterns(
-    rf"\b(?:{alternatives('talk', 'style_wish', [one])})\b" for one in languages() if one.talk.style_wish
+    rf"\b(?:{wish})\b"  # each wish alone, so that few are tried
+    for one in languages()
+    if one.talk.style_wish
+    for wish, _ in required_literals.alternatives(alternatives("talk", "style_wish", [one]))
 )
 FRUSTRATION: Final = compiled(rf"\b(?:{alternatives('talk', 'frustration')})\b|😠|😡|🤬|😤", re.IGNORECASE)
 DISTRESS: Final = compiled(rf"\b(?:{alternatives('talk', 'distress')})\b|😞|😢|😭", re.IGNORECASE)
@@ -84,12 +90,28 @@ READING_TOOL: Final = compiled(
 )
 
 
+_ANY_CUE: Final = reduce(or_, (patterns.mask for patterns in CUE_PATTERNS.values()))
+_VERDICTS: Final = {
+    CUE_INDEX.add(ACCEPTANCE.pattern): (ACCEPTANCE, 1),
+    CUE_INDEX.add(REJECTION.pattern): (REJECTION, -1),
+}
+
+
+def verdict_of(text: str) -> int:
+    """1 if a text begins with a yes, -1 with a no, else 0."""
+    possible_cues = CUE_INDEX.may_match_text(text)
+    return next((verdict for bit, (cue, verdict) in _VERDICTS.items() if bit & possible_cues and cue.match(text)), 0)
+
+
 @memoized()
 def cues_of(sentence: str) -> frozenset[Cue]:
     """Which kinds of importance a sentence shows."""
     plain = with_plain_blanks(sentence).replace("\u2019", "'")
     possible_cues = CUE_INDEX.may_match_text(plain)
-    texts = (plain, correction_in(plain))
+    if not possible_cues & _ANY_CUE:
+        return frozenset()
+    correction = correction_in(plain)
+    texts = (plain, correction) if correction else (plain,)
     return frozenset(
         cue
         for cue, patterns in CUE_PATTERNS.items()

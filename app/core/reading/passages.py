@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from app.core.model.conversation import Message
-from app.core.reading.cues import ACCEPTANCE, BOILERPLATE, FILLER, HEADING, READING_TOOL, REJECTION, Cue, cues_of
+from app.core.reading.cues import BOILERPLATE, FILLER, HEADING, READING_TOOL, Cue, cues_of, verdict_of
 from app.core.reading.labels import names_a_role, role_label
 from app.core.reading.logs import is_log, log_lines
 from app.core.reading.outcomes import Outcomes, outcomes
@@ -147,7 +147,7 @@ def passages_of(messages: Sequence[Message], language: str, *, brief: bool = Fal
             found.append(
                 _passage(
                     text,
-                    verdict=1 if ACCEPTANCE.match(raw) else (-1 if REJECTION.match(raw) else 0),
+                    verdict=verdict_of(raw),
                     index=len(found),
                     message=message,
                     turn=turn,

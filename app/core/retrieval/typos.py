@@ -45,10 +45,10 @@ def corrected_stem(stem: str, corpus: Corpus) -> str:
     replaced, since that mostly makes another word: "state" does not mean "stage". Its other errors are tried, since
     the word in the corpus may be the mistyped one ("restuarant").
     """
-    known = is_known(stem)
+    known, stems = is_known(stem), corpus.postings.holding
     for length in range(len(stem), max(len(stem) - _ENDING * (not known), _MIN_WORD_LENGTH) - 1, -1):
         others = typo_variants(stem[:length], replaces_letters=not known)
-        found = {other for other in others if len(other) >= _MIN_WORD_LENGTH and other in corpus.postings}
+        found = {other for other in others if other in stems and len(other) >= _MIN_WORD_LENGTH}
         if found:
             return min(found, key=lambda other: (-corpus.documents(other), other))
     return stem

@@ -17,7 +17,7 @@ from app.core.text.sentences import asks
 _MAX_CORRECTION_LENGTH: Final = 60  # characters of a correction: a longer sentence says something of its own
 _MAX_LENGTH_WITH_CORRECTION: Final = 300  # characters of the statement and its correction together
 _CORRECTS: Final = compiled(whole_words("clauses", "corrects"), re.IGNORECASE)
-_CORRECTION_START: Final = compiled(rf"(?<=[.!?…。！？])\s{{0,4}}(?={_CORRECTS.pattern})", re.IGNORECASE)
+_CORRECTION_START: Final = compiled(rf"[.!?…。！？]\s{{0,4}}(?={_CORRECTS.pattern})", re.IGNORECASE)
 _BIT: Final = CUE_INDEX.add(_CORRECTS.pattern)
 _MARKS: Final = " ,.:;!…–—-，。！：；"
 
@@ -30,7 +30,9 @@ def with_corrections(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[tu
     open_span: tuple[int, int] | None = None
     is_bare = False
     for start, end in spans:
-        found = _CORRECTS.match(text, start, end) if open_span else None
+        is_long = end - start > _MAX_LENGTH_WITH_CORRECTION  # so it is looked up for nothing else either
+        may_correct = open_span and (is_long or CUE_INDEX.may_match_text(text[start:end]) & _BIT)
+        found = _CORRECTS.match(text, start, end) if may_correct else None
         fits = (
             open_span is not None
             and end - start <= _MAX_CORRECTION_LENGTH

@@ -15,7 +15,7 @@ from itertools import chain, product
 from operator import or_
 from typing import Final
 
-from app.core.text.memo import FIGURE_GROWTH, memoized, word_memo
+from app.core.text.memo import FIGURE_GROWTH, memoized, with_same_digits, word_memo
 from app.core.text.patterns import compiled
 
 _GRAM: Final = 3  # how many characters of a piece are used to look it up
@@ -26,7 +26,6 @@ _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _CODE: Final = compiled(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
-_NUMBER: Final = compiled(r"\d(?<!\d\d)\d*+(?![^\W\d_])")  # a pattern that begins with a class is searched fast
 _PLACES: Final = frozenset("bBAZ")
 _KINDS: Final = frozenset("dDwWsSntrfva")
 
@@ -90,6 +89,7 @@ class PatternIndex:
     """Finds which of many patterns may match a text, by looking up their pieces word by word.
 
     A piece without a space is within one word. For a piece with spaces, the first word is looked up, then the text.
+    All digits are taken alike, so that words with numbers recur.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,6 @@ class PatternIndex:
         for seen in (
             "may_match_text",
             "_matches_in_word",
-            "_takes_all_numbers_alike",
             "_blank_pieces",
             "_short_keys",
             "_grams",
@@ -117,20 +116,23 @@ class PatternIndex:
         bit = 1 << self._count
         self._count += 1
         for piece in needed or ():
-            self._bits[piece] |= bit
+            self._bits[with_same_digits(piece)] |= bit
         self._always |= bit if needed is None else 0
         return bit
 
     def may_match(self, text: str) -> int:
         """The bits of the patterns that may match a normalized text."""
         found = self._always
-        words = (_NUMBER.sub("0", text) if self._takes_all_numbers_alike else text).split()
-        for (whole, begun), following in zip(map(self._matches_in_word, words), [*words[1:], ""], strict=False):
+        text = with_same_digits(text)
+        words = text.split()
+        for number, (whole, begun) in enumerate(map(self._matches_in_word, words), 1):
             if whole:
                 found |= whole
-            for piece, bits in begun.get(following[:_NEXT], ()) if begun else ():
-                if piece in text:
-                    found |= bits
+            if begun:
+                following = words[number][:_NEXT] if number < len(words) else ""
+                for piece, bits in begun.get(following, ()):
+                    if piece in text:
+                        found |= bits
         for piece, bits in self._blank_pieces:
             if piece in text:
                 found |= bits
@@ -140,11 +142,6 @@ class PatternIndex:
     def may_match_text(self) -> Callable[[str], int]:
         """``may_match`` for a text that is not normalized yet. Results are remembered."""
         return memoized(FIGURE_GROWTH)(lambda text: self.may_match(normalized(text)))
-
-    @cached_property
-    def _takes_all_numbers_alike(self) -> bool:
-        # If no piece has a digit, all words with numbers share one look-up.
-        return not any(map(_NUMBER.search, self._bits))
 
     @cached_property
     def _matches_in_word(self) -> Callable[[str], tuple[int, _Begun]]:
@@ -275,16 +272,18 @@ class _Reader:
 
     def _group(self) -> _Matches:
         self._at += 1
-        is_around = False
+        around = None
         if self._next() == "?":
             kind = _GROUP.match(self._pattern, self._at)
             if kind is None:
                 raise _UnreadableError(self._pattern)
-            is_around = kind["around"] is not None
+            around = kind["around"]
             self._at = kind.end()
         inside = self._either()
         self._at += 1
-        return _NOWHERE if is_around else inside
+        if around == "=":  # what must follow is in the text, but nothing of it is passed
+            return _Matches(pieces=inside.needs)
+        return _NOWHERE if around else inside
 
     def _class(self) -> _Matches:
         found = _CLASS.match(self._pattern, self._at)

@@ -87,7 +87,8 @@ class Cursor:
 
     def word(self, place: int) -> str:
         """The word or sign at a place; empty for any other token."""
-        return self.tokens[place].text if self.kind(place) in {"w", "s"} else ""
+        token = self.tokens[place] if 0 <= place < len(self.tokens) else None
+        return token.text if token and token.kind in {"w", "s"} else ""
 
     def gap(self, place: int) -> str:
         """The text between a token and the one before it; a line break beyond the ends."""

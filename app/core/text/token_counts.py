@@ -20,7 +20,7 @@ from string import ascii_lowercase
 from typing import Final, Literal
 
 from app.core.text.contents import decoded_bytes
-from app.core.text.memo import FIGURE_GROWTH, MAX_WORD_LENGTH, memoized, word_memo
+from app.core.text.memo import FIGURE_GROWTH, MAX_WORD_LENGTH, memoized, with_same_digits, word_memo
 from app.core.text.parts import Part, as_short_text, compact_json, is_repeated_text, own_content
 from app.core.text.patterns import compiled
 from app.core.text.token_prices import LETTERS, PRICES
@@ -215,9 +215,6 @@ _NOT_SUM_OF_WORDS: Final = compiled("[\u0181-\u0245\u10a0-\u10cd\u3100-\u33ff]")
 """Characters whose text is not the sum of its words: a run of them is counted only if the text has one of the classes
 that the run ``needs``, to which they, or their small letters, do not belong."""
 
-_ANY_DIGIT: Final = bytes.maketrans(b"123456789", b"000000000")
-"""All digits weigh the same; written as the same digit, numbers repeat, and their weights are remembered."""
-
 # Each of these tags is one token in the vocabulary. So is a control character, which replaces the tag for counting.
 _TAG: Final = compiled(
     r"</?(?:table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup|code|a|html|body|img|"
@@ -272,14 +269,9 @@ def _script_tokens(text: str) -> float:
     return sum(ALL_PRICES[name] * count for name, count in counts(text).items())
 
 
-def _with_same_digits(text: str) -> str:
-    # Bytes are translated: for a text that is not ASCII, str.translate() takes thirty times as long.
-    return text.encode("utf-8", "surrogatepass").translate(_ANY_DIGIT).decode("utf-8", "surrogatepass")
-
-
 @memoized(FIGURE_GROWTH)
 def _hundredths_of_tokens(text: str) -> int:
-    first, *others = _with_same_digits(text).split(" ")
+    first, *others = with_same_digits(text).split(" ")  # all digits weigh the same
     if not others or "  " in text or (not text.isascii() and _NOT_SUM_OF_WORDS.search(text)):  # two blanks are one run
         return _hundredths_of(text)
     # The weight of a word does not depend on its neighbours.

@@ -78,7 +78,8 @@ def _composed_patterns(table: Orders) -> tuple[CuePatterns, CuePatterns, CuePatt
 
 
 _TABLES: Final = [language.orders for language in languages() if language.orders is not None]
-_OPENING_PATTERNS: Final = tuple(map(_opening_pattern, _TABLES))
+_OPENING_PATTERNS: Final = {CUE_INDEX.add(pattern.pattern): pattern for pattern in map(_opening_pattern, _TABLES)}
+_OPENING_BITS: Final = sum(_OPENING_PATTERNS)
 _COMPOSED_PATTERNS: Final = tuple(map(_composed_patterns, _TABLES))
 _REPORTED: Final = capped_later("|".join(_word_patterns(table)["reported"] for table in _TABLES), None, re.IGNORECASE)
 """Words with which a sentence reports what somebody said."""
@@ -92,7 +93,7 @@ def orders_in(text: str) -> list[str]:
 def _gives_orders(sentence: str) -> bool:
     sentence = with_plain_blanks(sentence)
     possible_cues = CUE_INDEX.may_match_text(sentence)
-    return _start_of_ordered_part(sentence) is not None or any(
+    return _start_of_ordered_part(sentence, possible_cues) is not None or any(
         obligation.matches((sentence,), possible_cues)
         and not report.matches((sentence,), possible_cues)
         and binding.matches((sentence,), possible_cues)
@@ -101,20 +102,25 @@ def _gives_orders(sentence: str) -> bool:
     )
 
 
-def _start_of_ordered_part(sentence: str) -> int | None:
+def _start_of_ordered_part(sentence: str, possible_cues: int) -> int | None:
     """The place of what is ordered; ``None`` if neither the sentence nor a later main clause begins like an order."""
-    if (end := _end_of_opening(sentence)) is not None:
+    if not possible_cues & _OPENING_BITS:
+        return None
+    if (end := _end_of_opening(sentence, possible_cues)) is not None:
         return end
     for start in main_clause_starts(sentence):
         is_quoted = not sentence[start : start + 1].isalpha()  # a quotation reports what somebody said
-        end = None if is_quoted else _end_of_opening(sentence[start : start + _MAX_OPENING_LENGTH])
+        clause = "" if is_quoted else sentence[start : start + _MAX_OPENING_LENGTH]
+        end = _end_of_opening(clause, possible_cues) if clause else None
         if end is not None:
             return None if _REPORTED.search(sentence[:start]) else start + end
     return None
 
 
-def _end_of_opening(text: str) -> int | None:
-    return next((match.end() for pattern in _OPENING_PATTERNS if (match := pattern.match(text))), None)
+def _end_of_opening(text: str, possible_cues: int) -> int | None:
+    """The end of the words with which a text begins like an order; ``possible_cues`` are of it or of text around it."""
+    possible = (pattern for bit, pattern in _OPENING_PATTERNS.items() if bit & possible_cues)
+    return next((match.end() for pattern in possible if (match := pattern.match(text))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,8 @@ class Wishes:
         If an order has few content words, somebody must have said all of them, and most of its other words. Otherwise
         anyone who names Clara would have asked for "always praise Clara" or "never mention Clara".
         """
-        ordered = order[_start_of_ordered_part(with_plain_blanks(order)) or 0 :]
+        plain = with_plain_blanks(order)
+        ordered = order[_start_of_ordered_part(plain, CUE_INDEX.may_match_text(plain)) or 0 :]
         words, topic = frozenset(stems(ordered)), content_stems(ordered)
         if _any_holds_share(words, (report.matching(words) for report in self._reports), _REPORTED_SHARE):
             return True
@@ -216,4 +223,5 @@ def _stem_beginnings(stems: Iterable[str]) -> frozenset[str]:
 
 def _words_of_form(ordered: str) -> frozenset[str]:
     """The stems of an order's form only, such as "always" in "the assistant must always", not of what is ordered."""
-    return frozenset(stems(ordered)) - frozenset(stems(ordered[_end_of_opening(ordered) or 0 :]))
+    end = _end_of_opening(ordered, CUE_INDEX.may_match_text(ordered)) or 0
+    return frozenset(stems(ordered)) - frozenset(stems(ordered[end:]))

@@ -13,7 +13,7 @@ from sqlmodel import col
 
 from app.core.model.records import CrashCount, Work
 from app.storage.repositories.base import Repository
-from app.storage.repositories.database_time import lease_end, now
+from app.storage.repositories.database_time import now
 from app.storage.repositories.mapping import columns, new_parameters, new_values, record_from_row
 from app.storage.tables import CrashRow, WorkRow
 from app.storage.tenancy import keep_compiled
@@ -33,7 +33,12 @@ _BEGUN = (
 )
 _BEGIN = select(CrashRow).where(_of_conversation(bindparam("of"))).add_cte(_BEGUN)
 _END = delete(WorkRow).where(col(_row.id) == any_(bindparam("ids", type_=ARRAY(Uuid))))
-keep_compiled(_BEGIN, _END)
+_RENEW = (
+    update(WorkRow)
+    .where(col(_row.id) == bindparam("of"))
+    .values(lease_until=now() + bindparam("lease", type_=Interval()))
+)
+keep_compiled(_BEGIN, _END, _RENEW)
 
 
 class WorkRepository(Repository):
@@ -51,10 +56,8 @@ class WorkRepository(Repository):
         return await self.crashes(work.conversation_id)
 
     async def renew(self, work_id: UUID, *, seconds: float) -> None:
-        """Prolong the lease; committed at once."""
-        self._session.autocommit()
-        statement = update(WorkRow).where(col(_row.id) == work_id)
-        await self._session.execute(statement.values(lease_until=lease_end(seconds)))
+        """Prolong the lease; committed at once, in one round trip, since every process does it every few seconds."""
+        await self._session.run_alone(_RENEW, of=work_id, lease=timedelta(seconds=seconds))
 
     async def end(self, work_ids: Collection[UUID]) -> None:
         """Delete the records; committed at once."""
