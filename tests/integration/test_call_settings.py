@@ -220,10 +220,10 @@ async def test_a_model_goes_on_from_calls_without_lost_thoughts(
 @pytest.mark.parametrize(
     ("system", "profile", "effort"),
     [
-        ("google", {}, "low"),
-        ("mistral", {}, False),
-        ("bedrock", {"bedrock_thinking_variant": "zai"}, False),
-        ("bedrock", {"bedrock_thinking_variant": "anthropic"}, "low"),
+        ("google", {"supports_thinking": True}, "low"),
+        ("mistral", {"supports_thinking": True}, False),
+        ("bedrock", {"supports_thinking": True, "bedrock_thinking_variant": "zai"}, False),
+        ("bedrock", {"supports_thinking": True, "bedrock_thinking_variant": "anthropic"}, "low"),
     ],
 )
 async def test_the_reasoning_of_a_summary_leaves_room_for_it(
@@ -236,7 +236,7 @@ async def test_the_reasoning_of_a_summary_leaves_room_for_it(
         seen.append(info.model_request_parameters.thinking)
         return ModelResponse(parts=[TextPart("{}")])
 
-    model = FunctionModel(answer, profile={"supports_thinking": True, **profile})
+    model = FunctionModel(answer, profile=profile)
     monkeypatch.setattr(FunctionModel, "system", system)
     loop = ProviderLoop()
     limits = profile_of("x:y", bundled=None, override=None)
