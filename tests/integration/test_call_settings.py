@@ -236,7 +236,7 @@ async def test_the_reasoning_of_a_summary_leaves_room_for_it(
         seen.append(info.model_request_parameters.thinking)
         return ModelResponse(parts=[TextPart("{}")])
 
-    model = FunctionModel(answer, profile={"supports_thinking": True, **profile})
+    model = FunctionModel(answer, profile=profile | {"supports_thinking": True})
     monkeypatch.setattr(FunctionModel, "system", system)
     loop = ProviderLoop()
     limits = profile_of("x:y", bundled=None, override=None)
