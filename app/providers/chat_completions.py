@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -52,6 +51,8 @@ _RESPONSE_FORMAT: Final = "response_format"
 _STREAM_OPTIONS: Final = "stream_options"
 """The wish for a report of the usage. It is not necessary."""
 _STATUSES: Final = range(400, 600)
+_MOST_USD: Final = 100_000
+"""The most that a call can cost: more than any does, and small enough for sums in the database."""
 _ERROR: Final = "error"
 """How OpenRouter calls the end of an answer that its provider broke off."""
 
@@ -396,6 +397,6 @@ def _with_reported_cost(usage: RequestUsage, reported: CompletionUsage | None) -
 
 
 def _price(told: object) -> Decimal | None:
-    if not isinstance(told, int | float) or isinstance(told, bool) or not (math.isfinite(told) and told >= 0):
+    if not isinstance(told, int | float) or isinstance(told, bool) or not 0 <= told <= _MOST_USD:
         return None
     return Decimal(str(told))

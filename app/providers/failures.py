@@ -184,8 +184,11 @@ def is_schema_refused(error: Exception) -> bool:
 
 
 def is_reasoning_refused(error: Exception) -> bool:
-    """Whether the server refused the request for how deeply the model should reason."""
-    return any(is_field_refused(error, word) for word in _REASONING_WORDS)
+    """Whether the server refused the request for how deeply the model should reason.
+
+    A blocked prompt is not, though OpenAI's words for that name a guide to reasoning.
+    """
+    return not is_block(error) and any(is_field_refused(error, word) for word in _REASONING_WORDS)
 
 
 def is_field_refused(error: Exception, name: str) -> bool:

@@ -323,6 +323,20 @@ async def test_a_model_that_does_not_show_its_thoughts_answers_all_the_same(
         await used.close()
 
 
+@pytest.mark.parametrize("name", [RESPONSES, LOCAL])
+async def test_a_prompt_that_openai_blocks_is_not_sent_again(odd: OddServer, name: str) -> None:
+    """Its words name a guide to reasoning, as if the depth of it or the wish for thoughts were refused."""
+    message = (
+        "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again with a"
+        " different prompt: https://platform.openai.com/docs/guides/reasoning#advice-on-prompting"
+    )
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": "invalid_prompt"}
+    odd.answer = whole({"error": error}, 400)
+    (finish,) = await odd.heard(name, replace(CHAT, reasoning="asked"))
+    assert isinstance(finish, StepFinish)
+    assert (finish.reason, (await odd.proposed(name)).finish, len(odd.requests)) == ("blocked", "blocked", 2)
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [

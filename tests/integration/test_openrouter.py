@@ -71,6 +71,19 @@ async def test_a_call_costs_what_openrouter_says(router: OddServer, told: dict[s
         assert (await router.proposed(LOCAL)).usage.cost_usd == pytest.approx(price), "by its address, too"
 
 
+@pytest.mark.parametrize("told", [-1, True, "0.01", [0.01], 1e300, pytest.param(10**400, id="an endless number")])
+async def test_a_price_that_no_call_can_have_is_ignored(router: OddServer, told: Any) -> None:
+    """A sum of such prices would be too large for the database."""
+    usage = USAGE | {"cost": told}
+    router.answer = streamed(events(chunk({"content": "Good day."}, "stop"), chunk({}, usage=usage)))
+    text, finish = await router.heard(GPT)
+    assert isinstance(finish, StepFinish)
+    assert said([text]) == "Good day."
+    assert finish.usage.cost_usd == pytest.approx(BY_TABLE)
+    router.answer = whole(answer(usage=usage))
+    assert (await router.proposed(GPT)).usage.cost_usd == pytest.approx(BY_TABLE)
+
+
 @pytest.mark.parametrize(
     "odd",
     [
