@@ -548,13 +548,17 @@ def test_a_failed_opening_is_asked_again_in_its_own_conversation(
     """Also by a client that does not count its tries. Control: one of two that ask at once has another conversation."""
     refusal, body = {"status": 400, "code": "invalid_value"}, {"input": f"Opening {stream}.", "stream": stream}
     provider.script(refusal, refusal, *["Here."] * 4)
-    before = len(scripted.get("/conversations?limit=100").json()["data"])
+
+    def newest() -> set[str]:
+        return {one["id"] for one in scripted.get("/conversations?limit=100").json()["data"]}
+
+    before = newest()
     for _ in range(2):
         refused(ask(scripted, "/responses", body), 400, "model_unavailable")
     with ThreadPoolExecutor(2) as threads:
         answers = list(threads.map(lambda _: ask(scripted, "/responses", body), range(2)))
     kept = {conversation(one) for one in (*answers, ask(scripted, "/responses", body))}
-    assert len(kept) == len(scripted.get("/conversations?limit=100").json()["data"]) - before == 3
+    assert len(kept) == len(newest() - before) == 3
     assert [texts(scripted, one) for one in kept] == [[f"Opening {stream}.", "Here."]] * 3
 
 
@@ -911,18 +915,30 @@ def test_a_reply_that_is_asked_for_again_takes_the_place_of_the_last(scripted: h
     assert (done(earlier), done(other)) == ("stateless", "stateless"), "only the last one is made again"
 
 
-def test_the_same_question_about_another_picture_is_another_history(scripted: httpx.Client, provider: OpenAI) -> None:
-    other = f"data:image/png;base64,{base64.b64encode(b'another picture').decode()}"
-    named = {"X-Conversation-Id": "two pictures"}
+@pytest.mark.parametrize("words", ["What is it?", ""])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (IMAGE, f"data:image/png;base64,{base64.b64encode(b'another picture').decode()}"),
+        ("https://x.test/picture?id=1", "https://x.test/picture?id=2"),
+    ],
+    ids=["data", "address"],
+)
+def test_the_same_question_about_another_picture_is_another_history(
+    scripted: httpx.Client, provider: OpenAI, one: str, other: str, words: str
+) -> None:
+    name = f"{words}{one[:5]}"
 
     def asked(url: str) -> Json:
-        return user([{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}])
+        said: list[Json] = [{"type": "text", "text": words}] if words else []
+        return user([*said, {"type": "image_url", "image_url": {"url": url}}])
 
-    first = chat(scripted, asked(IMAGE), headers=named)
+    named = {"X-Conversation-Id": f"two pictures {name}"}
+    first = chat(scripted, asked(one), headers=named)
     assert done(chat(scripted, asked(other), headers=named)) == "stateless"
-    assert other.partition(",")[2] in json.dumps(provider.last.body)
-    assert done(chat(scripted, asked(IMAGE), reply(first), user("And now?"), headers=named)) == "stored"
-    assert done(chat(scripted, asked(IMAGE), headers={"X-Conversation-Id": "one picture"})) == "stored"
+    assert other.rpartition(",")[2] in json.dumps(provider.last.body)
+    assert done(chat(scripted, asked(one), reply(first), user("And now?"), headers=named)) == "stored"
+    assert done(chat(scripted, asked(one), headers={"X-Conversation-Id": f"one picture {name}"})) == "stored"
 
 
 def test_an_empty_system_prompt_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:

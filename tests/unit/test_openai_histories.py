@@ -61,6 +61,9 @@ ERASED: Final[Said] = "user", "", {"status": "erased"}
 ERASED_REPLY: Final[Said] = a("", status="erased")
 RED: Final = {"data": "cmVk"}
 BLUE: Final = {"data": "Ymx1ZQ=="}
+PLAIN: Final = {"url": "https://x.test/1"}
+SIGNED: Final = {"url": "https://x.test/1?s=1"}
+ANEW: Final = {"url": "https://x.test/1?s=2"}
 
 
 def stored(history: Sequence[Said]) -> list[Message]:
@@ -154,8 +157,10 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([shown("q", RED), a("a"), u("y")], [shown("q", RED), a("a")], 2),
         ([u("q"), a("a"), u("y")], [shown("q", RED), a("a")], 2),
         ([shown("q", BLUE), a("a"), u("y")], [shown("q", RED, BLUE), a("a")], 2),
-        ([shown("q", {"url": "https://x.test/1?s=2"}), u("y")], [shown("q", {"url": "https://x.test/1?s=1"})], 1),
-        ([shown("", {"url": "https://x.test/1?s=2"}), u("y")], [shown("", {"url": "https://x.test/1?s=1"})], 1),
+        *(([shown(text, ANEW), a("a"), u("y")], [shown(text, SIGNED), a("a")], 2) for text in ("q", "")),
+        *(([shown(text, ANEW), made(CALL), brought(CALL)], [shown(text, SIGNED), made(CALL)], 2) for text in ("q", "")),
+        ([shown("q", ANEW), brought(CALL)], [shown("q", SIGNED), made(CALL)], 1),
+        ([u("q"), u("y")], [shown("q", SIGNED)], 1),
         ([shown("secret", RED), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
     ],
 )  # fmt: skip
@@ -181,7 +186,9 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([by("Ben", "q")], [by("Ann", "q"), a("End")]),
         ([u("q"), by("Two", "a", "assistant"), u("y")], [u("q"), by("One", "a", "assistant")]),
         ([shown("q", BLUE)], [shown("q", RED), a("a")]),
-        ([shown("", {"url": "https://x.test/2"}), u("y")], [shown("", {"url": "https://x.test/1"})]),
+        ([shown("", {"url": "https://x.test/2"}), a("a"), u("y")], [shown("", SIGNED), a("a")]),
+        # What is to be answered may be another picture.
+        *(([shown(text, ANEW)], [shown(text, SIGNED), *more]) for text in ("q", "") for more in ([], [a("a")])),
         ([shown("q", RED, BLUE), a("a"), u("y")], [shown("q", RED), a("a")]),
         ([shown("q", RED), a("a"), u("y")], [u("q"), a("a")]),
         ([*OPENING, u("y")], [*OPENING, ERASED, a("Yes.")]),
@@ -232,6 +239,8 @@ def test_a_history_without_the_last_reply_asks_for_another(
         ([*OPENING, u("Or so"), a("Yes."), u("On")], [*OPENING, u("More"), u("Or so"), a("Yes.")], {3}, 4),
         ([*OPENING, u("More"), u("Or so")], [*OPENING, u("More")], {3}, 3),
         ([*OPENING, u("Third")], [*OPENING, u("First"), u("Second")], {3, 4}, 2),
+        *(([shown(text, ANEW)], [shown(text, SIGNED)], {1}, 0) for text in ("q", "")),
+        ([shown("q", PLAIN), a("a"), u("y")], [shown("q", SIGNED), shown("q", ANEW), a("a")], {1}, 2),
         # Controls: it was answered; nothing comes after it; another message separates them.
         ([*OPENING, u("Or so")], [*OPENING, u("More")], (), None),
         ([*OPENING, u("Or so")], [*OPENING, u("More"), a("Yes.")], (), None),

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
+from types import SimpleNamespace
 from typing import Any, Final, Literal
 from uuid import UUID
 
@@ -37,6 +38,9 @@ from app.http.openai.items import InputItem, draft_of, items_of, joined_steps
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents, event_after
 from app.http.openai.response_requests import ResponseRequest
+from app.http.openai.sending import send_stream
+from app.http.shutdown import Stopping
+from app.settings import Settings
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import AnswerEvent, Ended, Failed, ServiceEvent, TextDelta, ToolsCalled
 from tests.unit.timing import assert_linear_in
@@ -553,24 +557,50 @@ AWAY: Final = ModelFailedError("away", code="model_unavailable")
 async def test_a_stream_that_fails_before_its_first_words_is_an_error(failure: DomainError | Failed) -> None:
     """Control: after the first words, and after the longest wait, it is the last event."""
     with pytest.raises(ModelFailedError, match="away"):
-        await answered_by(RECALLED, 0.0, failure).wait_for_first_words(20)
+        await answered_by(RECALLED, 0.0, failure).wait_for_first_words(20, Stopping())
     early, late = answered_by(RECALLED, TextDelta("Yes"), failure), answered_by(RECALLED, 0.05, failure)
     for answering, seconds in ((early, 20), (late, 0.01)):
-        await answering.wait_for_first_words(seconds)
+        await answering.wait_for_first_words(seconds, Stopping())
         chunks = [chunk async for chunk in chat_chunks(answering, with_usage=False)]
         assert chunks[-1]["error"]["code"] == "model_unavailable"
 
 
 async def test_who_waits_for_the_first_words_misses_none() -> None:
     answering = answered_by(RECALLED, ToolsCalled(), TextDelta("Yes"), TextDelta(", Sir."), Ended(text="Yes, Sir."))
-    await answering.wait_for_first_words(20)
+    await answering.wait_for_first_words(20, Stopping())
     assert (await whole_chat(answering))["choices"][0]["message"]["content"] == "Yes, Sir."
 
 
 async def test_who_waits_for_the_first_words_and_leaves_ends_the_source() -> None:
     answering = answered_by(30.0, TextDelta("Yes"))
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(answering.wait_for_first_words(20), 0.01)
+        await asyncio.wait_for(answering.wait_for_first_words(20, Stopping()), 0.01)
+    assert [event async for event in answering.source] == []
+
+
+async def test_nobody_waits_for_the_first_words_while_the_process_ends() -> None:
+    answering, stopping = answered_by(0.2, TextDelta("Yes"), Ended(text="Yes")), Stopping()
+    stopping.begin()
+    before = asyncio.get_running_loop().time()
+    await answering.wait_for_first_words(20, stopping)
+    assert asyncio.get_running_loop().time() - before < 0.1
+    assert (await whole_chat(answering))["choices"][0]["message"]["content"] == "Yes"
+
+
+async def test_a_client_that_leaves_between_the_wait_and_the_first_event_ends_the_source() -> None:
+    answering = answered_by(TextDelta("Yes"), TextDelta(", Sir."))
+    await answering.wait_for_first_words(20, Stopping())
+    services: Any = SimpleNamespace(settings=Settings(_env_file=None))
+    chunks = chat_chunks(answering, with_usage=False)
+    response = send_stream(services, answering, chunks, Stopping(), named=False)
+
+    async def gone(_message: Any) -> None:
+        raise OSError
+
+    async def silent() -> Any:
+        await asyncio.Event().wait()
+
+    await response({"type": "http"}, silent, gone)
     assert [event async for event in answering.source] == []
 
 

@@ -3,7 +3,8 @@
 Clients of stateless APIs send the whole history with every request. Messages are the same if their roles and words are;
 differences in spaces and Unicode forms are ignored. If both have names, these have to be the same too: a client may
 leave names out, and the service's own replies have none. A client may also leave out the data that came with a user's
-words; but data that is not stored with these words makes another message of them.
+words; but data that is not stored with these words makes another message of them. So does an address, as long as no
+reply follows: the answer would be about another picture. Later it may be another one, since some are signed anew.
 
 A client may have only the beginning of a reply, because it stopped reading. Stored messages that it may never have seen
 are skipped if they do not fit: the service's own tool calls and their results, a reply that was stopped, a typed
@@ -25,13 +26,15 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from app.core.model.conversation import Message, MessageText
-from app.core.text.contents import data_hash
+from app.core.text.contents import data_hash, is_data_url
 from app.core.text.parts import Part, own_content, own_parts
 from app.core.text.speakers import name_in
 
 MOST_RESULTS: Final = 256
 """How many results that stand together may stand in another order."""
 Kind = Literal["user", "assistant", "system", "call", "result"]
+ANSWERING: Final[Collection[Kind]] = frozenset({"assistant", "call", "result"})
+"""The kinds of lines that answer what was said before them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,9 @@ class Line:
     name: str = ""
     """The name of its speaker; empty if it is not given."""
     attached: frozenset[str] = frozenset()
-    """The hashes of the data that came with a user's words; not of addresses, since a signed one is new each time."""
+    """The hashes of the data that came with a user's words."""
+    addresses: frozenset[str] = frozenset()
+    """The addresses that came with a user's words; a signed one may be new each time."""
     optional: bool = False
     """Whether it is stored and the client may never have seen it."""
     matches_any_words: bool = False
@@ -74,9 +79,15 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
     words = _comparable_words(role, content, parts)
     if role != "tool" and (words or not (calls or results)):
         kind: Kind = "user" if role == "user" else "assistant" if role == "assistant" else "system"
-        attached = _attached_data(parts) if kind == "user" else frozenset()
+        shown = parts if kind == "user" else ()
         yield Line(
-            kind=kind, words=words, message=message, name=normalised(name), attached=attached, is_step=bool(calls)
+            kind=kind,
+            words=words,
+            message=message,
+            name=normalised(name),
+            attached=_attached_data(shown),
+            addresses=_addresses(shown),
+            is_step=bool(calls),
         )
     for call in calls:
         yield Line(kind="call", words=call, message=message)
@@ -95,6 +106,7 @@ def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -
             message=line.message,
             name=line.name,
             attached=line.attached,
+            addresses=line.addresses,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
             matches_any_words=erased,
             may_be_regenerated=line.kind == "assistant" and not (unseen or erased or line.is_step),
@@ -115,6 +127,11 @@ def _comparable_words(role: str, content: str, parts: Sequence[Part]) -> str:
 
 def _attached_data(parts: Sequence[Part]) -> frozenset[str]:
     return frozenset(found for part in parts if part.get("type") == "media" and (found := data_hash(part)))
+
+
+def _addresses(parts: Sequence[Part]) -> frozenset[str]:
+    urls = (str(part.get("url") or "") for part in parts if part.get("type") == "media")
+    return frozenset(url for url in urls if url and not is_data_url(url))
 
 
 def normalised(text: str) -> str:
@@ -178,6 +195,13 @@ class Reconciliation:
     _steps: _Steps = field(default_factory=_Steps)
     _erased_from: int | None = None
     """How many given lines were read before the erased messages that were read last; ``None`` once others follow."""
+    _last_reply: int = field(init=False)
+    """The place of the last given reply, call or result; 0 if there is none."""
+
+    def __post_init__(self) -> None:
+        """Look for the last line that answers another."""
+        places = reversed(range(len(self.given)))
+        self._last_reply = next((one for one in places if self.given[one].kind in ANSWERING), 0)
 
     def read(self, stored: Iterable[Message | MessageText]) -> bool:
         """Read further stored messages; false once the two histories differ."""
@@ -280,11 +304,15 @@ class Reconciliation:
         if line.name and given.name and line.name != given.name:
             return False
         if line.kind != "assistant":
-            return given.words == line.words and given.attached <= line.attached
+            is_same = given.words == line.words and given.attached <= line.attached
+            return is_same and (given.addresses <= line.addresses or self._may_be_signed_anew(line))
         if given.words == line.words or self._steps.end_with(line.words, given.words):
             return True
         may_be_less = bool(given.words) and not line.is_step
         return may_be_less and (line.words.startswith(given.words) or self._steps.begin_with(line.words, given.words))
+
+    def _may_be_signed_anew(self, line: Line) -> bool:
+        return self._position < self._last_reply and not line.may_be_withdrawn
 
     def _has_call_after(self) -> bool:
         following = self.given[self._position + 1 : self._position + 2]

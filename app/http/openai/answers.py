@@ -24,6 +24,7 @@ from app.http.openai.ids import call_item_id, conversation_id, message_id, reaso
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents, event_after
 from app.http.refusals import unexpected_error
+from app.http.shutdown import Stopping
 from app.usecases.openai.answer_events import BegunAnswer, answer_events
 from app.usecases.openai.answering import (
     AnswerEvent,
@@ -81,6 +82,8 @@ class Answering:
     """What the answer failed with."""
     _beginning: asyncio.Task[list[AnswerEvent]] | None = None
     """Reads the first events, if somebody waits for these."""
+    _is_read: bool = False
+    """Whether somebody reads the events, and closes them."""
     _events: AsyncGenerator[AnswerEvent, None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,26 +106,38 @@ class Answering:
             conversation=self.conversation,
         )
 
-    async def wait_for_first_words(self, seconds: float) -> None:
-        """Wait until the answer begins or ends, at most so many seconds. Raises what it failed with until then."""
+    async def wait_for_first_words(self, seconds: float, stopping: Stopping) -> None:
+        """Wait until the answer begins or ends, or the process begins to end, at most so many seconds.
+
+        Raises what the answer failed with until then.
+        """
         self._beginning = asyncio.create_task(self._read_beginning())
+        ending = asyncio.create_task(stopping.wait())
         try:
-            await asyncio.wait({self._beginning}, timeout=seconds)
+            await asyncio.wait({self._beginning, ending}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         except BaseException:
             await self._close()
             raise
+        finally:
+            await cancel(ending)
         if self.error is not None:
             await self._close()
             raise self.error
 
     async def answer_events(self) -> AsyncGenerator[AnswerEvent, None]:
         """The events of the answer, its end last. A failure is reported as an end."""
+        self._is_read = True
         try:
             for answer_event in await self._beginning if self._beginning else ():
                 yield answer_event
             async for answer_event in self._events:
                 yield answer_event
         finally:
+            await self._close()
+
+    async def close(self) -> None:
+        """End the answer if nobody has begun to read its events: the wait for its first words may have begun it."""
+        if not self._is_read:
             await self._close()
 
     async def _close(self) -> None:

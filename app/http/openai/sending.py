@@ -48,7 +48,7 @@ async def send_new_stream(
     ``ClientGoneError``.
     """
     seconds = min(services.settings.timings.stream_heartbeat_seconds, patience_with_words(services))
-    await _while_client_present(request, answering, answering.wait_for_first_words(seconds))
+    await _while_client_present(request, answering, answering.wait_for_first_words(seconds, stopping))
     return send_stream(services, answering, events, stopping, named=named)
 
 
@@ -65,11 +65,25 @@ async def _while_client_present(request: Request, answering: Answering, work: Co
         raise
 
 
+class _AnswerSteps(Steps[bytes]):
+    """The steps of an answer's stream, which end the answer too if the client leaves before the first one."""
+
+    def __init__(self, answering: Answering, frames: AsyncIterator[bytes], every: float) -> None:
+        super().__init__(frames, every)
+        self._answering = answering
+
+    async def aclose(self) -> None:
+        """Close the source, and the answer."""
+        await super().aclose()
+        await self._answering.close()
+
+
 def send_stream(
     services: Container, answering: Answering, events: AsyncGenerator[Json, None], stopping: Stopping, *, named: bool
 ) -> Response:
     """The answer as server-sent events. With ``named`` the type is also sent in ``event:``."""
-    steps = Steps(_frames(events, named=named), services.settings.timings.stream_heartbeat_seconds)
+    frames = _frames(events, named=named)
+    steps = _AnswerSteps(answering, frames, services.settings.timings.stream_heartbeat_seconds)
     stream = EventStream(steps, bytes, stopping=stopping, grace=STOPPING_GRACE, on_disconnect=answering.on_disconnect)
     stream.headers[HEADER] = answering.outcome
     return stream
