@@ -9,8 +9,9 @@ friends, are divided in the same way (``work-open``, ``work-held``). The sets ``
 and ``rounds`` (ten talks in five rounds) were worked on, ``further-held`` was only counted. The narratives of
 ``restated`` and ``restated-held`` state nearly every value in another form than it was said. ``fresh`` (16 talks),
 ``varied`` (18, both most in three rounds), ``summed`` (12 in two rounds, by a writer who was to calculate) and
-``sixteenth`` (20, most in three rounds, in nine languages) were counted first, and read then, as was ``freely`` (12 in
-two rounds, full of numbers). ``--show`` prints the failing statements of the open talks.
+``sixteenth`` (20, most in three rounds, in nine languages) were counted first, and read then, as were ``freely`` (12 in
+two rounds, full of numbers) and ``kinds`` (15 in two rounds: friends, lessons, support with tools, code). ``--show``
+prints the failing statements of the open talks.
 
 The other columns are a control: one number, amount, date or time of each statement is replaced by a random one. They
 count how many hints to the writer of such a statement name the original value. The last two columns say how many of the
@@ -48,7 +49,7 @@ FOLDER: Final = Path(__file__).parent / "ordinary"
 SETS: Final = (
     *("open", "held", "later", "work-open", "work-held"),
     *("everyday", "languages", "further", "further-held", "rounds"),
-    *("restated", "restated-held", "fresh", "varied", "summed", "sixteenth", "freely"),
+    *("restated", "restated-held", "fresh", "varied", "summed", "sixteenth", "freely", "kinds"),
 )
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]

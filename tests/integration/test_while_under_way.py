@@ -50,8 +50,9 @@ from app.usecases.compaction.job import Job
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.files.attaching import NewFile
 from app.usecases.history import export, removing
+from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
-from app.usecases.openai import openings, stored_answers
+from app.usecases.openai import forking, openings, stored_answers
 from app.usecases.openai.answering import Prompt
 from app.usecases.openai.conversation_names import ConversationName
 from app.usecases.openai.forking import ForkPoint, ForkService
@@ -628,6 +629,33 @@ async def test_a_fork_goes_if_its_source_is_deleted_while_it_is_copied(
     await forks.work(fork)
     with pytest.raises(NotFoundError):
         await service.row(fork)
+
+
+async def test_a_fork_that_is_made_while_its_user_is_erased_does_not_stay(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = Service(begin, tenant)
+    made = await service.container.conversations.create(tenant, NewConversation(user_id="anna"))
+    await service.say(made.conversation.id, 6)
+    removal, read = service.container.removal, forking._next_copies
+    erasure = await removal.erase_user(tenant, "anna")
+
+    async def erase() -> None:
+        while await removal.status(erasure.id):
+            await removal.work()
+
+    async def read_before_the_erasure(*given: Any) -> list[MessageDraft]:
+        found = await read(*given)
+        await asyncio.wait({erasing}, timeout=0.3)  # it may have to wait for the fork
+        return found
+
+    monkeypatch.setattr(forking, "_next_copies", read_before_the_erasure)
+    place, idem = ForkPoint(conversation_id=made.conversation.id, through_seq=4), Idem(key="fork", fingerprint="one")
+    copying = asyncio.create_task(service.container.forks.fork(tenant, place, idem))
+    erasing = asyncio.create_task(erase())
+    await asyncio.wait_for(asyncio.gather(copying, erasing, return_exceptions=True), PATIENCE)
+    async with begin(tenant) as uow:
+        assert await uow.conversations.of_user("anna", limit=10) == []
 
 
 # --- what goes with a response, whatever the clocks of its processes say

@@ -754,6 +754,69 @@ def test_a_number_with_the_ending_of_an_ordinal_shows_number_and_year(claim: str
     assert not holds(other, text)
 
 
+@pytest.mark.parametrize(
+    ("claim", "text", "other"),
+    [
+        ("с 27 на 25 февраля", "27 февраля, теперь 25 февраля", "с 26 на 25 февраля"),
+        ("vom 27. auf den 25. Februar", "27. Februar, jetzt 25. Februar", "vom 26. auf den 25. Februar"),
+        ("on 25 February, not 27", "27 February, now 25 February", "on 25 February, not 26"),
+        ("с 19–20 на 21–22 мая 2026 года", "19–20 мая, нет, 21–22 мая 2026", "с 18–20 на 21–22 мая 2026 года"),
+    ],
+)
+def test_a_number_shortly_beside_a_date_may_be_a_day_of_its_month(claim: str, text: str, other: str) -> None:
+    assert holds(claim, text)
+    assert not holds(other, text)
+
+
+def test_control_a_number_further_from_a_date_or_with_a_unit_is_no_day() -> None:
+    text = "27 February, now 25 February"
+    assert not holds("27 people come at the earliest on 25 February", text)
+    assert not holds("27 € until 25 February", text)
+
+
+@pytest.mark.parametrize(
+    ("claim", "other"),
+    [
+        ("on Thursday and Friday, 21–22 May 2026", "on Wednesday and Saturday, 21–22 May 2026"),
+        ("Donnerstag und Freitag, 21. und 22. Mai 2026", "Dienstag und Mittwoch, 21. und 22. Mai 2026"),
+        ("в четверг и пятницу, 21–22 мая 2026 года", "в среду и субботу, 21–22 мая 2026 года"),
+    ],
+)
+def test_the_weekday_before_two_days_may_be_that_of_either(claim: str, other: str) -> None:
+    assert holds(claim, "2026-05-21 and 2026-05-22")
+    assert not holds(other, "2026-05-21 and 2026-05-22")
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "other"),
+    [
+        ("rust-cache v2.7.3", "rust-cache@v2.7.3 set", "rust-cache v2.7.4"),
+        ("react@18.2.0", "react went to 18.2.0", "react@18.2.1"),
+        ("checkout v4.1.1", "uses: actions/checkout@v4.1.1", "checkout v4.1.2"),
+        ("Python 3.12", "on python3.12-slim", "Python 3.11"),
+        ("go1.22.1", "Go 1.22.1", "go1.22.2"),
+    ],
+)
+def test_a_version_behind_its_name_is_told_from_an_address_and_an_identifier(claim: str, text: str, other: str) -> None:
+    assert holds(claim, text)
+    assert not holds(other, text)
+
+
+def test_control_an_address_stays_one() -> None:
+    assert [value.kind for value in values("write to ops@node2.example or a@b2.c3.de")] == ["email", "email"]
+
+
+def test_in_a_german_text_am_is_a_preposition_behind_a_number() -> None:
+    text = "Angemeldet sind 8 Kinder für Freitag und zwei für den Samstag"
+    assert holds("Angemeldet sind bisher 8 am Freitag und zwei am Samstag", text)
+    assert not holds("Angemeldet sind bisher 9 am Freitag und zwei am Samstag", text)
+
+
+def test_control_am_after_an_hour_stays_the_morning() -> None:
+    assert holds("they meet at 8 am on Friday and not later", "meeting on Friday 08:00")
+    assert not holds("they meet at 8 am on Friday and not later", "8 of us meet on Friday at 9:00")
+
+
 def test_control_an_ordinal_that_is_a_day_shows_no_other_number() -> None:
     assert not holds("квартира 12", "приедем 12-го")
 

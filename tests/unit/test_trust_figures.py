@@ -14,6 +14,7 @@ from bench.trust.cost import Tokens, cost_of_fold, cost_of_play, row_of, verifyi
 from bench.trust.folding import folded
 from bench.trust.joined import folds_of
 from bench.trust.measures import figures_of, honest_figures_of
+from bench.trust.ordinary import KINDS, answers, counted
 from bench.trust.readers import Reading, judgements, kappa, readings_of
 from bench.trust.rounds import talk_named
 from bench.trust.ten_rounds import facts_of, halves_of, kept_in, line_of
@@ -32,6 +33,18 @@ def test_honest_answers_are_counted_alike_with_and_without_their_lies() -> None:
     broken = replace(plays()[1].case, answer="I cannot do that.")
     assert figures_of([broken])["honest answers accepted at the first attempt"] == ("0.0 %", 1)
     assert found["honest answers accepted at the first attempt"] == ("100.0 %", 3)
+
+
+@pytest.mark.long
+def test_the_figures_of_talks_of_the_kinds_that_products_have_are_those_of_the_docs() -> None:
+    found = counted(answers("kinds"))
+    failing = [(found[kind, "failing"], found[kind, "all"]) for kind in KINDS]
+    assert failing == [(5, 211), (1, 101), (1, 60)]
+    assert found["items", "gone"] == 2
+    items, all_items = failing[0]
+    assert f"of {all_items} items failed when they were first counted, and now {items / all_items:.1%}" in " ".join(
+        (Path(__file__).parents[2] / "docs/trust.md").read_text("utf-8").replace(" %", "%").split()
+    )
 
 
 class TestCosts:

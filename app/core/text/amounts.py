@@ -16,6 +16,7 @@ from app.core.text.days import (
     forms_in_month_of_last_date,
     forms_of_eight_digits,
     forms_of_first_day,
+    is_near_last_date,
     names_day,
     short_day_and_time_forms,
     weekday_of_day,
@@ -546,7 +547,7 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
         is_day = names_day(c, place)
         if c.all_readings or len(digits) > 4 or is_day:  # noqa: PLR2004
             found.forms |= short_day_and_time_forms(digits)
-        if is_day and digits.isdecimal() and not c.all_readings:
+        if digits.isdecimal() and not c.all_readings and (is_day or is_near_last_date(c, place)):
             found.forms |= forms_in_month_of_last_date(c, int(digits))
         if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
             _state_day_of_weekday(c, found, moments.form_of_weekday(weekday, int(digits)))

@@ -6,7 +6,7 @@ that were shown. Those that *keep* or *state* one add a value that the text stat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import islice
 from typing import Final
@@ -122,13 +122,14 @@ def _add_day(c: Cursor, place: int, month: int, number: float) -> None:
         c.add_possible(place, moments.possible_forms(one, c.at))
 
 
-def keep_date(c: Cursor, first: int, after: int, days: list[Day]) -> None:
+def keep_date(c: Cursor, first: int, after: int, days: list[Day], listed: Sequence[Day] = ()) -> None:
     """Keep a date that may mean any of these days.
 
-    If the text gives it a wrong weekday, the date counts as shown only by a text in the same words.
+    If the text gives it a wrong weekday, the date counts as shown only by a text in the same words. The weekday before
+    ``listed`` days may belong to any of them: "Thursday and Friday, 21–22 May 2026".
     """
     weekday_at = first - 1 - (c.word(first - 1) in DATE_FILL)
-    if not c.all_readings and _is_another_weekday(c, weekday_at, days):
+    if not c.all_readings and _is_another_weekday(c, weekday_at, listed or days):
         c.add("date", first, after, {f"s:{c.text[c.tokens[weekday_at].start : c.tokens[after - 1].end]}"})
         return
     possible = [day for day in days if moments.is_day(day)]
@@ -145,7 +146,7 @@ def keep_date(c: Cursor, first: int, after: int, days: list[Day]) -> None:
         c.add("date", first, after, forms, is_stated=any(day[0] or day[2] for day in possible))
 
 
-def _is_another_weekday(c: Cursor, place: int, days: list[Day]) -> bool:
+def _is_another_weekday(c: Cursor, place: int, days: Sequence[Day]) -> bool:
     """Whether a weekday at this token stands before a date that falls on it in no reading."""
     word = c.word(place)
     if (
@@ -277,6 +278,18 @@ def names_day(c: Cursor, place: int) -> bool:
     return (c.word(place - 1) in DATE_FILL or c.text[end : end + 1] == ".") and not _is_amount(c, place)
 
 
+def is_near_last_date(c: Cursor, place: int) -> bool:
+    """Whether a number stands shortly behind a date, so that it may be another day of its month: "12 May, not 14"."""
+    return bool(c.dates) and 0 <= c.tokens[place].start - c.dates[-1].end <= _MAX_CHARACTERS_TO_MONTH
+
+
+def forms_of_bare_day(digits: str, found: FoundValue, month: int) -> frozenset[str]:
+    """The forms that a number without a unit claims if it is a day of that month; none if it cannot be one."""
+    is_bare = found.kind == "number" and found.unit is None and found.scale == 1 and len(digits) < _YEAR_DIGITS
+    day = (None, month, int(digits)) if is_bare and digits.isdecimal() else None
+    return moments.claimed_forms(day) if day and moments.is_day(day) else frozenset()
+
+
 def forms_in_month_of_last_date(c: Cursor, day: int) -> frozenset[str]:
     """The forms that a day without a month claims in the month of the date before it: "on 15 May, not on the 22nd"."""
     dates = (form for one in c.dates[: -_MAX_DATES_BACK - 1 : -1] for form in sorted(one.forms))
@@ -322,10 +335,12 @@ def _month_alone(c: Cursor, place: int, month: int) -> int:
 def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: list[tuple[int, int, int]]) -> int:
     year, last = _year_behind(c, after)
     _add_days_before(c, first, month)
+    _state_day_before(c, first, month)
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
-        # Only the day next to the month includes the month's text.
-        keep_date(c, start if number else first, last if is_last else end, [(year, month, day)])
+        # Only the day next to the month includes the month's text. The weekday before two days may be the second's.
+        listed = [(year, month, one) for one, *_ in days] if not number else []
+        keep_date(c, start if number else first, last if is_last else end, [(year, month, day)], listed)
         if not is_last:  # it may not be a day: "Main Street 27, 8–15 August"
             c.add_possible(start, [f"n:{day}"], "number")
     return last
@@ -342,6 +357,13 @@ def _add_days_before(c: Cursor, place: int, month: int) -> None:
             one = (None, month, int(digits)) if digits.isdecimal() and len(digits) < _YEAR_DIGITS else None
             if one and moments.is_day(one):
                 c.add_possible(number_at, moments.possible_forms(one, c.at))
+
+
+def _state_day_before(c: Cursor, place: int, month: int) -> None:
+    # A statement's number shortly before a date may be a day too: «с 27 на 25 февраля», "vom 27. auf den 25. Februar".
+    previous = c.found[-1] if c.found and not c.all_readings else None
+    if previous and c.tokens[place].start - previous.end <= _MAX_CHARACTERS_TO_MONTH:
+        previous.forms |= forms_of_bare_day(c.text[previous.start : previous.end], previous, month)
 
 
 def _day_numbers(c: Cursor, place: int) -> list[tuple[int, int, int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.core.text import moments
+from app.core.text.language import detect
 from app.core.text.languages.combined_words import words_of
 from app.core.text.numerals import plain_number
 from app.core.text.patterns import compiled
@@ -57,6 +58,7 @@ _LENGTHS: Final = words_of("values", "hours_of_length")
 """Words of the clock that, without further signs, are as often lengths of time."""
 _MINUTE_WORDS: Final = {"half": 30, **dict.fromkeys(sorted(QUARTERS), 15)}
 _HALF: Final = 0.5
+_AM: Final = "am"
 _ONE_HOUR: Final = frozenset({"час", "часу"})
 """The words for one o'clock before "дня" or "ночи"."""
 _AFTER_HOURS: Final = RANGE_WORDS | DAY_DISTANCES.keys()
@@ -203,6 +205,8 @@ def _written(c: Cursor, place: int) -> int:
     forms = moments.time_forms(hour, minute, half)
     if not half and second is None:
         forms |= {f"l:{hour}:{minute:02}"}
+    if c.tokens[place].text == f"{hour} {_AM}" and _is_preposition(c):
+        forms |= {f"n:{hour}"}
     if second is not None:
         exact = frozenset(f"{form}:{second:02}" for form in forms)
         length = {f"q:{plain_number(hour * 3600 + minute * 60 + second)}|s"} if c.all_readings else set()
@@ -220,11 +224,16 @@ def _written(c: Cursor, place: int) -> int:
 def _half_of_day(c: Cursor, place: int) -> tuple[str, int]:
     for after in range(place, place + 3):
         word = c.word(after) if c.near(after) else ""
-        if word in _PARTS_OF_DAY:
+        if word in _PARTS_OF_DAY and not (word == _AM and _is_preposition(c)):
             return _name_of_half(word), after + 1
         if word not in _IN_BETWEEN:
             break
     return "", place + (c.word(place) in CLOCK and c.near(place))
+
+
+def _is_preposition(c: Cursor) -> bool:
+    """Whether "am" is a preposition in this text's language: "zwei am Grill", "8 am Freitag"."""
+    return detect(c.text) == "de"
 
 
 def _name_of_half(word: str) -> str:

@@ -44,7 +44,8 @@ _SHAPES: Final = (
         rf"|(?<![\w.@/-])[a-z][a-z0-9-]{{1,62}}+(?:\.[a-z][a-z0-9-]{{0,62}}+){{0,3}}\.(?:{_DOMAINS})(?![\w.@-])"
         rf"(?:/{_NO_BLANK}{{0,300}}+)?)"
     ),
-    r"(?P<email>(?<![a-z0-9_.+-])[a-z0-9_.+-]{1,64}+@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5})",
+    # "react@18.2.0" has a version, and is no address.
+    r"(?P<email>(?<![a-z0-9_.+-])[a-z0-9_.+-]{1,64}+@[\w-]{1,63}(?:\.[\w-]{1,63}){0,4}\.[^\W\d][\w-]{0,62})",
     (
         r"(?P<path>(?<![^\s\"'`(\[<«„“:=,])(?:[a-z]:\\|~/|\.{1,2}/|/)[\w.@+-]{1,255}(?:[/\\][\w.@+-]{1,255}){0,40}/?"
         rf"|(?<![\w/\\.~@-])(?:[\w.@-]{{1,100}}+/){{0,20}}[\w@-]{{1,100}}+(?:\.[\w-]{{1,30}}+){{0,3}}\.(?:{_EXTENSIONS})\b)"
@@ -94,6 +95,7 @@ _SHAPES: Final = (
         r"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))"
         rf"|(?P<tail>m\d{{1,2}}\.\d{{1,6}}s\b|{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
+    rf"(?P<versioned>(?<!{_INNER}){_LETTER}{{2,20}}+(?=\d{{1,4}}(?:\.\d{{1,4}}){{1,3}}(?!\w)))",  # "python3.12"
     (
         rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"
         rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
@@ -124,7 +126,7 @@ def tokens(text: PlainText) -> list[Token]:
         kind = match.lastgroup or ""
         if kind == "plain":
             found.extend(shapes.plain(match["plain"], match.start(), text.cased))
-        elif kind == "word":
+        elif kind in {"word", "versioned"}:
             found.extend(shapes.run(match[kind], match.start(), text.cased))
         elif kind == "reference":
             found.extend(shapes.reference(match, text.cased))

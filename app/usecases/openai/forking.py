@@ -65,6 +65,8 @@ class ForkService:
         shell, id_ = self._shell, self._shell.new_id()
         fork, events = await self._make_fork(tenant_id, place, idem, id_)
         await shell.outbox.deliver(events)
+        if fork.is_being_copied and place.through_seq <= AT_ONCE:
+            fork = await self._copied_further(fork, claims=False)
         if fork.is_being_copied and not await self._queue.send_fork(fork.id):
             fork = await self._copied_here(fork)
         if not fork.is_being_copied:
@@ -96,8 +98,7 @@ class ForkService:
             async with shell.uow(None) as uow:
                 fork = await uow.conversations.get(conversation_id)
             while fork.is_being_copied:
-                fork, events, jobs = await self._copy_step(fork.tenant_id, fork.id)
-                await shell.outbox.deliver(events, jobs)
+                fork = await self._copied_further(fork)
         except NotFoundError:
             log.info("fork.gone", conversation_id=str(conversation_id))
         except DependencyUnavailableError as error:
@@ -111,14 +112,16 @@ class ForkService:
         clock = self._shell.clock
         until = clock.monotonic() + FORK_RETRY_AFTER
         while fork.is_being_copied and clock.monotonic() < until:
-            fork, events, jobs = await self._copy_step(fork.tenant_id, fork.id)
-            await self._shell.outbox.deliver(events, jobs)
+            fork = await self._copied_further(fork)
         return fork
 
     async def _make_fork(
         self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID
     ) -> tuple[Conversation, Sequence[Event]]:
-        """The transaction that makes the fork, and its events."""
+        """The transaction that makes the empty fork, and its events.
+
+        Nothing is copied in it: whoever erases all conversations of a user has to see the fork before it has a text.
+        """
         async with self._shell.uow(tenant_id) as uow:
             before = await claim_key(uow, idem, self._shell.clock.now())
             if before is not None:
@@ -128,16 +131,25 @@ class ForkService:
                 await uow.conversations.add(fork)
                 fork = await refresh_sizes(uow, self._shell.resolver(fork))
                 await record(uow, idem, {"fork_id": str(fork.id)})
-                if place.through_seq <= AT_ONCE:
-                    fork = await self._with_next_copied(uow, fork)
                 await uow.commit()
         return fork, uow.committed_events
 
-    async def _copy_step(self, tenant_id: UUID, fork_id: UUID) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
+    async def _copied_further(self, fork: Conversation, *, claims: bool = True) -> Conversation:
+        """The fork with as many further messages as are copied at once.
+
+        ``claims``: when all are copied, a compaction that is due is claimed. A turn that begins now does that itself.
+        """
+        fork, events, jobs = await self._copy_step(fork.tenant_id, fork.id, claims=claims)
+        await self._shell.outbox.deliver(events, jobs)
+        return fork
+
+    async def _copy_step(
+        self, tenant_id: UUID, fork_id: UUID, *, claims: bool = True
+    ) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
         shell, job = self._shell, None
         async with shell.uow(tenant_id) as uow:
             fork = await self._with_next_copied(uow, await uow.conversations.lock(fork_id))
-            if not fork.is_being_copied and await uow.conversations.is_there(fork.id):
+            if claims and not fork.is_being_copied and await uow.conversations.is_there(fork.id):
                 job = await claim_at_rest(uow, shell, shell.resolver(fork))
             await uow.commit()
         return fork, uow.committed_events, [job] if job else []
