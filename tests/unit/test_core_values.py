@@ -772,6 +772,8 @@ def test_control_a_number_further_from_a_date_or_with_a_unit_is_no_day() -> None
     text = "27 February, now 25 February"
     assert not holds("27 people come at the earliest on 25 February", text)
     assert not holds("27 € until 25 February", text)
+    assert not holds("on 25 February, 27 people come", text)
+    assert not holds("25 февраля — 27 мест", "27 февраля, теперь 25 февраля")
 
 
 @pytest.mark.parametrize(
