@@ -772,6 +772,8 @@ def test_control_a_number_further_from_a_date_or_with_a_unit_is_no_day() -> None
     text = "27 February, now 25 February"
     assert not holds("27 people come at the earliest on 25 February", text)
     assert not holds("27 € until 25 February", text)
+    assert not holds("on 25 February, 27 people come", text)
+    assert not holds("25 февраля — 27 мест", "27 февраля, теперь 25 февраля")
 
 
 @pytest.mark.parametrize(
@@ -804,6 +806,24 @@ def test_a_version_behind_its_name_is_told_from_an_address_and_an_identifier(cla
 
 def test_control_an_address_stays_one() -> None:
     assert [value.kind for value in values("write to ops@node2.example or a@b2.c3.de")] == ["email", "email"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "other"),
+    [
+        ("log in as deploy@10.0.0.5", "log in as root@10.0.0.5"),
+        ("the invoice RE2024.118", "the invoice AB2024.118"),
+        ("case ABC123.45", "case XYZ123.45"),
+    ],
+)
+def test_control_a_login_and_a_number_with_its_letters_are_no_versions(claim: str, other: str) -> None:
+    assert holds(claim, f"We spoke of {claim}.")
+    assert not holds(other, f"We spoke of {claim}.")
+
+
+def test_a_login_also_tells_the_address_of_its_device() -> None:
+    assert holds("the server is 10.0.0.5", "log in as deploy@10.0.0.5")
+    assert not holds("the server is 10.0.0.6", "log in as deploy@10.0.0.5")
 
 
 def test_in_a_german_text_am_is_a_preposition_behind_a_number() -> None:

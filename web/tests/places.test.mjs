@@ -149,4 +149,16 @@ test('on a phone no field has letters so small that the page is enlarged, Enter 
       assert.ok(!(await figures.evaluate((one) => one.scrollWidth > one.clientWidth)), `at ${width} pixels they are cut`);
     }
   });
+  // A keyboard and no mouse.
+  await withPage({}, async (page) => {
+    await page.addInitScript(() => {
+      const real = window.matchMedia.bind(window);
+      window.matchMedia = (asked) => real(asked.includes('pointer:') ? 'not all' : asked);
+    });
+    await open(page, `?c=${id}`);
+    await field(page).focus();
+    await page.keyboard.type('Three');
+    await page.keyboard.press('Enter');
+    await page.locator('[data-seq="4"]').waitFor();
+  });
 });

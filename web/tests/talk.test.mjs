@@ -267,6 +267,7 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     { role: 'assistant', content: 'Done.', parts: [text('Done.')] },
     { role: 'user', content: 'And in TeX?' },
     { role: 'assistant', content: `${formulas.join('\n')}\n\nIt costs $5, *not* $6; \`\\(c*d*e\\)\` is code. See[^1].\n\n[^1]: A note.` },
+    { role: 'assistant', content: 'Set $HOME, *not* `$PATH`, as in [a lock](https://example.org/Lock_\\(water\\)).' },
   ];
   await api('POST', `/conversations/${id}/messages/batch`, { messages });
   await withPage({}, async (page) => {
@@ -280,6 +281,9 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     await page.locator('[data-seq="6"]').waitFor();
     assert.deepEqual((await said(6)).slice(0, 8), [...formulas.flatMap((one) => one.split('\n')), 'It costs $5, not $6; \\(c*d*e\\) is code. See1.']);
     assert.equal(await page.locator('[data-seq="6"] a').first().getAttribute('target'), null, 'a note is in the same place');
+    await page.locator('[data-seq="7"]').waitFor();
+    assert.equal((await said(7))[0], 'Set $HOME, not $PATH, as in a lock.');
+    assert.equal(await page.locator('[data-seq="7"] a').getAttribute('href'), 'https://example.org/Lock_(water)');
   });
 });
 

@@ -279,8 +279,13 @@ def names_day(c: Cursor, place: int) -> bool:
 
 
 def is_near_last_date(c: Cursor, place: int) -> bool:
-    """Whether a number stands shortly behind a date, so that it may be another day of its month: "12 May, not 14"."""
-    return bool(c.dates) and 0 <= c.tokens[place].start - c.dates[-1].end <= _MAX_CHARACTERS_TO_MONTH
+    """Whether a number stands shortly behind a date, so that it may be another day of its month: "12 May, not 14".
+
+    What a word follows is counted rather: "12 May, 14 people".
+    """
+    end = c.tokens[place].end
+    is_count = c.text[end : end + 1] == " " and c.text[end + 1 : end + 2].isalpha()
+    return bool(c.dates) and not is_count and 0 <= c.tokens[place].start - c.dates[-1].end <= _MAX_CHARACTERS_TO_MONTH
 
 
 def forms_of_bare_day(digits: str, found: FoundValue, month: int) -> frozenset[str]:

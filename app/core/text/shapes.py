@@ -114,9 +114,15 @@ def url(match: re.Match[str]) -> Iterator[Token]:
 
 
 def email(match: re.Match[str]) -> Iterator[Token]:
-    """An e-mail address."""
-    text = match.group().rstrip(".-")
-    yield _token("email", text, match.start(), {f"s:{text}"})
+    """An e-mail address, or a login to a device, whose own address is told alone too: "root@10.0.0.5"."""
+    text, start = match.group().rstrip(".-"), match.start()
+    host = text.partition("@")[2]
+    if not _ADDRESS.fullmatch(host):
+        yield _token("email", text, start, {f"s:{text}"})
+        return
+    host_at = start + len(text) - len(host)
+    yield Token("email", text, start, host_at, {f"s:{text}"})
+    yield _version(host, host_at)
 
 
 def path(match: re.Match[str]) -> Iterator[Token]:

@@ -28,8 +28,11 @@ interface Props {
 
 const TALLEST = 240;
 
-/** Where one points with a finger, the keyboard is on the screen too: it covers half of it, and has no Shift for a new line. */
-const hasMouse = () => window.matchMedia('(pointer: fine)').matches;
+/**
+ * Where one points with a finger, the keyboard is on the screen too: it covers half of it, and has no Shift for a new line.
+ * Who points with nothing has a keyboard.
+ */
+const isTouched = () => window.matchMedia('(pointer: coarse)').matches;
 
 export function Composer(props: Props) {
   const { conversation, gauge, running, stopping, compacting, files = 0, onAttach, onSend, onStop, onCompact } = props;
@@ -40,14 +43,14 @@ export function Composer(props: Props) {
   useGivenFiles(onAttach);
 
   useEffect(() => {
-    if (hasMouse()) field.current?.focus();
+    if (!isTouched()) field.current?.focus();
   }, []);
 
   // The button that stops a reply, and the one that asks for it again, go with it: who pressed them goes on here.
   useEffect(() => {
     const held = document.activeElement;
     const isLost = !held || held === document.body || held.matches(':disabled');
-    if (isLost && hasMouse()) field.current?.focus();
+    if (isLost && !isTouched()) field.current?.focus();
   }, [running]);
 
   useEffect(() => {
@@ -70,7 +73,7 @@ export function Composer(props: Props) {
   const onKeyDown = (event: KeyboardEvent) => {
     // A key that belongs to a word being composed; Safari shows this for the last key only by its code.
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;
-    if (event.key === 'Enter' && !event.shiftKey && (hasMouse() || event.ctrlKey || event.metaKey)) send(event);
+    if (event.key === 'Enter' && !event.shiftKey && (!isTouched() || event.ctrlKey || event.metaKey)) send(event);
     if (event.key === 'Escape' && running) onStop();
   };
 

@@ -22,9 +22,12 @@ export function pieces(text: string): Piece[] {
 }
 
 const LINK = '#segment-';
-/** Code, which is passed over, and formulas in TeX: a `$` that only names a price is followed by a digit or has a space before it. */
+/**
+ * Code, which is passed over, and formulas in TeX. A `$` that only names a price or a variable has a space before it, or a word
+ * or code behind it, and in an address brackets may be escaped: `Lock_\(water\)`.
+ */
 const FORMULA =
-  /(`{3,}|~{3,})[^]*?(?:\1|(?![^]))|`+[^`\n]*`+|\\\([^]{1,500}?\\\)|^[ \t]*\\\[[^]{1,2000}?\\\][ \t.,;]*$|\$\$[^]{1,2000}?\$\$|(?<![^\s(])\$(?=\S)[^$\n]*[^\s$]\$(?!\d)/gm;
+  /(`{3,}|~{3,})[^]*?(?:\1|(?![^]))|`+[^`\n]*`+|(?<!\w)\\\([^]{1,500}?\\\)|^[ \t]*\\\[[^]{1,2000}?\\\][ \t.,;]*$|\$\$[^]{1,2000}?\$\$|(?<![^\s(])\$(?=\S)[^$`\n]*[^\s$`]\$(?!\w)/gm;
 const SIGN = /[!-/:-@[-`{-~]/g;
 
 /** Markdown in which each marker is a link, see `segmentOf`, and each formula is text: its signs mean nothing else. */
