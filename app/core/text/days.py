@@ -6,7 +6,7 @@ that were shown. Those that *keep* or *state* one add a value that the text stat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date
 from itertools import islice
 from typing import Final
@@ -122,14 +122,13 @@ def _add_day(c: Cursor, place: int, month: int, number: float) -> None:
         c.add_possible(place, moments.possible_forms(one, c.at))
 
 
-def keep_date(c: Cursor, first: int, after: int, days: list[Day], listed: Sequence[Day] = ()) -> None:
+def keep_date(c: Cursor, first: int, after: int, days: list[Day]) -> None:
     """Keep a date that may mean any of these days.
 
-    If the text gives it a wrong weekday, the date counts as shown only by a text in the same words. The weekday before
-    ``listed`` days may belong to any of them: "Thursday and Friday, 21–22 May 2026".
+    If the text gives it a wrong weekday, the date counts as shown only by a text in the same words.
     """
     weekday_at = first - 1 - (c.word(first - 1) in DATE_FILL)
-    if not c.all_readings and _is_another_weekday(c, weekday_at, listed or days):
+    if not c.all_readings and _is_another_weekday(c, weekday_at, days):
         c.add("date", first, after, {f"s:{c.text[c.tokens[weekday_at].start : c.tokens[after - 1].end]}"})
         return
     possible = [day for day in days if moments.is_day(day)]
@@ -146,7 +145,7 @@ def keep_date(c: Cursor, first: int, after: int, days: list[Day], listed: Sequen
         c.add("date", first, after, forms, is_stated=any(day[0] or day[2] for day in possible))
 
 
-def _is_another_weekday(c: Cursor, place: int, days: Sequence[Day]) -> bool:
+def _is_another_weekday(c: Cursor, place: int, days: list[Day]) -> bool:
     """Whether a weekday at this token stands before a date that falls on it in no reading."""
     word = c.word(place)
     if (
@@ -343,9 +342,8 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
     _state_day_before(c, first, month)
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
-        # Only the day next to the month includes the month's text. The weekday before two days may be the second's.
-        listed = [(year, month, one) for one, *_ in days] if not number else []
-        keep_date(c, start if number else first, last if is_last else end, [(year, month, day)], listed)
+        # Only the day next to the month includes the month's text.
+        keep_date(c, start if number else first, last if is_last else end, [(year, month, day)])
         if not is_last:  # it may not be a day: "Main Street 27, 8–15 August"
             c.add_possible(start, [f"n:{day}"], "number")
     return last

@@ -98,8 +98,6 @@ _SHAPES: Final = (
         r"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))"
         rf"|(?P<tail>m\d{{1,2}}\.\d{{1,6}}s\b|{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
-    # "python3.12", but not "RE2024.118".
-    rf"(?P<versioned>(?<!{_INNER}){_LETTER}{{2,20}}+(?=\d{{1,2}}(?:\.\d{{1,4}}){{1,3}}(?!\w)))",
     (
         rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"
         rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
@@ -130,7 +128,7 @@ def tokens(text: PlainText) -> list[Token]:
         kind = match.lastgroup or ""
         if kind == "plain":
             found.extend(shapes.plain(match["plain"], match.start(), text.cased))
-        elif kind in {"word", "versioned"}:
+        elif kind == "word":
             found.extend(shapes.run(match[kind], match.start(), text.cased))
         elif kind == "reference":
             found.extend(shapes.reference(match, text.cased))

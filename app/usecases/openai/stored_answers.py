@@ -286,14 +286,15 @@ class StoredAnswers:
         if reconciling.new_from is None:
             return None
         new = messages[reconciling.new_from :]
-        if len(new) <= MAX_NEW_MESSAGES:
-            return _input(request, new, expected=last)
-        _input(request, new[-1:])  # before anything is stored
-        if running is not None:
-            raise TurnInProgressError("a turn of this conversation is running: wait for it", retry_after=RETRY_AFTER)
-        beginning = new[:MAX_NEW_MESSAGES]
-        await self._messages.append(tenant_id, conversation_id, beginning, expected_last_message_id=last)
-        return await self._new_input_or_turn(tenant_id, conversation_id, request)
+        if len(new) > MAX_NEW_MESSAGES:
+            _input(request, new[-1:])  # refused before anything is stored
+            if running is not None:
+                raise TurnInProgressError("a turn of this conversation runs: wait for it", retry_after=RETRY_AFTER)
+        while len(new) > MAX_NEW_MESSAGES:
+            beginning, new = new[:MAX_NEW_MESSAGES], new[MAX_NEW_MESSAGES:]
+            stored = await self._messages.append(tenant_id, conversation_id, beginning, expected_last_message_id=last)
+            last = stored[-1].id
+        return _input(request, new, expected=last)
 
     async def _place_after(self, tenant_id: UUID, turn_id: UUID, patience: float) -> tuple[ForkPoint, UUID | None]:
         """Where a response ends; and the last message of its conversation, if the response ends there."""
