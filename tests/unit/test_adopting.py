@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.anchors import Anchor
+from app.core.model.anchors import Anchor, AnchorType
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.state.schema_change import (
@@ -250,6 +250,38 @@ def test_a_message_that_is_no_longer_held_says_whose_words_it_is_and_on_which_da
     assert released("I'll flash it on Friday.")[0].endswith('on Friday (said Mon 2 February 2026)."')
     assert released("", parts=({"type": "text", "text": "I'll flash it."},)) == ['The user wrote: "I\'ll flash it."']
     assert released("") == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "handoff", "research"),
+    [
+        ("decision", "key_decisions", "findings"),
+        ("correction", "key_decisions", "findings"),
+        ("commitment", "next_steps", "next_actions"),
+        ("unresolved_question", "next_steps", "open_questions"),
+        ("critical_fact", "progress", "findings"),
+    ],
+)
+def test_an_anchor_goes_into_the_field_for_its_kind(type_: AnchorType, handoff: str, research: str) -> None:
+    for schema, field in ((HANDOFF, handoff), (RESEARCH, research), (SESSION, "logos")):
+        (entry,) = entries_from_anchors(
+            [anchor("So be it.", type=type_)], schema=schema, version=1, next_entry=2, language="en"
+        )
+        assert entry.field == field
+        assert entries_in_schema([entry], schema, source=SESSION, next_entry=3) == (entry,)
+
+
+@pytest.mark.parametrize(
+    ("event_type", "field"),
+    [("initial_objective", "goal"), ("constraint", "goal"), ("goal", "goal"), ("casual", "progress")],
+)
+def test_a_message_that_is_no_longer_held_goes_into_the_field_for_its_kind(event_type: str, field: str) -> None:
+    message = replace(talk("To move the archive to Ulm.")[0], event_type=event_type)
+    for schema, home in ((HANDOFF, field), (SESSION, "logos")):
+        (entry,) = entries_from_released(
+            [message], schema=schema, served=(), version=3, next_entry=9, language="en", max_tokens=200
+        )
+        assert (entry.field, entry.role) == (home, "fact")
 
 
 def test_an_anchor_shown_again_is_not_told_by_the_state_too() -> None:
