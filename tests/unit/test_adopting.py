@@ -217,7 +217,7 @@ def anchor(content: str, **changes: object) -> Anchor:
 
 
 def told(one: Anchor, language: str | None = "en") -> str:
-    (entry,) = entries_from_anchors([one], schema=SESSION, version=3, next_entry=9, language=language)
+    (entry,) = entries_from_anchors([one], schema=SESSION, served=(), version=3, next_entry=9, language=language)
     assert (entry.id, entry.from_seqs, entry.since_version) == ("F9", (6,), 3)
     return entry.text
 
@@ -265,7 +265,7 @@ def test_a_message_that_is_no_longer_held_says_whose_words_it_is_and_on_which_da
 def test_an_anchor_goes_into_the_field_for_its_kind(type_: AnchorType, handoff: str, research: str) -> None:
     for schema, field in ((HANDOFF, handoff), (RESEARCH, research), (SESSION, "logos")):
         (entry,) = entries_from_anchors(
-            [anchor("So be it.", type=type_)], schema=schema, version=1, next_entry=2, language="en"
+            [anchor("So be it.", type=type_)], schema=schema, served=(), version=1, next_entry=2, language="en"
         )
         assert entry.field == field
         assert entries_in_schema([entry], schema, source=SESSION, next_entry=3) == (entry,)
@@ -290,7 +290,10 @@ def test_an_anchor_shown_again_is_not_told_by_the_state_too() -> None:
     own = StateEntry(
         id="F1", field="facts", role="fact", text="The logger is on the roof.", from_seqs=(6,), since_version=1
     )
-    made = entries_from_anchors([one, other], schema=SESSION, version=1, next_entry=2, language="en")
+    made = entries_from_anchors([one, other], schema=SESSION, served=(), version=1, next_entry=2, language="en")
+    assert entries_from_anchors(
+        [one, other], schema=SESSION, served=made[:1], version=1, next_entry=4, language="en"
+    ) == [replace(made[1], id="F5")], "what an entry says in these words is not said twice"
     there = entries_in_schema([own, *made], SUMMARY, source=SESSION, next_entry=4)
     back = entries_in_schema(there, SESSION, source=SUMMARY, next_entry=next_entry_number(there, 4))
     assert [entry.text for entry in back] == [own.text, *(entry.text for entry in made)], "none is cut in two"

@@ -67,17 +67,28 @@ def entries_in_schema(
 
 
 def entries_from_anchors(
-    anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int, language: str | None
+    anchors: Sequence[Anchor],
+    *,
+    schema: StateSchema,
+    served: Sequence[StateEntry],
+    version: int,
+    next_entry: int,
+    language: str | None,
 ) -> list[StateEntry]:
     """The anchors as entries of the state, for a policy that serves no anchors, each in the field for its type.
+
+    An anchor for which a ``served`` entry has the very same text is left out.
 
     Each entry names the speaker; if there is no name, it is a quotation in this language. Otherwise nothing would say
     who "I" is, or that a pasted document is speaking.
 
     ``next_entry`` is the number of the first entry.
     """
-    found = []
+    told, found = {normalized_text(entry.text) for entry in served}, list[StateEntry]()
     for number, anchor in enumerate(anchors, start=next_entry):
+        text = _text_with_speaker(anchor, language)
+        if normalized_text(text) in told:
+            continue
         kind = "question" if anchor.type == "unresolved_question" else anchor.type
         field = schema.field_taking(kind, "open" if anchor.type in _OPEN else "fact")
         found.append(
@@ -85,7 +96,7 @@ def entries_from_anchors(
                 id=f"{ID_LETTERS[field.role]}{number}",
                 field=field.name,
                 role=field.role,
-                text=_text_with_speaker(anchor, language),
+                text=text,
                 from_seqs=(anchor.seq,),
                 since_version=version,
                 origins=(_origin_of(anchor),),

@@ -114,6 +114,7 @@ class Chunk:
         anchor_entries = entries_from_anchors(
             self._anchors_only_shown_now(),
             schema=schema,
+            served=entries,
             version=self.version.version,
             next_entry=next_entry_number(entries, self.version.next_entry),
             language=language,
