@@ -1020,6 +1020,20 @@ def test_a_typed_command_compacts_a_named_conversation(scripted: httpx.Client) -
     assert good(ask(scripted, "/responses/input_tokens", counting))["input_tokens"] < before
 
 
+def test_the_events_of_a_compaction_have_the_notifications_of_its_preset(scripted: httpx.Client) -> None:
+    begun = scripted.post("/conversations", json={"preset": "turn_end", "locale": "ru"}).json()["id"]
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"We agreed on {n + 40} euros."} for n in range(40)]
+    scripted.post(f"/conversations/{begun}/messages/batch", json={"messages": said})
+    body: Json = {"conversation": f"conv_{begun.replace('-', '')}", "include": ["throughline.events"], "stream": True}
+    found = events(ask(scripted, "/responses", {**body, "input": "/compact"}, accept_language="en"))
+    own = [event for event in found if event["type"].startswith("throughline:compaction.")]
+    assert [event["type"].rpartition(".")[2] for event in own] == ["started", "applied"]
+    assert [event["notification"]["title"] for event in own] == [
+        "Compressing the conversation",
+        "Conversation compressed",
+    ]
+
+
 @pytest.mark.case("59")
 def test_compacted_input_stands_for_what_it_was_made_of(scripted: httpx.Client, provider: OpenAI) -> None:
     words = [f"We agreed that part {number} costs {number + 40} euros." for number in range(60)]

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from app.bootstrap import Container
 from app.core.context.turn_options import TurnOptions
 from app.core.model.errors import InvalidInputError, PreviousResponseNotFoundError
+from app.http.notifications import Notifier
 from app.http.openai.answers import DIVERGED, Answering, stateless_answer, stored_answer
 from app.http.openai.ids import uuid_of
 from app.http.openai.inputs import conversation_of, drafts_of, name_of, reason_not_to_store
@@ -60,6 +61,9 @@ async def begin_response(
     if begun is None:
         return await stateless_answer(services, prompt, model, echo, reason=DIVERGED)
     answering = stored_answer(services, begun, model, echo)
+    if body.wants_own_events:
+        wished = headers.get("accept-language")
+        answering.notifier = Notifier(services, tenant_id, begun.conversation.id, wished)
     if name is None and body.conversation_name is None and body.previous_response_id is None:
         openings = services.openai.stored.openings
         answering.on_untold_failure = partial(openings.note_untold, tenant_id, attempt, begun.turn_id)
