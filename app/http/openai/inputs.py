@@ -42,8 +42,8 @@ CONVERSATION_HEADERS: Final = ("x-conversation-id", OPEN_WEBUI_CHAT_HEADER, "x-s
 USER_HEADERS: Final = ("x-openwebui-user-id", "x-sm-user-id")
 TASK_HEADER: Final = "x-openwebui-task"
 """The header in which Open WebUI says that a prompt is its own: for a title, for tags, for what to search for."""
-TEMPORARY_CHAT: Final = "local:"
-"""How Open WebUI begins the id of a chat that is not to be kept."""
+UNKEPT_CHAT: Final = ":"
+"""What Open WebUI has after the kind of an id if it keeps no chat: ``temporary:…``, ``local:…``, ``channel:…``."""
 RETRY_COUNT_HEADER: Final = "x-stainless-retry-count"
 """The header in which OpenAI's own SDKs count their tries."""
 MAX_RETRIES: Final = 100
@@ -92,7 +92,7 @@ def reason_not_to_store(headers: Headers) -> str | None:
     """
     if headers.get(TASK_HEADER, "").strip():
         return "task"
-    return "temporary" if headers.get(OPEN_WEBUI_CHAT_HEADER, "").startswith(TEMPORARY_CHAT) else None
+    return "temporary" if UNKEPT_CHAT in headers.get(OPEN_WEBUI_CHAT_HEADER, "") else None
 
 
 def _uuid(text: str) -> UUID | None:
