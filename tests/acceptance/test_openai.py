@@ -186,6 +186,24 @@ def test_a_prompt_of_a_frontend_never_begins_a_chat_and_a_temporary_chat_is_not_
         assert unkept.headers["x-throughline"] == "stateless; reason=temporary"
 
 
+def test_a_chat_is_kept_after_its_user_asked_again_with_a_hint(scripted: httpx.Client) -> None:
+    """Open WebUI sends "More Concise" as a message, and shows the new reply in the place of the first."""
+    chats = {"X-OpenWebUI-Chat-Id": "5f0f7b9d-chat", "X-OpenWebUI-User-Id": "ann"}
+    first, second = ({**chats, "X-OpenWebUI-User-Message-Id": f"0193e000-0000-4000-8000-00000000000{n}"} for n in "12")
+    question = user("Hello")
+    before = reply(chat(scripted, question, headers=first))
+    after = reply(chat(scripted, question, before, user("More Concise"), headers=first))
+    last = chat(scripted, question, after, user("Thanks"), headers=second)
+    assert done(last) == "stored"
+    kept = (question, before, user("More Concise"), after, user("Thanks"), reply(last))
+    assert texts(scripted, conversation(last)) == [one["content"] for one in kept]
+
+    unknown = {"X-OpenWebUI-Chat-Id": "5f0f7b9e-chat", "X-OpenWebUI-User-Message-Id": "{{USER_MESSAGE_ID}}"}
+    before = reply(chat(scripted, question, headers=unknown))
+    after = reply(chat(scripted, question, before, user("More Concise"), headers=unknown))
+    assert done(chat(scripted, question, after, user("Thanks"), headers=unknown)) == "stateless"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("users", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_equal_openings_under_one_key_find_nothing_of_each_other(
@@ -667,6 +685,13 @@ def test_what_is_said_in_the_place_of_erased_messages_is_stored(scripted: httpx.
     for words in ("How are you?", "And now?"):
         answered = chat(scripted, *history, user(words), headers=named)
         history += [user(words), reply(answered)]
+    assert (done(answered), texts(scripted, kept)) == ("stored", [message["content"] for message in history])
+
+    erased = good(scripted.get(f"/v1/conversations/{kept}/items?limit=1"))["data"][0]["id"]
+    good(scripted.delete(f"/v1/conversations/{kept}/items/{erased}"))
+    history[-1] = reply(chat(scripted, *history[:-1], headers=named))  # only the reply is gone: it is asked for again
+    answered = chat(scripted, *history, user("Go on."), headers=named)
+    history += [user("Go on."), reply(answered)]
     assert (done(answered), texts(scripted, kept)) == ("stored", [message["content"] for message in history])
 
 

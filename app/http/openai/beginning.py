@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from app.core.model.errors import InvalidInputError, PreviousResponseNotFoundErr
 from app.http.notifications import Notifier
 from app.http.openai.answers import DIVERGED, Answering, stateless_answer, stored_answer
 from app.http.openai.ids import uuid_of
-from app.http.openai.inputs import conversation_of, drafts_of, name_of, reason_not_to_store
+from app.http.openai.inputs import conversation_of, drafts_of, name_of, reason_not_to_store, with_question
 from app.http.openai.models import DEFAULT, chosen_model
 from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.waiting import patience
@@ -49,7 +50,7 @@ async def begin_response(
         return await stateless_answer(services, prompt, model, echo, reason=unstored)
     prompt = await prompt_of(services, tenant_id, body, before)
     request = Request(
-        prompt=prompt,
+        prompt=replace(prompt, messages=with_question(prompt.messages, headers)),
         attempt=attempt,
         patience=patience(services),
         preset=chosen_model(services, body.model).preset,
