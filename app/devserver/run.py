@@ -21,8 +21,9 @@ from app.settings import Settings
 # Children import `app` and `worker` from here, whatever their working directory is.
 _ROOT = Path(__file__).resolve().parents[2]
 _ROOT_WARNING = "ignore:You're running the worker with superuser privileges"
-# Imports take two seconds, or much longer on a machine under load or when they are read for the first time.
-_READY_SECONDS = 90.0
+# Imports take two seconds, or minutes on a machine under load. A process that fails is noticed at once.
+_READY_SECONDS = 600.0
+_STILL_STARTING_SECONDS = 45.0
 # The server's own limit ends open streams within this time; running turns get their time after it.
 _API_GRACE_SECONDS = 5
 # After that time it ends the turns that still run, on record, and closes everything. If it were killed before, they
@@ -100,7 +101,7 @@ class Service:
         migrate(self._env["DATABASE_URL"])
         supervisor = Supervisor(self._children(), revive=self._revive, emit=self._emit)
         cleanup.callback(lambda: supervisor.stop(lambda: signals.forced))
-        supervisor.start(self._is_ready, seconds=_READY_SECONDS)
+        supervisor.start(self._is_ready, seconds=_READY_SECONDS, told_each=_STILL_STARTING_SECONDS)
         if self._servers:
             self._servers.announce(address(self._settings))
         started()

@@ -225,15 +225,16 @@ class Supervisor:
         self._revive = revive
         self._emit = emit
 
-    def start(self, ready: Callable[[], bool], *, seconds: float) -> None:
-        """Start all children and wait until the service answers.
+    def start(self, ready: Callable[[], bool], *, seconds: float, told_each: float) -> None:
+        """Start all children and wait until the service answers; each ``told_each`` seconds say that it is not yet.
 
         Raises:
             ChildFailedError: a child ended instead, or the time ran out.
         """
         for child in self._children:
             child.start()
-        deadline = time.monotonic() + seconds
+        begun = time.monotonic()
+        deadline, next_word = begun + seconds, begun + told_each
         while not ready():
             for child in self._children:
                 if not child.alive():
@@ -242,6 +243,9 @@ class Supervisor:
             if time.monotonic() >= deadline:
                 words = self._children[0].last_line
                 raise ChildFailedError(f"The service did not become ready within {seconds:g} seconds: {words}")
+            if time.monotonic() >= next_word:
+                self._emit("run", "still starting: this machine is busy or slow; Ctrl-C ends it")
+                next_word += told_each
             time.sleep(_POLL_SECONDS)
 
     def watch(self) -> None:

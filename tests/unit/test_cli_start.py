@@ -28,7 +28,7 @@ from app.cli.screen import replace_unprintable
 from app.devserver import supervisor
 from app.devserver.postgres import _reason_in_output
 from app.devserver.run import Commands, Service
-from app.devserver.supervisor import Child, Signals, StopRequestedError
+from app.devserver.supervisor import Child, ChildFailedError, Signals, StopRequestedError, Supervisor
 from app.settings import Settings
 from app.usecases.chat.starting import CANCEL_SECONDS
 from app.version import VERSION
@@ -301,3 +301,18 @@ def test_a_child_goes_on_when_its_lines_cannot_be_printed(tmp_path: Path) -> Non
         child.end(lambda: False)
         os.dup2(os.open(os.devnull, os.O_WRONLY), write_end)  # what is left is flushed when the file is closed
     assert done.exists()
+
+
+def test_a_slow_start_is_told_until_the_service_answers_or_the_time_is_up() -> None:
+    told: list[str] = []
+    sleeper = (sys.executable, "-c", "import time; time.sleep(60)")
+    child = Child("API", sleeper, env=os.environ, emit=lambda *_: None, patience=9)
+    starting = Supervisor([child], revive=list, emit=lambda _, line: told.append(line))
+    try:
+        starting.start(lambda: len(told) == 2, seconds=30, told_each=0.05)
+        assert all(line.startswith("still starting") for line in told)
+        starting.stop(lambda: True)
+        with pytest.raises(ChildFailedError, match=r"within 0\.1 seconds: it said nothing"):
+            starting.start(lambda: False, seconds=0.1, told_each=30)
+    finally:
+        starting.stop(lambda: True)
