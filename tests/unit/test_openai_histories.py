@@ -107,6 +107,11 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
          [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("I look. Ag"), u("y")],
          [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2),
+        # OpenCode adds a text to the newest message for one request only: "plan, and change nothing".
+        ([u("Plan."), a("I plan."), u("Build.")], [u("Plan.\n\nChange  nothing.\n\nThink."), a("I plan.")], 2),
+        ([u("Plan.\n\nChange nothing."), a("I plan."), u("Build.")],
+         [u("Plan.\n\n\n\nChange\nnothing.\n\nThink."), a("I plan.")], 2),
+        ([u("Plan."), u("Build.")], [u("Plan.\n\nChange nothing."), a("I pl", status="interrupted")], 1),
         # The client's own tools.
         ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL)], 2),
         ([u("q"), made(CALL), brought(CALL, "y"), a("End"), u("y")], [u("q"), made(CALL), brought(CALL), a("End")], 4),
@@ -195,6 +200,12 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([u("q"), TWO_CALLS, brought(OURS), brought(CALL)], [u("q"), TWO_CALLS, brought(CALL)]),
         ([u("q"), brought(OURS), u("y"), brought(CALL)], [u("q"), brought(CALL), u("y"), brought(OURS)]),
         ([*OPENING, u("Edited"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")]),
+        # What is to be answered is an edit; so is a text that is only a part of another one, or the last of several.
+        ([u("Plan.")], [u("Plan.\n\nAll."), a("a")]),
+        *(
+            ([u(text), a("a"), u("y")], [u("Plan.\n\nAll of it."), a("a")])
+            for text in ("Plan. All", "All of it.", "Pl")
+        ),
     ],
 )
 def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Said], history: list[Said]) -> None:
