@@ -960,6 +960,19 @@ def test_the_same_question_about_another_picture_is_another_history(
     assert done(chat(scripted, asked(one), headers={"X-Conversation-Id": f"one picture {name}"})) == "stored"
 
 
+def test_a_text_for_one_request_only_makes_no_other_history(scripted: httpx.Client) -> None:
+    """OpenCode adds a text to the newest message while it plans, and leaves it out of the next request."""
+    named = {"X-Conversation-Id": "planned"}
+    reminder = "<system-reminder>\nPlan, and change nothing.\n</system-reminder>\n"
+    planned = {"role": "user", "content": [{"type": "text", "text": text} for text in ("Plan it.", reminder)]}
+    first = chat(scripted, user("Hello"), headers=named)
+    second = chat(scripted, user("Hello"), reply(first), planned, headers=named)
+    third = [user("Hello"), reply(first), user("Plan it."), reply(second), user("Build it.")]
+    assert done(chat(scripted, *third, headers=named)) == "stored"
+    edited = [user("Hello"), reply(first), user("Plan"), reply(second), user("Build it.")]
+    assert done(chat(scripted, *edited, headers=named)) == "stateless"
+
+
 def test_an_empty_system_prompt_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:
     nothing: tuple[object, ...] = ("", [])
     silent = [{"role": role, "content": content} for role in ("system", "developer") for content in nothing]
