@@ -641,6 +641,25 @@ def test_words_before_calls_are_no_end_of_an_answer(scripted: httpx.Client, prov
     assert provider.last.texts[-5:] == ["I look.", "get_weather {}", "get_weather {}", "Sunny", "Sunny"]
 
 
+def test_a_function_in_a_namespace_is_called_by_both_names(scripted: httpx.Client, provider: OpenAI) -> None:
+    """Codex sends the tools of an MCP server in this form, and runs no call without its namespace."""
+    tools = [{"type": "namespace", "name": "mcp__sky", "description": "The sky.",
+              "tools": [{"type": "function", "strict": False, **WEATHER}]}]  # fmt: skip
+    provider.script({"text": "I look.", "calls": [{"name": "mcp__sky__get_weather", "args": {"place": "Oslo"}}]})
+    body: Json = {"model": "throughline", "input": [user("Rain?")], "tools": tools}
+    answer = good(ask(scripted, "/responses", body))
+    call = answer["output"][-1]
+    assert (call["type"], call["namespace"], call["name"]) == ("function_call", "mcp__sky", "get_weather")
+    assert answer["tools"][0]["tools"][0]["name"] == "get_weather"
+    offered = provider.last.body["tools"][0]
+    assert offered["description"] == f"The sky.\n\n{WEATHER['description']}"
+    assert good(scripted.get(f"/v1/responses/{answer['id']}"))["output"][-1] == call
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "Sunny"}
+    given = [*body["input"], *answer["output"], result]
+    assert said(good(ask(scripted, "/responses", {**body, "input": given}))) == "You said: Sunny"
+    assert provider.last.texts[-2] == 'mcp__sky__get_weather {"place":"Oslo"}'
+
+
 @pytest.mark.daily(1)
 @pytest.mark.parametrize("repeats_words", [True, False])
 def test_what_a_client_repeats_before_its_results_is_stored_once(
@@ -964,6 +983,19 @@ def test_the_same_question_about_another_picture_is_another_history(
     assert other.rpartition(",")[2] in json.dumps(provider.last.body)
     assert done(chat(scripted, asked(one), reply(first), user("And now?"), headers=named)) == "stored"
     assert done(chat(scripted, asked(one), headers={"X-Conversation-Id": f"one picture {name}"})) == "stored"
+
+
+def test_an_element_for_one_request_only_makes_no_other_history(scripted: httpx.Client) -> None:
+    """OpenCode adds an element to the newest message while it plans, and leaves it out of the next request."""
+    named = {"X-Conversation-Id": "planned"}
+    reminder = "<system-reminder>\nPlan, and change nothing.\n</system-reminder>\n"
+    planned = {"role": "user", "content": [{"type": "text", "text": text} for text in ("Plan it.", reminder)]}
+    first = chat(scripted, user("Hello"), headers=named)
+    second = chat(scripted, user("Hello"), reply(first), planned, headers=named)
+    third = [user("Hello"), reply(first), user("Plan it."), reply(second), user("Build it.")]
+    assert done(chat(scripted, *third, headers=named)) == "stored"
+    edited = [user("Hello"), reply(first), user("Plan"), reply(second), user("Build it.")]
+    assert done(chat(scripted, *edited, headers=named)) == "stateless"
 
 
 def test_an_empty_system_prompt_is_no_message(scripted: httpx.Client, provider: OpenAI) -> None:

@@ -95,6 +95,7 @@ def compared(given: Sequence[Said], history: Sequence[Said], unanswered: Collect
 
 
 OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
+REMINDER: Final = "<system-reminder>\nChange  nothing.\n\nThink.\n</system-reminder>"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,11 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
          [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("I look. Ag"), u("y")],
          [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2),
+        # OpenCode adds an element to the newest message for one request only: "plan, and change nothing".
+        ([u("Plan."), a("I plan."), u("Build.")], [u(f"Plan.\n\n{REMINDER}"), a("I plan.")], 2),
+        ([u("Plan.\n\nWell."), a("I plan."), u("Build.")],
+         [u(f"Plan.\n\n\n\nWell.\n\n{REMINDER}"), a("I plan.")], 2),
+        ([u("Plan."), u("Build.")], [u(f"Plan.\n\n{REMINDER}"), a("I pl", status="interrupted")], 1),
         # The client's own tools.
         ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL)], 2),
         ([u("q"), made(CALL), brought(CALL, "y"), a("End"), u("y")], [u("q"), made(CALL), brought(CALL), a("End")], 4),
@@ -208,6 +214,13 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([u("q"), TWO_CALLS, brought(OURS), brought(CALL)], [u("q"), TWO_CALLS, brought(CALL)]),
         ([u("q"), brought(OURS), u("y"), brought(CALL)], [u("q"), brought(CALL), u("y"), brought(OURS)]),
         ([*OPENING, u("Edited"), a("Yes."), u("y")], [*OPENING, ERASED, ERASED_REPLY, u("On"), a("Yes.")]),
+        # What is to be answered is an edit; so is a text that its user has shortened.
+        ([u("Plan.")], [u(f"Plan.\n\n{REMINDER}"), a("a")]),
+        *(
+            ([u(text), a("a"), u("y")], [u(f"Plan.\n\nAll of it.\n\n{REMINDER}"), a("a")])
+            for text in ("Plan.", "Plan. All", "All of it.", "Pl")
+        ),
+        ([u("Plan."), a("a"), u("y")], [u("Plan.\n\nMy secret is <b>7</b>"), a("a")]),
     ],
 )
 def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Said], history: list[Said]) -> None:

@@ -642,3 +642,28 @@ def test_allowed_tools_are_offered_alone(*, is_chat: bool, mode: str, choice: st
     with pytest.raises(InvalidInputError, match="names no tool of this request: sing") as caught:
         settings_with("tell", "sing")
     assert caught.value.errors[0].field == "tool_choice"
+
+
+def test_a_model_is_offered_functions_of_a_namespace_under_one_name_that_it_can_take() -> None:
+    """Two functions whose names are too long together, and differ at their ends only, stay two."""
+    long = "x" * 60
+    inner = [{"type": "function", "name": name} for name in ("add", f"{long}_1", f"{long}_2")]
+    tools = [{"type": "namespace", "name": "notes", "description": "All notes.", "tools": inner}]
+    request = ResponseRequest.model_validate({"input": "x", "tools": tools})
+    _, offered = request.settings_and_tools()
+    names = [tool.name for tool in offered]
+    assert (names[0], len(set(names)), [len(name) for name in names[1:]]) == ("notes__add", 3, [64, 64])
+    assert [tool.description for tool in offered] == ["All notes.", "", ""]
+    events = ResponseEvents(
+        resource=lambda _, output: {"output": output},
+        message="msg",
+        call_id=str,
+        reasoning_id=str,
+        tools=request.echo("throughline")["tools"],
+    )
+    for number, name in enumerate([*names, "plain"]):
+        item = list(events.call(number, "call", name, "{}"))[-1]["item"]
+        expected = ("notes", inner[number]["name"]) if number < len(names) else (None, "plain")
+        assert (item.get("namespace"), item["name"]) == expected
+    sent_back = {"type": "function_call", "call_id": "call", "name": f"{long}_1", "namespace": "notes"}
+    assert draft_of(TypeAdapter(InputItem).validate_python(sent_back)).parts[0]["name"] == names[1]

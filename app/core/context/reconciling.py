@@ -5,6 +5,8 @@ differences in spaces and Unicode forms are ignored. If both have names, these h
 leave names out, and the service's own replies have none. A client may also leave out the data that came with a user's
 words; but data that is not stored with these words makes another message of them. So does an address, as long as no
 reply follows: the answer would be about another picture. Later it may be another one, since some are signed anew.
+An element (``<reminder>…</reminder>``) that a user's message ends with may be missing once others follow: some agents
+add one for one request only.
 
 A client may have only the beginning of a reply, because it stopped reading. Stored messages that it may never have seen
 are skipped if they do not fit: the service's own tool calls and their results, a reply that was stopped, a typed
@@ -30,7 +32,7 @@ from typing import Final, Literal
 
 from app.core.model.conversation import Message, MessageText
 from app.core.text.contents import data_hash, is_data_url
-from app.core.text.parts import Part, own_content, own_parts
+from app.core.text.parts import BETWEEN_TEXTS, Part, own_content, own_parts
 from app.core.text.speakers import name_in
 
 MOST_RESULTS: Final = 256
@@ -57,6 +59,8 @@ class Line:
     """The hashes of the data that came with a user's words."""
     addresses: frozenset[str] = frozenset()
     """The addresses that came with a user's words; a signed one may be new each time."""
+    content: str = ""
+    """A user's words as they were written, with what separates the texts of one message."""
     optional: bool = False
     """Whether it is stored and the client may never have seen it."""
     matches_any_words: bool = False
@@ -94,6 +98,7 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
             name=normalised(name),
             attached=_attached_data(shown),
             addresses=_addresses(shown),
+            content=content if kind == "user" else "",
             is_step=bool(calls),
         )
     for call in calls:
@@ -114,6 +119,7 @@ def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -
             name=line.name,
             attached=line.attached,
             addresses=line.addresses,
+            content=line.content,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
             matches_any_words=erased,
             may_be_regenerated=line.kind == "assistant" and not (unseen or erased or line.is_step),
@@ -186,6 +192,13 @@ class _Steps:
         if self._differs or self._is_longer:
             return self._is_longer
         return rest <= len(words) and given.startswith(words[:rest], self._taken)
+
+
+def _is_element(text: str) -> bool:
+    """Whether a text is one element of markup, as programs write it."""
+    text = text.strip()
+    name = text[1:].partition(">")[0]
+    return text.startswith("<") and name.replace("-", "_").isidentifier() and text.endswith(f"</{name}>")
 
 
 @dataclass(slots=True)
@@ -325,12 +338,29 @@ class Reconciliation:
         if line.name and given.name and line.name != given.name:
             return False
         if line.kind != "assistant":
-            is_same = given.words == line.words and given.attached <= line.attached
+            has_words = given.words == line.words or self._is_without_last_texts(line, given)
+            is_same = has_words and given.attached <= line.attached
             return is_same and (given.addresses <= line.addresses or self._may_be_signed_anew(line))
         if given.words == line.words or self._steps.end_with(line.words, given.words):
             return True
         may_be_less = bool(given.words) and not line.is_step
         return may_be_less and (line.words.startswith(given.words) or self._steps.begin_with(line.words, given.words))
+
+    def _is_without_last_texts(self, line: Line, given: Line) -> bool:
+        """Whether others follow the given words, which are a stored message without the element at its end.
+
+        Any other text may be one that its user has deleted: then the history is another one.
+        """
+        is_last = self._position == len(self.given) - 1
+        if is_last or not given.words or not line.content or not line.words.startswith(given.words):
+            return False
+        texts, length = line.content.split(BETWEEN_TEXTS), 0
+        for number, text in enumerate(texts, 1):
+            words = normalised(text)
+            length += len(words) + bool(words and length)
+            if length >= len(given.words):
+                return length == len(given.words) and _is_element(BETWEEN_TEXTS.join(texts[number:]))
+        return False
 
     def _may_be_signed_anew(self, line: Line) -> bool:
         return self._position < self._last_reply and not line.may_be_withdrawn

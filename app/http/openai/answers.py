@@ -221,6 +221,7 @@ async def response_events(answering: Answering) -> AsyncGenerator[Json, None]:
         message=message_id(answering.reply_id),
         call_id=lambda number: call_item_id(answering.reply_id, number),
         reasoning_id=lambda number: reasoning_id(answering.reply_id, number),
+        tools=answering.echo.get("tools", ()),
     )
     for event in events.begin():
         yield event

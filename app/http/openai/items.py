@@ -25,6 +25,7 @@ from app.http.openai.content import (
     stored_content,
 )
 from app.http.openai.ids import call_item_id, message_id, result_item_id
+from app.http.openai.settings import offered_name
 from app.usecases.history.drafts import MessageDraft
 
 
@@ -42,6 +43,7 @@ class CallItem(Given):
     type: Literal["function_call"]
     call_id: CallId
     name: ToolName
+    namespace: ToolName | None = None
     arguments: Annotated[str, Field(max_length=MAX_CONTENT_LENGTH)] = "{}"
 
 
@@ -95,8 +97,9 @@ def draft_of(item: MessageItem | CallItem | ResultItem) -> MessageDraft:
                 raise ValueError("content cannot be empty")
             parts = parts if role == "user" else media_in(parts)
             return MessageDraft(role="system" if role == "developer" else role, content=words, parts=parts)
-        case CallItem(call_id=call_id, name=name, arguments=arguments):
-            return MessageDraft(role="assistant", content="", parts=(call_part(call_id, name, arguments),))
+        case CallItem(call_id=call_id, name=name, namespace=namespace, arguments=arguments):
+            part = call_part(call_id, offered_name(name, namespace), arguments)
+            return MessageDraft(role="assistant", content="", parts=(part,))
         case ResultItem(call_id=call_id, output=output):
             return MessageDraft(role="tool", content="", parts=result_parts(call_id, output))
 

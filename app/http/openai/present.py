@@ -60,6 +60,7 @@ def _output_items(found: StoredResponse, status: str) -> Sequence[Json]:
         message=message_id(reply.id),
         call_id=lambda number: call_item_id(reply.id, number),
         reasoning_id=lambda number: reasoning_id(reply.id, number),
+        tools=(found.turn.request or {}).get("tools", ()),
     )
     made = list(events.begin())
     for message in (*found.steps, reply):

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from app.http.openai.items import call_item, message_item, output_text, reasoning_item, summary_text
 from app.http.openai.resources import Json
+from app.http.openai.settings import offered_name
 
 BOUNDARY: Final = "\n\n"
 """Separates the model's text before and after a look-up."""
@@ -67,6 +68,8 @@ class ResponseEvents:
     """The id of the item for the call with that number among the parts of the reply."""
     reasoning_id: Callable[[int], str]
     """The id of the item for the reasoning with that number."""
+    tools: Sequence[Json] = ()
+    """The tools of the request, as the response repeats them: a call of one in a namespace names that."""
     _number: int = 0
     _pieces: TextPieces = field(default_factory=TextPieces)
     """Of the open item."""
@@ -125,8 +128,9 @@ class ResponseEvents:
         """A call that waits for the client; ``part`` is its number among the parts of the reply."""
         yield from self._close_open_items("completed")
         item_id = self.call_id(part)
-        begun = call_item(item_id, id_, name, "", "in_progress")
-        whole = call_item(item_id, id_, name, arguments)
+        name, namespace = _in_its_namespace(name, self.tools)
+        begun = {**call_item(item_id, id_, name, "", "in_progress"), **namespace}
+        whole = {**call_item(item_id, id_, name, arguments), **namespace}
         place = {"item_id": item_id, "output_index": self._output_index}
         yield self._event("response.output_item.added", output_index=self._output_index, item=begun)
         yield self._event("response.function_call_arguments.delta", **place, delta=arguments)
@@ -202,6 +206,15 @@ class ResponseEvents:
     def _event(self, kind: str, **fields: Any) -> Json:
         self._number += 1
         return {"type": kind, "sequence_number": self._number - 1, **fields}
+
+
+def _in_its_namespace(name: str, tools: Sequence[Json]) -> tuple[str, Json]:
+    """A called function's own name, and the namespace that its item has beside it, if it is in one."""
+    for namespace in tools:
+        for tool in namespace.get("tools", ()):
+            if offered_name(tool["name"], namespace["name"]) == name:
+                return tool["name"], {"namespace": namespace["name"]}
+    return name, {}
 
 
 def event_after(event: Json, number: int) -> Json | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
@@ -18,12 +19,14 @@ from app.http.openai.settings import (
     AnswerSchema,
     ClientFunction,
     Mode,
+    Name,
     NamedTool,
     Penalty,
     Share,
     Temperature,
     Tokens,
     chosen_tools,
+    offered_name,
     refuse_unsupported,
 )
 
@@ -57,9 +60,44 @@ Input = Annotated[Annotated[Text, Tag("text")] | Annotated[Items, Tag("list")], 
 
 
 class FunctionTool(ClientFunction):
-    """A tool. Only functions are supported."""
+    """A function that the client runs."""
 
     type: Literal["function"]
+
+    @property
+    def functions(self) -> Iterator[ClientFunction]:
+        """The function under the name by which a model is offered it."""
+        yield self
+
+
+class NamespaceTool(Given):
+    """Functions that belong together, and that the client runs too, such as those of one MCP server."""
+
+    type: Literal["namespace"]
+    name: Name
+    description: str | None = None
+    tools: Annotated[list[FunctionTool], Field(max_length=MAX_TOOLS)]
+
+    @property
+    def functions(self) -> Iterator[ClientFunction]:
+        """The functions under the names by which a model is offered them; the first tells what the namespace is."""
+        about = self.description
+        for tool in self.tools:
+            described = "\n\n".join(filter(None, (about, tool.description)))
+            yield tool.model_copy(update={"name": offered_name(tool.name, self.name), "description": described})
+            about = None
+
+    def shown(self) -> dict[str, Any]:
+        """The namespace as a response repeats it."""
+        return {
+            "type": self.type,
+            "name": self.name,
+            "description": self.description,
+            "tools": [tool.shown() for tool in self.tools],
+        }
+
+
+Tool = Annotated[FunctionTool | NamespaceTool, Field(discriminator="type")]
 
 
 class NamedConversation(Given):
@@ -138,7 +176,7 @@ class Requested(WithHistory):
     """The fields that responses and the count of their input share."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    tools: Annotated[list[FunctionTool], Field(max_length=MAX_TOOLS)] | None = None
+    tools: Annotated[list[Tool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: Mode | NamedTool | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
     text: TextSettings | None = None
@@ -149,8 +187,9 @@ class Requested(WithHistory):
     @classmethod
     def _functions_alone(cls, value: Any) -> Any:
         for tool in value if isinstance(value, list) else ():
-            if isinstance(tool, dict) and tool.get("type") != "function":
-                raise ValueError("only tools of type function are offered here: the client runs them")
+            kind = tool.get("type") if isinstance(tool, dict) else "function"
+            if kind not in {"function", "namespace"}:
+                raise ValueError(f"type {str(kind)[:64]!r}: only functions, which the client runs, are offered here")
         return value
 
 
@@ -210,7 +249,8 @@ class ResponseRequest(Requested):
 
     def settings_and_tools(self) -> tuple[CallSettings, tuple[ToolSpec, ...]]:
         """How the model is called, and the tools that it may call."""
-        choice, tools = chosen_tools(self.tool_choice, self.tools or ())
+        functions = [function for tool in self.tools or () for function in tool.functions]
+        choice, tools = chosen_tools(self.tool_choice, functions)
         settings = from_same_fields(
             CallSettings,
             self,

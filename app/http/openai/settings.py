@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -15,7 +16,8 @@ Temperature = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Penalty = Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)]
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
-Name = Annotated[str, Field(min_length=1, max_length=64)]
+MAX_NAME_LENGTH: Final = 64
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 MAX_TOOLS = 256
 """More tools than any model takes. Errors in fewer tools are reported one by one."""
 
@@ -44,6 +46,18 @@ class ClientFunction(Given):
             "parameters": self.parameters,
             "strict": self.strict,
         }
+
+
+def offered_name(name: str, namespace: str | None) -> str:
+    """The name under which a model is offered a function: models know no namespaces.
+
+    If the two names together are too long, a hash stands for their end.
+    """
+    joined = name if namespace is None else f"{namespace}__{name}"
+    if len(joined) <= MAX_NAME_LENGTH:
+        return joined
+    digest = hashlib.sha256(joined.encode()).hexdigest()[:8]
+    return f"{joined[: MAX_NAME_LENGTH - len(digest) - 1]}_{digest}"
 
 
 class NamedTool(Given):

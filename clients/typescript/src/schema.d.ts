@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: 1c5a7bfece892375abe57b9e1fdacdd016d1b6a6bbf3fc0b1f1b3dbd8beae521
+// sha256 of openapi.json: a3414244e82e7f7b79702a149d54a8ddce384fa92423d4ce2d0a61f5889aa7e9
 
 export interface paths {
     "/conversations": {
@@ -1648,6 +1648,8 @@ export interface components {
             call_id: string;
             /** Name */
             name: string;
+            /** Namespace */
+            namespace?: string | null;
             /**
              * Arguments
              * @default {}
@@ -3294,7 +3296,7 @@ export interface components {
         };
         /**
          * FunctionTool
-         * @description A tool. Only functions are supported.
+         * @description A function that the client runs.
          */
         FunctionTool: {
             /** Name */
@@ -3308,8 +3310,8 @@ export interface components {
             /** Strict */
             strict?: boolean | null;
             /**
-             * Type
-             * @constant
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
              */
             type: "function";
         };
@@ -4080,6 +4082,23 @@ export interface components {
             id: string;
         };
         /**
+         * NamespaceTool
+         * @description Functions that belong together, and that the client runs too, such as those of one MCP server.
+         */
+        NamespaceTool: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "namespace";
+            /** Name */
+            name: string;
+            /** Description */
+            description?: string | null;
+            /** Tools */
+            tools: components["schemas"]["FunctionTool"][];
+        };
+        /**
          * NoBody
          * @description An empty body.
          */
@@ -4802,7 +4821,7 @@ export interface components {
             /** Model */
             model?: string | null;
             /** Tools */
-            tools?: components["schemas"]["FunctionTool"][] | null;
+            tools?: (components["schemas"]["FunctionTool"] | components["schemas"]["NamespaceTool"])[] | null;
             /** Tool Choice */
             tool_choice?: ("none" | "auto" | "required") | components["schemas"]["app__http__openai__settings__NamedTool"] | components["schemas"]["AllowedTools"] | null;
             /** Parallel Tool Calls */
@@ -4897,7 +4916,7 @@ export interface components {
             /** Model */
             model?: string | null;
             /** Tools */
-            tools?: components["schemas"]["FunctionTool"][] | null;
+            tools?: (components["schemas"]["FunctionTool"] | components["schemas"]["NamespaceTool"])[] | null;
             /** Tool Choice */
             tool_choice?: ("none" | "auto" | "required") | components["schemas"]["app__http__openai__settings__NamedTool"] | components["schemas"]["AllowedTools"] | null;
             /** Parallel Tool Calls */
