@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Final
 from uuid import UUID
@@ -12,7 +12,6 @@ from uuid import UUID
 from fastapi import Body, Header, Request, Response
 
 from app.bootstrap import Container
-from app.core.model.errors import DependencyUnavailableError
 from app.core.model.notifications import NOTIFIED_EVENT_TYPES, Notification
 from app.core.text.patterns import compiled
 from app.http import schemas
@@ -126,17 +125,10 @@ async def _notified_events(turn: TurnHandle, notifier: Notifier) -> AsyncIterato
     try:
         async with aclosing(turn.events()) as events:
             async for event in events:
-                yield NotifiedEvent(event, await _notification_if_available(event, notifier))
+                yield NotifiedEvent(event, await notifier.notification_if_available(event.type, event.data))
     except Exception as error:  # noqa: BLE001 - a stream that has begun can only say it this way
         log_failure(error)
         yield NotifiedEvent(ChatEvent(type="reply.failed", error=unexpected_error()))
-
-
-async def _notification_if_available(event: ChatEvent, notifier: Notifier) -> Notification | None:
-    # If the notification fails, the turn goes on without it.
-    with suppress(DependencyUnavailableError):
-        return await notifier.notification(event.type, event.data)
-    return None
 
 
 def _frame(notified: NotifiedEvent, request: Request) -> bytes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
 from app.bootstrap import Container
-from app.core.model.errors import NotFoundError
+from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.core.model.notifications import NOTIFIED_EVENT_TYPES, Notification, notification_of
 from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.history.conversations import ConversationView
@@ -39,6 +40,12 @@ class Notifier:
         except NotFoundError:  # deleted meanwhile: the stream will end in a moment
             return None
         return notification_of(type_, data, view.policy, catalogue_of(self._accept_language, view.conversation.locale))
+
+    async def notification_if_available(self, type_: str, data: Mapping[str, Any]) -> Notification | None:
+        """The notification of an event of a turn, which goes on without it if the database cannot be read."""
+        with suppress(DependencyUnavailableError):
+            return await self.notification(type_, data)
+        return None
 
     async def _conversation_view(self) -> ConversationView:
         now = time.monotonic()

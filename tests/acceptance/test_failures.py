@@ -284,14 +284,15 @@ class TestATurn:
 
         problem = refused(talk.post("/chat", {"content": text_of(1_700)}), 503, "context_over_window")
 
+        assert (problem["retryable"], problem["reason"]) == (True, "server_error"), "the reason is gone in a while"
         last = talk.history()[-1]
         assert (last["id"], last["role"]) == (problem["message_id"], "user")
+        gemini.script("compaction", default="error_401")
         events = talk.streamed()
         assert (events[-1].type, events[-1].data["code"]) == ("reply.failed", "context_over_window")
+        assert (events[-1].data["retryable"], events[-1].data["reason"]) == (False, "unauthorized"), "control"
 
         gemini.script("compaction", default="honest")
-        talk.patch({"policy": WINDOW})
-        talk.wait_idle()
         assert talk.chat()["message"]["id"] == problem["message_id"]
 
     @pytest.mark.long

@@ -186,6 +186,24 @@ def test_a_prompt_of_a_frontend_never_begins_a_chat_and_a_temporary_chat_is_not_
         assert unkept.headers["x-throughline"] == "stateless; reason=temporary"
 
 
+def test_a_chat_is_kept_after_its_user_asked_again_with_a_hint(scripted: httpx.Client) -> None:
+    """Open WebUI sends "More Concise" as a message, and shows the new reply in the place of the first."""
+    chats = {"X-OpenWebUI-Chat-Id": "5f0f7b9d-chat", "X-OpenWebUI-User-Id": "ann"}
+    first, second = ({**chats, "X-OpenWebUI-User-Message-Id": f"0193e000-0000-4000-8000-00000000000{n}"} for n in "12")
+    question = user("Hello")
+    before = reply(chat(scripted, question, headers=first))
+    after = reply(chat(scripted, question, before, user("More Concise"), headers=first))
+    last = chat(scripted, question, after, user("Thanks"), headers=second)
+    assert done(last) == "stored"
+    kept = (question, before, user("More Concise"), after, user("Thanks"), reply(last))
+    assert texts(scripted, conversation(last)) == [one["content"] for one in kept]
+
+    unknown = {"X-OpenWebUI-Chat-Id": "5f0f7b9e-chat", "X-OpenWebUI-User-Message-Id": "{{USER_MESSAGE_ID}}"}
+    before = reply(chat(scripted, question, headers=unknown))
+    after = reply(chat(scripted, question, before, user("More Concise"), headers=unknown))
+    assert done(chat(scripted, question, after, user("Thanks"), headers=unknown)) == "stateless"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("users", [2, pytest.param(100, marks=pytest.mark.long)])
 def test_equal_openings_under_one_key_find_nothing_of_each_other(
@@ -688,6 +706,13 @@ def test_what_is_said_in_the_place_of_erased_messages_is_stored(scripted: httpx.
         history += [user(words), reply(answered)]
     assert (done(answered), texts(scripted, kept)) == ("stored", [message["content"] for message in history])
 
+    erased = good(scripted.get(f"/v1/conversations/{kept}/items?limit=1"))["data"][0]["id"]
+    good(scripted.delete(f"/v1/conversations/{kept}/items/{erased}"))
+    history[-1] = reply(chat(scripted, *history[:-1], headers=named))  # only the reply is gone: it is asked for again
+    answered = chat(scripted, *history, user("Go on."), headers=named)
+    history += [user("Go on."), reply(answered)]
+    assert (done(answered), texts(scripted, kept)) == ("stored", [message["content"] for message in history])
+
 
 def test_an_empty_line_before_a_call_is_no_message_and_can_be_sent_back(
     scripted: httpx.Client, service: Service, provider: OpenAI
@@ -1050,6 +1075,20 @@ def test_a_typed_command_compacts_a_named_conversation(scripted: httpx.Client) -
     assert "euros" in reply(answered)["content"]
     assert good(ask(scripted, "/responses/compact", {"conversation": begun}))["output"][-1]["type"] == "compaction"
     assert good(ask(scripted, "/responses/input_tokens", counting))["input_tokens"] < before
+
+
+def test_the_events_of_a_compaction_have_the_notifications_of_its_preset(scripted: httpx.Client) -> None:
+    begun = scripted.post("/conversations", json={"preset": "turn_end", "locale": "ru"}).json()["id"]
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"We agreed on {n + 40} euros."} for n in range(40)]
+    scripted.post(f"/conversations/{begun}/messages/batch", json={"messages": said})
+    body: Json = {"conversation": f"conv_{begun.replace('-', '')}", "include": ["throughline.events"], "stream": True}
+    found = events(ask(scripted, "/responses", {**body, "input": "/compact"}, accept_language="en"))
+    own = [event for event in found if event["type"].startswith("throughline:compaction.")]
+    assert [event["type"].rpartition(".")[2] for event in own] == ["started", "applied"]
+    assert [event["notification"]["title"] for event in own] == [
+        "Compressing the conversation",
+        "Conversation compressed",
+    ]
 
 
 @pytest.mark.case("59")

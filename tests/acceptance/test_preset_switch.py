@@ -175,6 +175,10 @@ def test_anchors_go_into_a_state_that_none_stand_beside(
     told = texts(talk.get()["compressed_state"])
     assert all(text in told for text in DECIDED)
     assert "<anchors>" not in served(talk)
+    if preset == "handoff":
+        state = talk.get()["compressed_state"]
+        fields = ("key_decisions", "next_steps", "next_steps")
+        assert all(said in "\n".join(state[field]) for field, said in zip(fields, DECIDED, strict=True))
 
     good(talk.post("/restore", {"state_version": 1}))
     anchored = served(talk).partition("<anchors>")[2]

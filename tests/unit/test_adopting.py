@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.model.anchors import Anchor
+from app.core.model.anchors import Anchor, AnchorType
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
 from app.core.state.schema_change import (
@@ -217,7 +217,7 @@ def anchor(content: str, **changes: object) -> Anchor:
 
 
 def told(one: Anchor, language: str | None = "en") -> str:
-    (entry,) = entries_from_anchors([one], schema=SESSION, version=3, next_entry=9, language=language)
+    (entry,) = entries_from_anchors([one], schema=SESSION, served=(), version=3, next_entry=9, language=language)
     assert (entry.id, entry.from_seqs, entry.since_version) == ("F9", (6,), 3)
     return entry.text
 
@@ -252,13 +252,48 @@ def test_a_message_that_is_no_longer_held_says_whose_words_it_is_and_on_which_da
     assert released("") == []
 
 
+@pytest.mark.parametrize(
+    ("type_", "handoff", "research"),
+    [
+        ("decision", "key_decisions", "findings"),
+        ("correction", "key_decisions", "findings"),
+        ("commitment", "next_steps", "next_actions"),
+        ("unresolved_question", "next_steps", "open_questions"),
+        ("critical_fact", "progress", "findings"),
+    ],
+)
+def test_an_anchor_goes_into_the_field_for_its_kind(type_: AnchorType, handoff: str, research: str) -> None:
+    for schema, field in ((HANDOFF, handoff), (RESEARCH, research), (SESSION, "logos")):
+        (entry,) = entries_from_anchors(
+            [anchor("So be it.", type=type_)], schema=schema, served=(), version=1, next_entry=2, language="en"
+        )
+        assert entry.field == field
+        assert entries_in_schema([entry], schema, source=SESSION, next_entry=3) == (entry,)
+
+
+@pytest.mark.parametrize(
+    ("event_type", "field"),
+    [("initial_objective", "goal"), ("constraint", "goal"), ("goal", "goal"), ("casual", "progress")],
+)
+def test_a_message_that_is_no_longer_held_goes_into_the_field_for_its_kind(event_type: str, field: str) -> None:
+    message = replace(talk("To move the archive to Ulm.")[0], event_type=event_type)
+    for schema, home in ((HANDOFF, field), (SESSION, "logos")):
+        (entry,) = entries_from_released(
+            [message], schema=schema, served=(), version=3, next_entry=9, language="en", max_tokens=200
+        )
+        assert (entry.field, entry.role) == (home, "fact")
+
+
 def test_an_anchor_shown_again_is_not_told_by_the_state_too() -> None:
     one = anchor("I'll flash it on Friday. Then it runs.")
     other = anchor("Рояль есть.", seq=8)
     own = StateEntry(
         id="F1", field="facts", role="fact", text="The logger is on the roof.", from_seqs=(6,), since_version=1
     )
-    made = entries_from_anchors([one, other], schema=SESSION, version=1, next_entry=2, language="en")
+    made = entries_from_anchors([one, other], schema=SESSION, served=(), version=1, next_entry=2, language="en")
+    assert entries_from_anchors(
+        [one, other], schema=SESSION, served=made[:1], version=1, next_entry=4, language="en"
+    ) == [replace(made[1], id="F5")], "what an entry says in these words is not said twice"
     there = entries_in_schema([own, *made], SUMMARY, source=SESSION, next_entry=4)
     back = entries_in_schema(there, SESSION, source=SUMMARY, next_entry=next_entry_number(there, 4))
     assert [entry.text for entry in back] == [own.text, *(entry.text for entry in made)], "none is cut in two"

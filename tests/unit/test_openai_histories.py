@@ -40,6 +40,10 @@ def by(name: str, text: str, role: str = "user") -> Said:
     return role, text, {"metadata": {"name": name}}
 
 
+def asked(question: str, text: str) -> Said:
+    return "user", text, {"metadata": {"question_id": question}}
+
+
 def made(call: dict[str, Any], text: str = "") -> Said:
     return "assistant", text, {"parts": (call,)}
 
@@ -158,6 +162,11 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
         ([u("q"), u("y")], [by("Ann", "q")], 1),
         ([by("Cafe\u0301", "q"), u("y")], [by("Café", "q")], 1),
         ([by("Ben", "secret"), a("Hi"), u("y")], [("user", "", {"status": "erased"}), a("Hi")], 2),
+        # The client asked about its message again, with a hint, and shows the new reply in the place of the first.
+        ([u("q"), a("Two."), u("y")], [asked("1", "q"), a("One."), asked("1", "Shorter"), a("Two.")], 2),
+        ([u("q"), a("Two."), u("Shorter still")], [asked("1", "q"), a("One."), asked("1", "Shorter"), a("Two.")], 2),
+        ([u("q"), a("Three."), u("y")],
+         [asked("1", "q"), a("One."), asked("1", "Shorter"), a("Two."), asked("1", "Longer"), a("Three.")], 2),
         # A client may leave out pictures that are stored, and sign their addresses anew.
         ([shown("q", RED), a("a"), u("y")], [shown("q", RED), a("a")], 2),
         ([u("q"), a("a"), u("y")], [shown("q", RED), a("a")], 2),
@@ -187,6 +196,10 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([*OPENING, u("More")], [*OPENING, u("Other"), a("x")]),
         ([u("Hello"), u("More")], OPENING),
         ([u("q"), made(CALL), brought(CALL), u("y")], [u("q"), a("No calls.")]),
+        ([u("q"), a("Two."), u("y")], [asked("1", "q"), a("One."), asked("2", "Shorter"), a("Two.")]),
+        ([u("q"), a("Two."), u("y")], [u("q"), a("One."), u("Shorter"), a("Two.")]),
+        ([u("q"), a("Two."), u("y")], [asked("1", "q"), a("One.")]),
+        ([u("q"), a("One."), u("y")], [asked("1", "q"), a("One."), asked("1", "Shorter"), a("Two.")]),
         ([by("Ben", "q"), u("y")], [by("Ann", "q")]),
         ([by("Ben", "q")], [by("Ann", "q"), a("End")]),
         ([u("q"), by("Two", "a", "assistant"), u("y")], [u("q"), by("One", "a", "assistant")]),

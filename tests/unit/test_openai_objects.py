@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
+from starlette.datastructures import Headers
 
 from app.core.model.conversation import Message
 from app.core.model.errors import (
@@ -34,6 +35,7 @@ from app.http.openai.answers import Answering, chat_chunks, whole_chat
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.chat_requests import ChatCompletionRequest, ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
+from app.http.openai.inputs import reason_not_to_store
 from app.http.openai.items import InputItem, draft_of, items_of, joined_steps
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents, event_after
@@ -222,6 +224,19 @@ def test_which_paths_are_that_apis(path: str, *, there: bool) -> None:
 
 
 # Objects
+
+
+@pytest.mark.parametrize(
+    ("id_", "reason"),
+    [
+        ("0193e000-0000-4000-8000-000000000001", None),
+        ("local:Zq8", "temporary"),
+        ("temporary:Zq8", "temporary"),
+        ("channel:0193e000-0000-4000-8000-000000000001", "temporary"),
+    ],
+)
+def test_only_a_chat_that_open_webui_keeps_is_kept(id_: str, reason: str | None) -> None:
+    assert reason_not_to_store(Headers({"X-OpenWebUI-Chat-Id": id_, "X-OpenWebUI-Task": ""})) == reason
 
 
 def test_a_response_has_every_field_whatever_was_said() -> None:

@@ -267,7 +267,7 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     { role: 'assistant', content: 'Done.', parts: [text('Done.')] },
     { role: 'user', content: 'And in TeX?' },
     { role: 'assistant', content: `${formulas.join('\n')}\n\nIt costs $5, *not* $6; \`\\(c*d*e\\)\` is code. See[^1].\n\n[^1]: A note.` },
-    { role: 'assistant', content: 'Set $HOME, *not* `$PATH`, as in [a lock](https://example.org/Lock_\\(water\\)).' },
+    { role: 'assistant', content: 'Set $HOME, *not* `$PATH`, as in [a lock](https://example.org/Lock_\\(water\\)).[^1]\n\n[^1]: Its own.' },
   ];
   await api('POST', `/conversations/${id}/messages/batch`, { messages });
   await withPage({}, async (page) => {
@@ -282,8 +282,10 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     assert.deepEqual((await said(6)).slice(0, 8), [...formulas.flatMap((one) => one.split('\n')), 'It costs $5, not $6; \\(c*d*e\\) is code. See1.']);
     assert.equal(await page.locator('[data-seq="6"] a').first().getAttribute('target'), null, 'a note is in the same place');
     await page.locator('[data-seq="7"]').waitFor();
-    assert.equal((await said(7))[0], 'Set $HOME, not $PATH, as in a lock.');
-    assert.equal(await page.locator('[data-seq="7"] a').getAttribute('href'), 'https://example.org/Lock_(water)');
+    assert.equal((await said(7))[0], 'Set $HOME, not $PATH, as in a lock.1');
+    assert.equal(await page.locator('[data-seq="7"] a').first().getAttribute('href'), 'https://example.org/Lock_(water)');
+    const note = (await page.locator('[data-seq="7"] sup a').getAttribute('href')).slice(1);
+    assert.match(await page.locator(`[id="${note}"]`).innerText(), /Its own/);
   });
 });
 
@@ -299,6 +301,13 @@ test('a table of thousands of rows does not hold the page up, and is shown whole
     await reply.getByText('That is all.').waitFor();
     assert.ok((await reply.locator('tr').count()) <= 200);
     assert.match(await reply.locator('pre').innerText(), /lamp 249/);
+    await page.evaluate(() => {
+      Navigator.prototype.__defineGetter__('clipboard', () => ({ writeText: async (text) => (window.copied = text) }));
+    });
+    await reply.locator('pre').hover();
+    await reply.getByRole('button', { name: 'Copy' }).click();
+    await reply.getByRole('status').getByText('Copied').waitFor({ state: 'attached' });
+    assert.deepEqual((await page.evaluate(() => window.copied)).trimEnd().split('\n'), rows.slice(0, 250));
     await reply.getByRole('button', { name: 'Show the whole table: 3,000 rows' }).click();
     await reply.getByText('lamp 2999').waitFor();
     assert.equal(await reply.locator('tr').count(), 3001);

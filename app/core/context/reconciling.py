@@ -14,6 +14,9 @@ history continues with something else: its user took it back. Superseded replies
 
 Results that stand together may stand in any order: a client may send them as they come, and later in that of the calls.
 
+A frontend may ask about a message again with a hint, such as "more concise", and show the new reply in the place of the
+first. If both requests named that message, the first reply and the hint are skipped if they do not fit.
+
 Any words may be those of an erased message. If that does not lead on, the client may have no erased messages, and has
 others in their place; and what it asks in the place of the last stored message, which is erased, is new.
 """
@@ -33,6 +36,8 @@ from app.core.text.speakers import name_in
 
 MOST_RESULTS: Final = 256
 """How many results that stand together may stand in another order."""
+QUESTION: Final = "question_id"
+"""The key in a user message's metadata of the client's id of the message that its request asked about."""
 Kind = Literal["user", "assistant", "system", "call", "result"]
 ANSWERING: Final[Collection[Kind]] = frozenset({"assistant", "call", "result"})
 """The kinds of lines that answer what was said before them."""
@@ -63,6 +68,8 @@ class Line:
     """Whether it is stored and the end of an answer, for which the client may ask again."""
     is_step: bool = False
     """Whether it is stored together with calls: a client without the calls has it as the beginning of the reply."""
+    question: str = ""
+    """Which message of the client's the request with these stored words asked about; empty if it did not say so."""
     may_be_withdrawn: bool = False
     """Whether it is stored and came with a failed turn: the client may have dropped it and said something else."""
 
@@ -116,6 +123,7 @@ def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -
             matches_any_words=erased,
             may_be_regenerated=line.kind == "assistant" and not (unseen or erased or line.is_step),
             is_step=line.is_step,
+            question=str(message.metadata.get(QUESTION) or "") if line.kind == "user" else "",
             may_be_withdrawn=line.kind == "user" and message.seq in unanswered,
         )
 
@@ -200,6 +208,10 @@ class Reconciliation:
     _steps: _Steps = field(default_factory=_Steps)
     _erased_from: int | None = None
     """How many given lines were read before the erased messages that were read last; ``None`` once others follow."""
+    _question: str = ""
+    """What the stored words of a user that were read last asked about."""
+    _awaits_hint: bool = False
+    """Whether a stored reply did not fit, so that only a hint may follow with which the client asked again."""
     _last_reply: int = field(init=False)
     """The place of the last given reply, call or result; 0 if there is none."""
 
@@ -223,7 +235,7 @@ class Reconciliation:
     @property
     def diverged(self) -> bool:
         """Whether the stored history has something that the given one does not have at this place."""
-        return self._has_diverged or self._is_answered
+        return self._has_diverged or self._is_answered or self._awaits_hint
 
     @property
     def new_from(self) -> int | None:
@@ -261,6 +273,12 @@ class Reconciliation:
         return self._erased_from is not None and self._erased_from < self._position
 
     def _read_line(self, line: Line) -> None:
+        if self._awaits_hint:
+            self._has_diverged = line.question != self._question
+            self._awaits_hint = False
+            return
+        if line.kind == "user":
+            self._question = line.question
         if line.matches_any_words and self._erased_from is None:
             self._erased_from = self._position
         if self._goes_on_with(line):
@@ -269,6 +287,9 @@ class Reconciliation:
             self._position = self._erased_from or 0
             self._erased_from = None
             self._has_diverged = not self._goes_on_with(line)
+        elif line.may_be_regenerated and self._question:
+            self._awaits_hint = True
+            self._steps = _Steps()
         else:
             self._has_diverged = True
 

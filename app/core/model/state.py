@@ -77,6 +77,10 @@ class StateSchema:
                 return next((item for item in fitting if not item.takes), fitting[0])
         return self.fields[0]
 
+    def field_taking(self, kind: str, role: FieldRole) -> StateField:
+        """The first field that takes statements of this kind; without one, that of their role."""
+        return next((item for item in self.fields if kind in item.takes), None) or self.field_for(role)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEntry:

@@ -29,6 +29,12 @@ from app.core.validation.dates import inserted_before_end
 _NEW_ENTRIES_DIVISOR: Final = 2  # new entries get one part in so many of the tokens that were carried over
 _SEPARATOR: Final = " "
 _OPEN: Final[frozenset[AnchorType]] = frozenset({"unresolved_question", "commitment"})
+_KINDS_OF_EVENTS: Final[Mapping[str, str]] = {
+    "initial_objective": "objective",
+    "goal": "objective",
+    "constraint": "constraint",
+}
+"""The kinds of statements that messages of these event types are."""
 
 
 def entries_in_schema(
@@ -61,24 +67,36 @@ def entries_in_schema(
 
 
 def entries_from_anchors(
-    anchors: Sequence[Anchor], *, schema: StateSchema, version: int, next_entry: int, language: str | None
+    anchors: Sequence[Anchor],
+    *,
+    schema: StateSchema,
+    served: Sequence[StateEntry],
+    version: int,
+    next_entry: int,
+    language: str | None,
 ) -> list[StateEntry]:
-    """The anchors as entries of the state, for a policy that serves no anchors.
+    """The anchors as entries of the state, for a policy that serves no anchors, each in the field for its type.
+
+    An anchor for which a ``served`` entry has the very same text is left out.
 
     Each entry names the speaker; if there is no name, it is a quotation in this language. Otherwise nothing would say
     who "I" is, or that a pasted document is speaking.
 
     ``next_entry`` is the number of the first entry.
     """
-    found = []
+    told, found = {normalized_text(entry.text) for entry in served}, list[StateEntry]()
     for number, anchor in enumerate(anchors, start=next_entry):
-        field = schema.field_for("open" if anchor.type in _OPEN else "fact")
+        text = _text_with_speaker(anchor, language)
+        if normalized_text(text) in told:
+            continue
+        kind = "question" if anchor.type == "unresolved_question" else anchor.type
+        field = schema.field_taking(kind, "open" if anchor.type in _OPEN else "fact")
         found.append(
             StateEntry(
                 id=f"{ID_LETTERS[field.role]}{number}",
                 field=field.name,
                 role=field.role,
-                text=_text_with_speaker(anchor, language),
+                text=text,
                 from_seqs=(anchor.seq,),
                 since_version=version,
                 origins=(_origin_of(anchor),),
@@ -99,13 +117,15 @@ def entries_from_released(
 ) -> list[StateEntry]:
     """Messages that were held and no longer are, as quotations, the oldest first, as far as there is room.
 
+    Each is in the field for its event type.
+
     The state was written while they were served word for word, so it need not tell what they say. Messages that a
     ``served`` entry repeats whole are left out.
 
     ``next_entry`` is the number of the first entry.
     """
     told = [normalized_text(entry.text) for entry in served]
-    room, field = Budget(max_tokens), schema.field_for("fact")
+    room = Budget(max_tokens)
     found: list[StateEntry] = []
     for message in messages:
         texts = [part for part in message.parts if part.get("type") == "text"]
@@ -114,6 +134,7 @@ def entries_from_released(
         text = _attributed(content, origin, name_in(message.metadata), message.created_at, language)
         if not content or any(normalized in one for one in told) or not room.takes(estimate_text(text)):
             continue
+        field = schema.field_taking(_KINDS_OF_EVENTS.get(message.event_type, ""), "fact")
         found.append(
             StateEntry(
                 id=f"{ID_LETTERS[field.role]}{next_entry + len(found)}",

@@ -18,11 +18,13 @@ from app.core.text.parts import as_text
 from app.http.disconnects import cancel
 from app.http.errors import status_of
 from app.http.middleware import log_failure
+from app.http.notifications import Notifier
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.errors import openai_error, openai_status
 from app.http.openai.ids import call_item_id, conversation_id, message_id, reasoning_id, response_id
 from app.http.openai.resources import Json, chat_completion, chat_tool_call, response_object, unix_seconds
 from app.http.openai.response_events import ResponseEvents, event_after
+from app.http.present import present_notification
 from app.http.refusals import unexpected_error
 from app.http.shutdown import Stopping
 from app.usecases.openai.answer_events import BegunAnswer, answer_events
@@ -74,6 +76,8 @@ class Answering:
     conversation: str | None = None
     """The id of the conversation in the form of that API; ``None`` for an answer that is not stored."""
     on_disconnect: Callable[[], Awaitable[None]] | None = None
+    notifier: Notifier | None = None
+    """Writes the notifications of compactions; ``None`` if nobody asked for these events."""
     on_untold_failure: Callable[[], Awaitable[None]] | None = None
     """Called if the answer fails before its client was told any id."""
     end: Ended | None = None
@@ -210,7 +214,7 @@ async def stateless_answer(
     )
 
 
-async def response_events(answering: Answering, *, with_own: bool = False) -> AsyncGenerator[Json, None]:
+async def response_events(answering: Answering) -> AsyncGenerator[Json, None]:
     """The events of a response's stream."""
     events = ResponseEvents(
         resource=answering.resource,
@@ -222,13 +226,22 @@ async def response_events(answering: Answering, *, with_own: bool = False) -> As
     for event in events.begin():
         yield event
     async for answer_event in answering.answer_events():
-        for number, event in enumerate(_events_of(answer_event, events, with_own=with_own), 1):
+        if isinstance(answer_event, ServiceEvent):
+            if answering.notifier is not None and answer_event.kind.startswith(COMPACTION_EVENT_PREFIX):
+                yield events.own(answer_event.kind, await _notified(answer_event, answering.notifier))
+            continue
+        for number, event in enumerate(_events_of(answer_event, events), 1):
             yield event
             if number % _EVENTS_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
 
-def _events_of(answer_event: AnswerEvent, events: ResponseEvents, *, with_own: bool) -> Iterator[Json]:
+async def _notified(event: ServiceEvent, notifier: Notifier) -> Json:
+    notification = present_notification(await notifier.notification_if_available(event.kind, event.data))
+    return {**event.data, "notification": notification.model_dump(mode="json") if notification else None}
+
+
+def _events_of(answer_event: AnswerEvent, events: ResponseEvents) -> Iterator[Json]:
     match answer_event:
         case TextDelta(text=text):
             yield from events.text(text)
@@ -238,9 +251,6 @@ def _events_of(answer_event: AnswerEvent, events: ResponseEvents, *, with_own: b
             events.boundary()
         case OpenCall(call=call, part=part):
             yield from events.call(part, call.id, call.name, as_text(call.arguments))
-        case ServiceEvent(kind=kind, data=data):
-            if with_own and kind.startswith(COMPACTION_EVENT_PREFIX):
-                yield events.own(kind, dict(data))
         case Ended() as end:
             yield from events.text("" if events.reply_text else end.text)
             yield from events.complete(status_of_end(end))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -10,9 +11,10 @@ from starlette.datastructures import Headers
 from app.bootstrap import Container
 from app.core.context.turn_options import TurnOptions
 from app.core.model.errors import InvalidInputError, PreviousResponseNotFoundError
+from app.http.notifications import Notifier
 from app.http.openai.answers import DIVERGED, Answering, stateless_answer, stored_answer
 from app.http.openai.ids import uuid_of
-from app.http.openai.inputs import conversation_of, drafts_of, name_of, reason_not_to_store
+from app.http.openai.inputs import conversation_of, drafts_of, name_of, reason_not_to_store, with_question
 from app.http.openai.models import DEFAULT, chosen_model
 from app.http.openai.response_requests import ResponseRequest
 from app.http.openai.waiting import patience
@@ -48,7 +50,7 @@ async def begin_response(
         return await stateless_answer(services, prompt, model, echo, reason=unstored)
     prompt = await prompt_of(services, tenant_id, body, before)
     request = Request(
-        prompt=prompt,
+        prompt=replace(prompt, messages=with_question(prompt.messages, headers)),
         attempt=attempt,
         patience=patience(services),
         preset=chosen_model(services, body.model).preset,
@@ -60,6 +62,9 @@ async def begin_response(
     if begun is None:
         return await stateless_answer(services, prompt, model, echo, reason=DIVERGED)
     answering = stored_answer(services, begun, model, echo)
+    if body.wants_own_events:
+        wished = headers.get("accept-language")
+        answering.notifier = Notifier(services, tenant_id, begun.conversation.id, wished)
     if name is None and body.conversation_name is None and body.previous_response_id is None:
         openings = services.openai.stored.openings
         answering.on_untold_failure = partial(openings.note_untold, tenant_id, attempt, begun.turn_id)

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Body, Request, Response
+from starlette.datastructures import Headers
 
 from app.bootstrap import Container
 from app.core.context.turn_options import TurnOptions
 from app.http.dependencies import Services, Shutdown, Tenant
 from app.http.openai.answers import DIVERGED, Answering, chat_chunks, stateless_answer, stored_answer, whole_chat
 from app.http.openai.chat_requests import ChatCompletionRequest
-from app.http.openai.inputs import Attempts, name_of, reason_not_to_store
+from app.http.openai.inputs import Attempts, name_of, reason_not_to_store, with_question
 from app.http.openai.models import Chosen, chosen_model
 from app.http.openai.routing import openai_router
 from app.http.openai.sending import send_new_stream, send_whole
@@ -58,7 +59,7 @@ async def _answering(
 ) -> Answering:
     body.refuse_unsupported()
     chosen = chosen_model(services, body.model)
-    prompt = await off_loop(_prompt, body, chosen, size=_size_of(body))
+    prompt = await off_loop(_prompt, body, chosen, request.headers, size=_size_of(body))
     unstored = reason_not_to_store(request.headers)
     name = name_of(request.headers, conversation_field=body.conversation, metadata=body.metadata, user=body.user)
     if unstored is not None or name is None:
@@ -82,10 +83,10 @@ def _size_of(body: ChatCompletionRequest) -> float:
     return BYTES_PER_ITEM * len(body.messages) if is_plain else math.inf
 
 
-def _prompt(body: ChatCompletionRequest, chosen: Chosen) -> Prompt:
+def _prompt(body: ChatCompletionRequest, chosen: Chosen, headers: Headers) -> Prompt:
     settings, tools = body.settings_and_tools()
     return Prompt(
-        messages=tuple(body.drafts),
+        messages=with_question(body.drafts, headers),
         options=TurnOptions(instructions=body.instructions or "", tools=tools, settings=settings),
         model=chosen.model,
         truncates=body.truncation == "auto",

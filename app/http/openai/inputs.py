@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 
 from app.bootstrap import Container
+from app.core.context.reconciling import QUESTION
 from app.core.model.conversation import Message
 from app.core.model.errors import InvalidInputError, NotFoundError, TooLargeError
 from app.core.text.parts import Part
@@ -42,8 +43,10 @@ CONVERSATION_HEADERS: Final = ("x-conversation-id", OPEN_WEBUI_CHAT_HEADER, "x-s
 USER_HEADERS: Final = ("x-openwebui-user-id", "x-sm-user-id")
 TASK_HEADER: Final = "x-openwebui-task"
 """The header in which Open WebUI says that a prompt is its own: for a title, for tags, for what to search for."""
-TEMPORARY_CHAT: Final = "local:"
-"""How Open WebUI begins the id of a chat that is not to be kept."""
+QUESTION_HEADER: Final = "x-openwebui-user-message-id"
+"""The header in which Open WebUI says which message of its user it wants answered, also if it asks for that again."""
+UNKEPT_CHAT: Final = ":"
+"""What Open WebUI has after the kind of an id if it keeps no chat: ``temporary:…``, ``local:…``, ``channel:…``."""
 RETRY_COUNT_HEADER: Final = "x-stainless-retry-count"
 """The header in which OpenAI's own SDKs count their tries."""
 MAX_RETRIES: Final = 100
@@ -92,7 +95,18 @@ def reason_not_to_store(headers: Headers) -> str | None:
     """
     if headers.get(TASK_HEADER, "").strip():
         return "task"
-    return "temporary" if headers.get(OPEN_WEBUI_CHAT_HEADER, "").startswith(TEMPORARY_CHAT) else None
+    return "temporary" if UNKEPT_CHAT in headers.get(OPEN_WEBUI_CHAT_HEADER, "") else None
+
+
+def with_question(drafts: Sequence[MessageDraft], headers: Headers) -> tuple[MessageDraft, ...]:
+    """The messages of a request, the last with the id of the user's message that it asks about, if the client says it.
+
+    Anything but a UUID is ignored: a frontend that does not know the placeholder sends its name.
+    """
+    question = _uuid(headers.get(QUESTION_HEADER, ""))
+    if question is None or not drafts or drafts[-1].role != "user":
+        return tuple(drafts)
+    return (*drafts[:-1], replace(drafts[-1], metadata={**drafts[-1].metadata, QUESTION: str(question)}))
 
 
 def _uuid(text: str) -> UUID | None:

@@ -69,7 +69,7 @@ async def create_response(
     answering = await begin_response(services, tenant, body, headers=request.headers, attempt=attempt)
     if not body.stream:
         return await send_whole(request, answering, whole_response(answering))
-    events = response_events(answering, with_own=body.wants_own_events)
+    events = response_events(answering)
     if body.wants_own_events:  # they come before the first words
         return send_stream(services, answering, events, stopping, named=True)
     return await send_new_stream(request, services, answering, events, stopping, named=True)

@@ -252,7 +252,7 @@ async def _respond(
     answering.echo = {**answering.echo, "previous_response_id": body.previous_response_id}
     response: Json = {}
     try:
-        async with aclosing(response_events(answering, with_own=body.wants_own_events)) as events:
+        async with aclosing(response_events(answering)) as events:
             async for event in events:
                 response = event.get("response", response)
                 await _send(socket, event)

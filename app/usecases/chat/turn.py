@@ -14,7 +14,14 @@ import structlog
 
 from app.core.context.turn_options import NO_OPTIONS, TurnOptions
 from app.core.model.conversation import Conversation, Message
-from app.core.model.errors import SEND_AGAIN, DependencyUnavailableError, DomainError, NotFoundError, TurnLostError
+from app.core.model.errors import (
+    SEND_AGAIN,
+    ContextOverWindowError,
+    DependencyUnavailableError,
+    DomainError,
+    NotFoundError,
+    TurnLostError,
+)
 from app.core.model.records import Compaction, Event, Turn, TurnStatus
 from app.core.retrieval.recall_use import uses_passages
 from app.off_loop import off_loop
@@ -139,7 +146,10 @@ class TurnRunner:
             before = await self._inline.settle_with_events(
                 started.resolved, started.claim, stop=watch.stop, after=started.events_after, on_events=handle.emit_all
             )
-            between, answer = await self._model_answer(started, handle, watch.stop)
+            try:
+                between, answer = await self._model_answer(started, handle, watch.stop)
+            except ContextOverWindowError as error:
+                raise before.explained(error) from error
             outcome = before.followed_by(between)
         watch.storing = True
         return await through_short_outage(partial(self._store, started, outcome, answer), self._shell.clock)

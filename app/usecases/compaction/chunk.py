@@ -106,12 +106,15 @@ class Chunk:
         if self.version is None:
             return ()
         source, language = schema_named(self.version.state_schema), language_of(self.span)
-        entries = self._with_released(served(self.version.entries), source, self.version, language)
+        # What stood beside the state has a field by its kind, if the next schema has more than one text.
+        schema = source if is_narrative_only(self.resolved.schema) else self.resolved.schema
+        entries = self._with_released(served(self.version.entries), schema, self.version, language)
         if not self.changes_schema:
             return entries
         anchor_entries = entries_from_anchors(
             self._anchors_only_shown_now(),
-            schema=source,
+            schema=schema,
+            served=entries,
             version=self.version.version,
             next_entry=next_entry_number(entries, self.version.next_entry),
             language=language,

@@ -12,7 +12,13 @@ from uuid import UUID
 import structlog
 
 from app.core.model.conversation import QuietPeriod
-from app.core.model.errors import DependencyUnavailableError, NotFoundError
+from app.core.model.errors import (
+    REMEDIES,
+    SEND_AGAIN,
+    ContextOverWindowError,
+    DependencyUnavailableError,
+    NotFoundError,
+)
 from app.core.model.policies.policy import Trigger
 from app.core.model.records import NOT_NUMBERED, Compaction, Event, RanIn
 from app.storage.unit_of_work import UnitOfWork
@@ -59,6 +65,23 @@ class InlineOutcome:
         """This outcome and a later one combined: the later compaction, and each warning once."""
         warnings = tuple(dict.fromkeys((*self.warnings, *later.warnings)))
         return InlineOutcome(row=later.row or self.row, warnings=warnings)
+
+    def explained(self, error: ContextOverWindowError) -> ContextOverWindowError:
+        """The error of a context that this compaction was to make fit, with the reason why it could not.
+
+        The turn may be sent again, unless the reason is one that stays until something is changed.
+        """
+        row = self.row
+        if row is None or row.reason == "not_smaller" or not (row.in_flight or row.status in FAILURES):
+            return error
+        reason = "deadline" if row.in_flight else row.reason or row.status
+        told = ContextOverWindowError(
+            f"no summary could be made ({reason}; {REMEDIES.get(reason, SEND_AGAIN)}), and {error.detail}; the message"
+            " is stored",
+            extra={**error.extra, "reason": reason},
+        )
+        told.retryable = reason not in REMEDIES
+        return told
 
 
 async def send_nothing() -> None:

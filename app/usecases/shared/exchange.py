@@ -28,13 +28,17 @@ class Exchange:
     def awaits_reply(self) -> bool:
         """Whether the user's message still waits for a reply, which a further turn can give.
 
-        It does as long as only tool calls, their results and messages of the system follow. An erased message does not.
+        It does as long as only tool calls, their results, messages of the system and erased replies follow. An erased
+        message does not.
         """
         if self.question is None:  # the history was imported without one
             asks = bool(self.since) and self.since[-1].role == "tool"
         else:
             asks = self.question.status != "erased"
-        return asks and all(message.role == "system" or is_inside_answer(message) for message in self.since)
+        return asks and all(
+            message.role == "system" or message.status == "erased" or is_inside_answer(message)
+            for message in self.since
+        )
 
     def contains(self, message: Message) -> bool:
         """Whether the exchange contains that message."""

@@ -1,10 +1,11 @@
 'use client';
 
-import { type CSSProperties, memo, type ReactNode, useDeferredValue, useMemo, useState } from 'react';
+import { type CSSProperties, memo, type ReactNode, useDeferredValue, useId, useMemo, useRef, useState } from 'react';
 import { Streamdown } from 'streamdown';
 import { useWords } from '@/i18n/provider';
 import { useOpener } from '@/state/opener';
 import { Button } from '@/ui/button';
+import { CopyButton } from '@/ui/copy-button';
 import { longTable } from './blocks';
 import { linked, segmentOf } from './markers';
 
@@ -60,9 +61,17 @@ function Tables({ text, running = false }: Props) {
 /** Pictures from elsewhere are not loaded, since the page's policy forbids it. */
 function Blocks({ text, running = false }: Props) {
   const isSet = useDeferredValue(true, running || text.length < LONG);
+  const clobberPrefix = useId();
   if (!isSet) return <p className="whitespace-pre-wrap">{text}</p>;
   return (
-    <Streamdown className="prose-reply" parseIncompleteMarkdown={running} controls={false} components={COMPONENTS}>
+    <Streamdown
+      className="prose-reply"
+      parseIncompleteMarkdown={running}
+      controls={false}
+      components={COMPONENTS}
+      // The footnotes of two replies have the same numbers.
+      remarkRehypeOptions={text.includes('[^') ? { clobberPrefix } : undefined}
+    >
       {linked(text)}
     </Streamdown>
   );
@@ -90,6 +99,26 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
 interface CellProps {
   children?: ReactNode;
   style?: CSSProperties;
+}
+
+function Code({ children }: { children?: ReactNode }) {
+  const frame = useRef<HTMLPreElement>(null);
+  return (
+    <div className="group/code relative">
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}
+      <pre
+        ref={frame}
+        tabIndex={0}
+        className="overflow-x-auto rounded-xl border border-line bg-raised p-3 font-mono text-[0.8125rem] [&>code]:p-0 [&>code]:text-[length:inherit]"
+      >
+        {children}
+      </pre>
+      <CopyButton
+        className="absolute end-1 top-1 bg-raised opacity-0 group-hover/code:opacity-100 focus-visible:opacity-100 pointer-coarse:opacity-100 print:hidden"
+        text={() => frame.current?.textContent ?? ''}
+      />
+    </div>
+  );
 }
 
 const COMPONENTS = {
@@ -132,12 +161,7 @@ const COMPONENTS = {
   // The box of a task list is shown as a sign, since nobody can tick it.
   input: ({ checked }: { checked?: boolean }) => (checked ? '☑ ' : '☐ '),
   img: ({ alt }: { alt?: string }) => <span className="text-soft">[{alt || '…'}]</span>,
-  pre: ({ children }: { children?: ReactNode }) => (
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard
-    <pre tabIndex={0} className="overflow-x-auto rounded-xl border border-line bg-raised p-3 font-mono text-[0.8125rem] [&>code]:p-0 [&>code]:text-[length:inherit]">
-      {children}
-    </pre>
-  ),
+  pre: Code,
   code: ({ children, className }: { children?: ReactNode; className?: string }) =>
     className ? (
       <code className="font-mono">{children}</code>

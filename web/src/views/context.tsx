@@ -1,6 +1,5 @@
 'use client';
 
-import { Check, Copy } from 'lucide-react';
 import { useState } from 'react';
 import { type ContextFormat, getContext } from '@/api/resources';
 import type { AssembledContext } from '@/api/types';
@@ -12,7 +11,7 @@ import { useWords } from '@/i18n/provider';
 import { Originals } from '@/state-view/originals';
 import { useConversation } from '@/state/conversation';
 import { Button } from '@/ui/button';
-import { copyText } from '@/ui/copy';
+import { CopyButton } from '@/ui/copy-button';
 import { Choice, Field } from '@/ui/field';
 import { Failure, Shown, useLoaded } from '@/ui/loaded';
 import { Notice } from '@/ui/notice';
@@ -151,35 +150,15 @@ const shortened = (_: string, value: unknown): unknown =>
   typeof value === 'string' && value.length > MOST_SHOWN ? `${value.slice(0, 200)}… (${value.length})` : value;
 
 function Raw({ context }: { context: AssembledContext }) {
-  const { t } = useWords();
-  const [copied, setCopied] = useState(false);
   const sent = context.system === null ? { messages: context.messages } : { system: context.system, messages: context.messages };
   const text = JSON.stringify(sent, shortened, 2);
-  const [error, setError] = useState<unknown>(null);
-  const take = async () => {
-    setError(null);
-    try {
-      await copyText(JSON.stringify(sent, null, 2));
-    } catch (failure) {
-      setError(failure);
-      return;
-    }
-    setCopied(true);
-    setTimeout(() => setCopied(false), 1500);
-  };
   return (
-    <div className="space-y-2">
-      {Boolean(error) && <Failure error={error} />}
-      <div className="relative">
-        <Button className="absolute top-2 right-2" onClick={() => void take()}>
-          {copied ? <Check className="size-4" aria-hidden /> : <Copy className="size-4" aria-hidden />}
-          {copied ? t('copied') : t('copy')}
-        </Button>
-        {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}
-        <pre tabIndex={0} className="max-h-[60dvh] overflow-auto rounded-xl border border-line bg-raised p-3 pt-12 font-mono text-xs whitespace-pre-wrap">
-          {text}
-        </pre>
-      </div>
+    <div className="relative">
+      <CopyButton className="absolute end-2 top-2" text={() => JSON.stringify(sent, null, 2)} />
+      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls is reached by keyboard */}
+      <pre tabIndex={0} className="max-h-[60dvh] overflow-auto rounded-xl border border-line bg-raised p-3 pe-12 font-mono text-xs whitespace-pre-wrap">
+        {text}
+      </pre>
     </div>
   );
 }
