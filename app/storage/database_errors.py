@@ -73,8 +73,11 @@ def _as_domain_error(error: Exception) -> DomainError | None:
     if state == UNIQUE_VIOLATION:
         return ConflictError("Someone else wrote this first.")
     if _is_unavailable(error, state):
+        # Its message may quote values.
         if state is not None and state.startswith(DEFECT_CLASSES):
-            _log.error("database.ill", sqlstate=state)  # its message may quote values
+            _log.error("database.ill", sqlstate=state)
+        else:
+            _log.warning("database.unavailable", sqlstate=state, error=type(_first_cause(error)).__name__)
         if state == READ_ONLY:
             return DatabaseReadOnlyError("The database takes no writes for now; try again.", retry_after=1.0)
         if state == DISK_FULL:
@@ -95,6 +98,13 @@ def _remove_rows(error: BaseException) -> None:
         elif found.args and isinstance(found.args[0], str):
             found.args = (found.args[0].partition(_DETAIL)[0], *found.args[1:])
         found = found.__cause__
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """The error of the driver or the socket from which all others were raised."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _sqlstate(error: BaseException) -> str | None:

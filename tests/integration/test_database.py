@@ -201,6 +201,31 @@ async def test_a_server_that_is_ill_is_unavailable_and_the_log_says_so(state: st
     assert logs == [{"event": "database.ill", "log_level": "error", "sqlstate": state}]
 
 
+@pytest.mark.parametrize(
+    ("state", "error"),
+    [
+        ("28P01", "InvalidPasswordError"),
+        pytest.param("55P03", "LockNotAvailableError", marks=pytest.mark.long),
+        pytest.param("57014", "QueryCanceledError", marks=pytest.mark.long),
+    ],
+)
+async def test_the_log_says_why_the_database_is_unavailable(state: str, error: str, narrow: AsyncEngine) -> None:
+    with capture_logs() as logs, pytest.raises(DependencyUnavailableError), translated():
+        async with narrow.connect() as connection:
+            await connection.execute(failing(state))
+    assert logs == [{"event": "database.unavailable", "log_level": "warning", "sqlstate": state, "error": error}]
+
+
+async def test_the_log_says_that_nothing_listens(tenant: UUID) -> None:
+    away = make_engine(f"postgresql://nobody@127.0.0.1:{unused_port()}/nowhere")
+    with capture_logs() as logs, pytest.raises(DependencyUnavailableError):
+        async with unit_of_work_factory(away)(tenant) as unit:
+            await unit.conversations.get(uuid4())
+    await away.dispose()
+    refused = {"event": "database.unavailable", "log_level": "warning", "sqlstate": None}
+    assert logs == [refused | {"error": "ConnectionRefusedError"}]
+
+
 LOST = asyncpg.InternalClientError("cannot switch to state 15; protocol is in the failed state")
 
 

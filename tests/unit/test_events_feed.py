@@ -256,6 +256,19 @@ async def test_ends_quietly_when_the_conversation_is_deleted(*, woken: bool) -> 
     assert tables.bus.subscribers == 0
 
 
+async def test_ends_when_the_database_has_lost_events_that_were_sent() -> None:
+    """A replica that was promoted without the last seconds gives their numbers to other events."""
+    tables = Tables()
+    await tables.append(5)
+    reader = Reader(tables)
+    await settle()
+    del tables.events[2:]
+    await tables.append()
+    await settle()
+    assert reader.task.done()
+    assert reader.numbers == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.case("48")
 async def test_a_slow_reader_gets_everything_when_it_comes_back() -> None:
     tables = Tables()

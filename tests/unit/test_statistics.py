@@ -461,6 +461,17 @@ def test_the_page_names_every_instrument_and_no_other() -> None:
     assert told - labels <= {one.name for one in instruments.INSTRUMENTS}
 
 
+def test_each_alert_of_the_page_asks_for_series_that_exist() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text()
+    rules = page.split("\n**Alerts.**")[1].split("```yaml\n")[1].split("```")[0]
+    known = {f"throughline_{one.name}": set(one.labels) for one in instruments.INSTRUMENTS}
+    asked = re.findall(r"(throughline_\w+)(?:\{(\w+)=)?", rules)
+    assert len(asked) >= rules.count("- alert:") == 5
+    for name, label in asked:
+        assert name in known
+        assert not label or label in known[name]
+
+
 def test_cached_tokens_cost_their_own_price() -> None:
     def cost(cached: int) -> float:
         usage = RequestUsage(input_tokens=100_000, output_tokens=1_000, cache_read_tokens=cached)

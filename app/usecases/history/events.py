@@ -35,6 +35,8 @@ class EventFeed:
     ) -> AsyncGenerator[Event | None, None]:
         """Yield the events after number ``after``, stored and new ones, until the conversation is deleted.
 
+        It also ends when an event that was sent is not stored any more, so that the reader begins anew.
+
         With ``newest`` at most that many of the stored ones come first. ``field`` is the name of ``after`` in errors.
 
         ``None`` is a heartbeat. It is the first item, once the arguments are found valid, so that a server can answer
@@ -58,9 +60,10 @@ class EventFeed:
                 if len(events) == PAGE:
                     continue
                 quiet_for = self._clock.monotonic() - spoke_at
-                # Woken without an event, or a long time without one: the conversation may have been deleted.
-                if (woken or quiet_for >= self._heartbeat_seconds) and not await self._conversation_exists(
-                    tenant_id, conversation_id
+                # Woken without an event, or a long time without one: the conversation may have been deleted, or the
+                # database replaced by a replica that lacks the last seconds.
+                if (woken or quiet_for >= self._heartbeat_seconds) and not await self._has_event(
+                    tenant_id, conversation_id, after
                 ):
                     return
                 if quiet_for >= self._heartbeat_seconds:
@@ -96,10 +99,9 @@ class EventFeed:
         async with self._uow(tenant_id) as uow:
             return await uow.events.after(conversation_id, after, limit=PAGE)
 
-    async def _conversation_exists(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+    async def _has_event(self, tenant_id: UUID, conversation_id: UUID, number: int) -> bool:
         try:
             async with self._uow(tenant_id) as uow:
-                await uow.conversations.get(conversation_id)
+                return (await uow.conversations.get(conversation_id)).last_event >= number
         except NotFoundError:
             return False
-        return True
