@@ -28,7 +28,7 @@ _MISSING: Final = object()
 _FLOAT8: Final = 701
 """The type number of ``double precision`` in Postgres, the only type with fractions that the tables use."""
 _NUMERIC: Final = 1_700
-"""The type number of ``numeric``, the other one that sums have."""
+"""The type number of decimal numbers in Postgres, which sums may have."""
 _PARAMETER: Final = compiled(r"\$(\d{1,3})")
 _PLAIN_WORD: Final = compiled(r"[a-z0-9_-]{1,64}")
 _LITERAL_TYPES: Final = (str, UUID, int, datetime, timedelta, NoneType)
