@@ -27,6 +27,8 @@ MAX_KEPT_STATEMENTS: Final = 1_024
 _MISSING: Final = object()
 _FLOAT8: Final = 701
 """The type number of ``double precision`` in Postgres, the only type with fractions that the tables use."""
+_NUMERIC: Final = 1_700
+"""The type number of decimal numbers in Postgres, which sums may have."""
 _PARAMETER: Final = compiled(r"\$(\d{1,3})")
 _PLAIN_WORD: Final = compiled(r"[a-z0-9_-]{1,64}")
 _LITERAL_TYPES: Final = (str, UUID, int, datetime, timedelta, NoneType)
@@ -196,7 +198,7 @@ def _id_in_list(value: Any) -> str:
 def _result_processor(kind: Any, dialect: Dialect) -> Process | None:
     if isinstance(kind, ARRAY) and _result_processor(kind.item_type.dialect_impl(dialect), dialect) is None:
         return None  # otherwise SQLAlchemy would copy each list
-    process: Process | None = kind.result_processor(dialect, _FLOAT8 if isinstance(kind, Float) else None)
+    process: Process | None = kind.result_processor(dialect, _FLOAT8 if isinstance(kind, Float) else _NUMERIC)
     return process
 
 

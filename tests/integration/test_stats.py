@@ -26,6 +26,7 @@ from app.infrastructure.ids import new_id
 from app.infrastructure.metrics import ProcessMeter
 from app.storage.database import make_engine
 from app.storage.repositories.statistics import StatisticsRepository
+from app.storage.scoped_session import TenantSession
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory, unit_of_work_factory
 from app.usecases.admin import measuring
 from app.usecases.admin.measuring import Measuring
@@ -78,6 +79,18 @@ def figures_agree(seen: Measurements) -> bool:
         and seen.tokens_saved == SAVED * seen.total
         and seen.usage.input_tokens == 2 * 100 * seen.total
     )
+
+
+async def test_the_statements_of_statistics_are_built_once(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = await stored(begin, tenant)
+    await ended(begin, row)
+    known = await measured(begin, row)
+    monkeypatch.delattr(TenantSession, "execute")  # through which every statement goes that is built for one execution
+    assert await measured(begin, row) == known
+    async with begin(tenant) as unit:
+        assert await unit.statistics.measured(since=moment(0)) == known
 
 
 # --- exact, whoever writes -------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from app.core.retrieval.question_words import WordPattern, plain_words
 from app.core.retrieval.terms import terms
 from app.core.text.memo import FIGURE_GROWTH, memoized
 from app.core.text.patterns import compiled
-from app.core.text.sentences import asks, sentences, starts_within
+from app.core.text.sentences import asks, sentences_read_once, starts_within
 from app.core.text.speakers import Label, labels_of, short_name
 from app.core.text.stemming import stem_language, stems_in
 from app.core.text.token_counts import MESSAGE_OVERHEAD, estimate_text
@@ -138,8 +138,8 @@ def _common_stems(language: str | None) -> frozenset[str]:
 
 
 def _share_of_questions(text: str) -> float:
-    all_sentences = sentences(text)
-    return sum(map(asks, all_sentences)) / max(len(all_sentences), 1)
+    asking = list(map(asks, sentences_read_once(text)))  # nobody else needs the sentences: ``Words`` are kept
+    return sum(asking) / max(len(asking), 1)
 
 
 def _name_tokens(source: Source) -> int:

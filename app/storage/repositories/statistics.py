@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
@@ -69,6 +69,7 @@ from app.storage.tables import (
     TurnRow,
     VerificationRow,
 )
+from app.storage.tenancy import keep_compiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,29 +144,20 @@ class StatisticsRepository(Repository):
         verifications = scope(VerificationRow, "finished_at")
         turns = scope(TurnRow, "finished_at")
         caches = scope(CacheEntryRow, "at")
-        await asyncio.sleep(0)  # building the statements for the first time takes a while
-        duration = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
-        newest = (
-            select(col(_compaction.id))
-            .where(_IS_APPLIED, *compactions.conditions)
-            .order_by(col(_compaction.id).desc())
-            .limit(1)
-        )
+        await asyncio.sleep(0)  # building the conditions for the first time takes a while
         return Measurements(
             compactions=tuple(await self._compactions(compactions)),
             calls=tuple(await self._calls(compactions, details, verifications)),
             expansions=tuple(await self._expansions(expansions)),
-            in_turns=await self._latency(
-                col(_compaction.duration_ms), compactions.with_condition(col(_compaction.ran_in) == "turn")
-            ),
-            expanding=await self._latency(col(ExpansionRow.duration_ms), expansions),
-            turns=await self._latency(duration, turns.with_condition(col(TurnRow.finished_at).is_not(None))),
+            in_turns=_latency(await self._rows(_in_turns, compactions)),
+            expanding=_latency(await self._rows(_expanding, expansions)),
+            turns=_latency(await self._rows(_turns, turns)),
             fidelity=await self._fidelity(compactions),
             continuity=await self._continuity(compactions),
             repairs=tuple(await self._repairs(compactions)),
             prompts=tuple(await self._prompts(compactions)),
             caches=await self._caches(caches),
-            last_applied=await self._session.first(newest, **compactions.given),
+            last_applied=await self._first(_last_applied, compactions),
         )
 
     async def levels(self, conversation_ids: Sequence[UUID]) -> list[LevelMeasure]:
@@ -235,98 +227,48 @@ class StatisticsRepository(Repository):
         statement = select(status, func.count()).select_from(CompactionRow).where(text(COMPACTION_IN_FLIGHT))
         return {name: int(count) for name, count in await self._session.rows(statement.group_by(status))}
 
+    async def _rows(self, build: Build, scope: _Scope, *more: Any) -> list[Any]:
+        return await self._session.rows(_kept(build, scope.conditions, *more), **scope.given)
+
+    async def _first(self, build: Build, scope: _Scope) -> Any:
+        return await self._session.first(_kept(build, scope.conditions), **scope.given)
+
     async def _compactions(self, scope: _Scope) -> list[CompactionTally]:
-        statement = select(
-            *_TALLY_COLUMNS,
-            func.count(),
-            func.sum(col(_compaction.messages_covered)),
-            func.sum(col(_compaction.tokens_before)).filter(_HAS_TOKEN_COUNTS),
-            func.sum(col(_compaction.tokens_after)).filter(_HAS_TOKEN_COUNTS),
-            *(func.sum(_number_in_json(col(_compaction.entries), name, BigInteger)) for name in _ENTRY_COUNTS),
-        ).where(*scope.conditions)
-        return [
-            _compaction_tally(*row)
-            for row in await self._session.rows(statement.group_by(*_TALLY_COLUMNS), **scope.given)
-        ]
+        return [_compaction_tally(*row) for row in await self._rows(_tallies, scope)]
 
     async def _repairs(self, scope: _Scope) -> list[RepairTally]:
         """Repairs by reason and by the prompt of the compaction's last call."""
-        repairs = col(StateVersionRow.repairs)
-        each = func.jsonb_array_elements(repairs).column_valued("repair", joins_implicitly=True)
-        reason = cast(each, JSONB).op("->>")("reason")
-        prompt = col(_compaction.attempts).op("->")(-1).op("->>")("prompt_version")
-        statement = (
-            select(reason, prompt, func.count())
-            .select_from(StateVersionRow)
-            .join(
-                CompactionRow,
-                and_(
-                    col(StateVersionRow.tenant_id) == col(_compaction.tenant_id),
-                    col(StateVersionRow.compaction_id) == col(_compaction.id),
-                ),
-            )
-            .where(*scope.conditions)
-            .group_by(text("1"), text("2"))
-        )
         return [
             RepairTally(reason=name, prompt_version=version, count=count)
-            for name, version, count in await self._session.rows(statement, **scope.given)
+            for name, version, count in await self._rows(_repairs_by_prompt, scope)
         ]
 
     async def _prompts(self, scope: _Scope) -> list[PromptEffect]:
         """Counts by the prompt of a compaction's last call."""
-        prompt = col(_compaction.attempts).op("->")(-1).op("->>")("prompt_version")
-        statement = select(prompt, func.count(), func.avg(col(_compaction.fidelity))).where(
-            _IS_APPLIED, *scope.conditions
-        )
         return [
             PromptEffect(
                 prompt_version=version, compactions=int(count), fidelity=None if mean is None else round(float(mean), 4)
             )
-            for version, count, mean in await self._session.rows(
-                statement.group_by(text("1")).order_by(text("1")), **scope.given
-            )
+            for version, count, mean in await self._rows(_effects_of_prompts, scope)
         ]
 
     async def _calls(self, compactions: _Scope, details: _Scope, verifications: _Scope) -> list[CallTally]:
-        attempt, purpose_column = col(DetailCallRow.attempt), col(DetailCallRow.purpose)
-        purposes: list[tuple[CallPurpose, Any]] = [
-            ("compaction", _sums_over_attempts(CompactionRow).where(*compactions.conditions)),
-            *(
-                (
-                    name,
-                    select(*_sums_by_outcome(attempt)).where(
-                        attempt.is_not(None), purpose_column == name, *details.conditions
-                    ),
-                )
-                for name in _DETAIL_CALL_PURPOSES
-            ),
-            ("verification", _sums_over_attempts(VerificationRow).where(*verifications.conditions)),
+        purposes: list[tuple[CallPurpose, Build, _Scope, Any]] = [
+            ("compaction", _sums_over_attempts, compactions, CompactionRow),
+            *((name, _sums_over_details, details, name) for name in _DETAIL_CALL_PURPOSES),
+            ("verification", _sums_over_attempts, verifications, VerificationRow),
         ]
         return [
             _call_tally(purpose, *row)
-            for purpose, statement in purposes
-            for row in await self._session.rows(
-                statement.group_by(text("1"), text("2"), text("3")), **compactions.given
-            )
+            for purpose, build, scope, of in purposes
+            for row in await self._rows(build, scope, of)
         ]
 
     async def _expansions(self, scope: _Scope) -> list[ExpansionTally]:
-        row, used = ExpansionRow, col(ExpansionRow.used)
-        statement = select(
-            col(row.way),
-            func.count(),
-            func.sum(col(row.passages)),
-            func.sum(col(row.tokens)),
-            func.count().filter(used.is_(True)),
-            func.count(used),
-        ).where(*scope.conditions)
         names = ("count", "passages", "tokens", "used", "judged")
         return [
             ExpansionTally(way=way, **dict(zip(names, map(int, numbers), strict=True)))
-            for way, *numbers in await self._session.rows(
-                statement.group_by(col(row.way)).order_by(col(row.way)), **scope.given
-            )
+            for way, *numbers in await self._rows(_sums_over_expansions, scope)
         ]
 
     async def _caches(self, scope: _Scope) -> CacheMeasure:
@@ -335,17 +277,7 @@ class StatisticsRepository(Repository):
         Money that a deletion gives back counts only together with what was spent. Both disappear with the conversation
         that spent it.
         """
-        row, making = CacheEntryRow, aliased(CacheEntryRow)
-        made = select(col(making.cache_id)).where(col(making.action) == "made")
-        counts = or_(col(row.spent_usd).is_(None), col(row.spent_usd) >= 0, col(row.cache_id).in_(made))
-        spent_usd = case((counts, col(row.spent_usd)), else_=0.0)
-        money = (spent_usd, col(row.saved_usd), col(row.beyond_usd))
-        known = (func.count().filter(one.is_(None)) for one in money)
-        sums = (func.sum(one) for one in money)
-        statement = select(col(row.action), func.count(), func.sum(col(row.tokens)), *sums, *known).where(
-            *scope.conditions
-        )
-        found = await self._session.rows(statement.group_by(col(row.action)).order_by(col(row.action)), **scope.given)
+        found = await self._rows(_sums_over_caches, scope)
         if not found:
             return CacheMeasure()
         totals = [sum(each[place] or 0 for each in found) for place in range(3, 9)]
@@ -360,41 +292,15 @@ class StatisticsRepository(Repository):
             beyond_usd=beyond,
         )
 
-    async def _latency(self, milliseconds: Any, scope: _Scope) -> Latency:
-        at = [func.percentile_cont(share).within_group(milliseconds) for share in (0.5, 0.95)]
-        statement = select(func.count(milliseconds), func.sum(milliseconds), *at).where(*scope.conditions)
-        ((count, total, median, late),) = await self._session.rows(statement, **scope.given)
-        if not count:
-            return Latency()
-        return Latency(
-            count=int(count),
-            total_ms=round(total),
-            p50_ms=round(float(median), 1),
-            p95_ms=round(float(late), 1),
-        )
-
     async def _fidelity(self, scope: _Scope) -> Fidelity:
-        number = col(_compaction.fidelity)
-        probed = [_IS_APPLIED, number.is_not(None), *scope.conditions]
-        ((mean, count),) = await self._session.rows(
-            select(func.avg(number), func.count()).where(*probed), **scope.given
-        )
-        last = await self._session.first(
-            select(number).where(*probed).order_by(col(_compaction.id).desc()).limit(1), **scope.given
-        )
+        ((mean, count),) = await self._rows(_mean_fidelity, scope)
+        last = await self._first(_last_fidelity, scope)
         return Fidelity(last=last, mean=None if mean is None else round(mean, 4), probes=int(count))
 
     async def _continuity(self, scope: _Scope) -> ContinuityMeasure:
-        score = col(_compaction.continuity)
-        scored = [_IS_APPLIED, score.is_not(None), *scope.conditions]
-        each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
-        counts = (func.sum(_number_in_json(cast(each.c.value, JSONB), name, BigInteger)) for name in CONTINUITY_COUNTS)
-        (answered,) = await self._session.rows(select(*counts).select_from(CompactionRow).where(*scored), **scope.given)
-        tone = func.avg(_number_in_json(score, "tone", Numeric))
-        ((mean, count),) = await self._session.rows(select(tone, func.count()).where(*scored), **scope.given)
-        last = await self._session.first(
-            select(score).where(*scored).order_by(col(_compaction.id).desc()).limit(1), **scope.given
-        )
+        (answered,) = await self._rows(_sums_of_continuity, scope)
+        ((mean, count),) = await self._rows(_mean_tone, scope)
+        last = await self._first(_last_continuity, scope)
         return ContinuityMeasure(
             last=None if last is None else _CONTINUITY_ADAPTER.validate_python(last).recall,
             answered=Answered(
@@ -466,10 +372,6 @@ class _Scope:
     given: Mapping[str, Any]
     """The values of their ``bindparam``s."""
 
-    def with_condition(self, condition: Any) -> _Scope:
-        """The same rows, restricted by one more condition."""
-        return _Scope((condition, *self.conditions), self.given)
-
 
 def _scope(table: Any, ended: str, *, conversation_id: UUID | None, since: datetime | None) -> _Scope:
     given = {"of_conversation": conversation_id, "since": since}
@@ -491,6 +393,153 @@ def _conditions_of(table: Any, ended: str, is_one_conversation: bool, has_since:
     return tuple(conditions)
 
 
+Build = Callable[..., Any]
+"""Builds a statement for the rows that the conditions of a scope choose, its first argument."""
+
+
+@cache
+def _kept(build: Build, conditions: tuple[Any, ...], *more: Any) -> Any:
+    # Building a statement takes longer than executing it. The conditions are the same objects for every scope alike.
+    statement = build(conditions, *more)
+    keep_compiled(statement)
+    return statement
+
+
+def _tallies(conditions: Sequence[Any]) -> Any:
+    statement = select(
+        *_TALLY_COLUMNS,
+        func.count(),
+        func.sum(col(_compaction.messages_covered)),
+        func.sum(col(_compaction.tokens_before)).filter(_HAS_TOKEN_COUNTS),
+        func.sum(col(_compaction.tokens_after)).filter(_HAS_TOKEN_COUNTS),
+        *(func.sum(_number_in_json(col(_compaction.entries), name, BigInteger)) for name in _ENTRY_COUNTS),
+    )
+    return statement.where(*conditions).group_by(*_TALLY_COLUMNS)
+
+
+def _repairs_by_prompt(conditions: Sequence[Any]) -> Any:
+    repairs = col(StateVersionRow.repairs)
+    each = func.jsonb_array_elements(repairs).column_valued("repair", joins_implicitly=True)
+    reason = cast(each, JSONB).op("->>")("reason")
+    return (
+        select(reason, _prompt_of_last_call(), func.count())
+        .select_from(StateVersionRow)
+        .join(
+            CompactionRow,
+            and_(
+                col(StateVersionRow.tenant_id) == col(_compaction.tenant_id),
+                col(StateVersionRow.compaction_id) == col(_compaction.id),
+            ),
+        )
+        .where(*conditions)
+        .group_by(text("1"), text("2"))
+    )
+
+
+def _effects_of_prompts(conditions: Sequence[Any]) -> Any:
+    statement = select(_prompt_of_last_call(), func.count(), func.avg(col(_compaction.fidelity)))
+    return statement.where(_IS_APPLIED, *conditions).group_by(text("1")).order_by(text("1"))
+
+
+def _prompt_of_last_call() -> Any:
+    return col(_compaction.attempts).op("->")(-1).op("->>")("prompt_version")
+
+
+def _sums_over_attempts(conditions: Sequence[Any], table: Any) -> Any:
+    each = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
+    return _sums_by_outcome(each).select_from(table).where(*conditions)
+
+
+def _sums_over_details(conditions: Sequence[Any], purpose: DetailCallPurpose) -> Any:
+    attempt = col(DetailCallRow.attempt)
+    return _sums_by_outcome(attempt).where(attempt.is_not(None), col(DetailCallRow.purpose) == purpose, *conditions)
+
+
+def _sums_over_expansions(conditions: Sequence[Any]) -> Any:
+    way, used = col(ExpansionRow.way), col(ExpansionRow.used)
+    sums = (func.sum(col(ExpansionRow.passages)), func.sum(col(ExpansionRow.tokens)))
+    statement = select(way, func.count(), *sums, func.count().filter(used.is_(True)), func.count(used))
+    return statement.where(*conditions).group_by(way).order_by(way)
+
+
+def _sums_over_caches(conditions: Sequence[Any]) -> Any:
+    row, making = CacheEntryRow, aliased(CacheEntryRow)
+    made = select(col(making.cache_id)).where(col(making.action) == "made")
+    counts = or_(col(row.spent_usd).is_(None), col(row.spent_usd) >= 0, col(row.cache_id).in_(made))
+    spent_usd = case((counts, col(row.spent_usd)), else_=0.0)
+    money = (spent_usd, col(row.saved_usd), col(row.beyond_usd))
+    known = (func.count().filter(one.is_(None)) for one in money)
+    sums = (func.sum(one) for one in money)
+    statement = select(col(row.action), func.count(), func.sum(col(row.tokens)), *sums, *known)
+    return statement.where(*conditions).group_by(col(row.action)).order_by(col(row.action))
+
+
+def _in_turns(conditions: Sequence[Any]) -> Any:
+    return _latencies(col(_compaction.duration_ms)).where(col(_compaction.ran_in) == "turn", *conditions)
+
+
+def _expanding(conditions: Sequence[Any]) -> Any:
+    return _latencies(col(ExpansionRow.duration_ms)).where(*conditions)
+
+
+def _turns(conditions: Sequence[Any]) -> Any:
+    duration = func.extract("epoch", col(TurnRow.finished_at) - col(TurnRow.started_at)) * 1_000
+    return _latencies(duration).where(col(TurnRow.finished_at).is_not(None), *conditions)
+
+
+def _latencies(milliseconds: Any) -> Any:
+    at = [func.percentile_cont(share).within_group(milliseconds) for share in (0.5, 0.95)]
+    return select(func.count(milliseconds), func.sum(milliseconds), *at)
+
+
+def _latency(rows: Sequence[Any]) -> Latency:
+    ((count, total, median, late),) = rows
+    if not count:
+        return Latency()
+    return Latency(
+        count=int(count),
+        total_ms=round(total),
+        p50_ms=round(float(median), 1),
+        p95_ms=round(float(late), 1),
+    )
+
+
+def _last_applied(conditions: Sequence[Any]) -> Any:
+    return _last(col(_compaction.id), conditions)
+
+
+def _mean_fidelity(conditions: Sequence[Any]) -> Any:
+    number = col(_compaction.fidelity)
+    return select(func.avg(number), func.count()).where(_IS_APPLIED, number.is_not(None), *conditions)
+
+
+def _last_fidelity(conditions: Sequence[Any]) -> Any:
+    return _last(col(_compaction.fidelity), conditions)
+
+
+def _sums_of_continuity(conditions: Sequence[Any]) -> Any:
+    score = col(_compaction.continuity)
+    each = func.jsonb_each(score.op("->")("kinds")).table_valued("key", "value", joins_implicitly=True)
+    counts = (func.sum(_number_in_json(cast(each.c.value, JSONB), name, BigInteger)) for name in CONTINUITY_COUNTS)
+    return select(*counts).select_from(CompactionRow).where(_IS_APPLIED, score.is_not(None), *conditions)
+
+
+def _mean_tone(conditions: Sequence[Any]) -> Any:
+    score = col(_compaction.continuity)
+    tone = func.avg(_number_in_json(score, "tone", Numeric))
+    return select(tone, func.count()).where(_IS_APPLIED, score.is_not(None), *conditions)
+
+
+def _last_continuity(conditions: Sequence[Any]) -> Any:
+    return _last(col(_compaction.continuity), conditions)
+
+
+def _last(column: Any, conditions: Sequence[Any]) -> Any:
+    """The newest value of a column of compactions that took effect."""
+    newest_first = col(_compaction.id).desc()
+    return select(column).where(_IS_APPLIED, column.is_not(None), *conditions).order_by(newest_first).limit(1)
+
+
 def _turn_refers_to(id_: Any, table: Any) -> Any:
     # The tenant is compared too, since the key begins with it.
     return and_(col(TurnRow.tenant_id) == table.tenant_id, col(id_) == table.id)
@@ -500,16 +549,12 @@ def _number_in_json(json: Any, name: str, kind: Any) -> Any:
     return cast(json.op("->>")(name), kind)
 
 
-def _sums_by_outcome(attempt: Any) -> list[Any]:
+def _sums_by_outcome(attempt: Any) -> Any:
     usage = attempt.op("->")("usage")
     tokens = [func.sum(_number_in_json(usage, name, BigInteger)) for name in _TOKENS]
     names = [attempt.op("->>")(name) for name in ("outcome", "reason", "prompt_version")]
-    return [*names, func.count(), *tokens, func.sum(_number_in_json(usage, "cost_usd", Numeric))]
-
-
-def _sums_over_attempts(table: Any) -> Any:
-    each = func.jsonb_array_elements(table.attempts).column_valued("attempt", joins_implicitly=True)
-    return select(*_sums_by_outcome(each)).select_from(table)
+    statement = select(*names, func.count(), *tokens, func.sum(_number_in_json(usage, "cost_usd", Numeric)))
+    return statement.group_by(text("1"), text("2"), text("3"))
 
 
 def _compaction_tally(trigger: str, status: str, ran_in: str, reason: str | None, *numbers: Any) -> CompactionTally:
