@@ -17,8 +17,8 @@ TOOL_PART_TYPES: Final = frozenset({"tool_call", "tool_result"})
 BETWEEN_TEXTS: Final = "\n\n"
 """What stands between the texts of a message that are joined as its content."""
 _MAX_PLACES: Final = 100
-"""At how many places of a content a text is looked for. If it is a part of a word at all of them, it counts as said only
-in its part: a content has room for many thousand such places, and a message for hundreds of texts."""
+"""At how many places of a content a text is looked for. If it is a part of a word at all of them, it does not count as
+repeated: a content has room for many thousand such places, and a message for hundreds of texts."""
 
 
 def has_tool_parts(role: str, parts: Sequence[Part]) -> bool:
