@@ -29,7 +29,7 @@ async def authorize(request: Request, scope: Scope, *, placeholders: bool = Fals
     header = request.headers.get("authorization")
     token = session_of(request) if header is None else None
     if token is not None and not container.keys.anonymous_allowed:
-        principal = await container.sessions.principal(token)
+        principal = await container.sessions.principal(token, address_of(request))
     else:
         key = given_key(container, header, placeholders=placeholders)
         principal = await container.keys.authenticate(key, address_of(request))

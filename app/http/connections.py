@@ -23,6 +23,7 @@ import h11
 from uuid_utils import uuid7
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode, Frame
 
 SHUTDOWN_SECONDS: Final = 5.0
 """How many seconds a WebSocket may stay open once the process is about to end; the application needs fewer."""
@@ -32,6 +33,8 @@ PROGRESS_BYTES: Final = 16_384
 """How many bytes a client has to read within ``unread_seconds``."""
 READ_BYTES: Final = 16_384
 """The most bytes that are read at once. Each byte of a body in chunks of one byte takes 2 µs of the loop."""
+MAX_FRAGMENTS: Final = 16_384
+"""The most frames of one message of a WebSocket. Each takes memory beside its bytes, and may have none."""
 RETRY_AFTER: Final = 1
 """After how many seconds a refused connection may be tried again."""
 RESERVED_FILES: Final = 200
@@ -166,6 +169,21 @@ class SocketConnection(_CheckedConnection, WebSocketsSansIOProtocol):
         """Take the WebSocket over from the connection of its request."""
         super().connection_made(transport)
         self._schedule_check()
+
+    def handle_cont(self, event: Frame) -> None:
+        """Take a further frame of a message; close the WebSocket if the message has too many."""
+        if len(self.frames) < MAX_FRAGMENTS:
+            super().handle_cont(event)
+        elif not self.close_sent:
+            self.conn.fail(CloseCode.MESSAGE_TOO_BIG, f"a message has at most {MAX_FRAGMENTS} frames")
+            self.handle_parser_exception()
+
+    def handle_ping(self) -> None:
+        """Answer a ping, unless the client reads nothing: the answers to it would wait in memory."""
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
 
     def shutdown(self) -> None:
         """Leave it to the application to close the WebSocket, after the present answer, for some seconds."""

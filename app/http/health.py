@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import asyncio
+
+from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
-from app.bootstrap import is_open
+from app.bootstrap import Container, is_open
 from app.core.model.errors import DependencyUnavailableError, NotFoundError
 from app.http import schemas
 from app.http.dependencies import Services
@@ -41,8 +43,16 @@ async def metrics(services: Services) -> PlainTextResponse:
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
-async def readyz(services: Services) -> schemas.Readiness:
+async def readyz(request: Request, services: Services) -> schemas.Readiness:
     """Postgres is needed, read-only to show messages; without Redis or a sweeper everything works, but later."""
+    # Whoever asks meanwhile gets the same answer: this needs no key, and must not take all connections to Postgres.
+    looking: asyncio.Task[schemas.Readiness] | None = getattr(request.app.state, "looking", None)
+    if looking is None or looking.done():
+        looking = request.app.state.looking = asyncio.create_task(_readiness(services))
+    return await asyncio.shield(looking)
+
+
+async def _readiness(services: Container) -> schemas.Readiness:
     database = await services.parts.database_state()
     if database == "away":
         raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})

@@ -118,8 +118,9 @@ class _Calls:
 
 
 def _append_request_part(thread: list[ModelMessage], part: ModelRequestPart) -> None:
-    if thread and isinstance(thread[-1], ModelRequest):
-        thread[-1] = ModelRequest(parts=[*thread[-1].parts, part])
+    # The last message's own list grows: a copy for each part would take quadratic time.
+    if thread and isinstance(thread[-1], ModelRequest) and isinstance(parts := thread[-1].parts, list):
+        parts.append(part)
     else:
         thread.append(ModelRequest(parts=[part]))
 
@@ -134,8 +135,8 @@ def _append_answer(
     calls = [call for call, _ in calls_and_results]
     if not texts and not calls:
         return
-    if thread and isinstance(thread[-1], ModelResponse):
-        thread[-1] = ModelResponse(parts=[*thread[-1].parts, *texts, *calls])
+    if thread and isinstance(thread[-1], ModelResponse) and isinstance(parts := thread[-1].parts, list):
+        parts += [*texts, *calls]
     else:
         thread.append(ModelResponse(parts=[*texts, *calls]))
     for _, result in calls_and_results:
@@ -240,14 +241,13 @@ def _content_without_call(
     message: ContextMessage, calls: Collection[str], takes_media: TakesMedia, catalogue: Catalogue
 ) -> Iterator[UserContent]:
     # Results without a call, which a provider would refuse as results, and media that a tool returned.
-    answered = [part for part in _parts_of_kind(message, "tool_result") if str(part.get("tool_call_id")) in calls]
-    other_text = "" if answered else own_content(message.role, message.content, message.parts)
+    def is_answer(part: Part) -> bool:
+        return part.get("type") == "tool_result" and str(part.get("tool_call_id")) in calls
+
+    is_answered = any(map(is_answer, message.parts))
+    other_text = "" if is_answered else own_content(message.role, message.content, message.parts)
     if other_text.strip():
         yield other_text
     for part in own_parts(other_text, message.parts):
-        if part not in answered:
+        if not is_answer(part):
             yield _piece(part, takes_media, catalogue)
-
-
-def _parts_of_kind(message: ContextMessage, kind: str) -> list[Part]:
-    return [part for part in message.parts if part.get("type") == kind]

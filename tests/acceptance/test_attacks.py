@@ -56,6 +56,14 @@ def told_by_a_tool(text: str) -> Callable[[Talk], object]:
     return attack
 
 
+def many_parts(content: str, part: Json, role: str = "user") -> Callable[[Talk], object]:
+    def attack(talk: Talk) -> None:
+        talk.post("/messages", {"role": role, "content": content, "parts": [part] * 256})
+        talk.context()
+
+    return attack
+
+
 RECALLED: Final = '<recalled of="earlier messages, verbatim">' + '<message role="user">\n' * 8_000
 ATTACKS: Final[dict[str, Callable[[Talk], object]]] = {
     "a command with blanks": command("/compact x" + " " * 100_000 + "y"),
@@ -72,6 +80,12 @@ ATTACKS: Final[dict[str, Callable[[Talk], object]]] = {
     "JSON of a user": said(json.dumps([{"id": "a" + "_a" * 22 + "@", "n": n} for n in range(50)])),
     "messages recalled in a message": said(RECALLED),
     "messages recalled in a turn": command(RECALLED),
+    "texts in a content": many_parts("a" * 20_000, {"type": "text", "text": "a"}),
+    "values in a content": many_parts(
+        json.dumps({str(number): number for number in range(8_000)}),
+        {"type": "tool_result", "tool_call_id": "c1", "content": {}},
+        "tool",
+    ),
     "tags without an end": said("<session_state>" * 20_000),
     "markers without an end": said("[a →L1:" * 20_000),
 }

@@ -20,6 +20,7 @@ from app.core.model.records import Page, ProviderCopy
 from app.core.model.usage_limits import Limits
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
+from app.storage.tenancy import end_user
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.caches import NOBODY
 from app.usecases.chat.starting import ChatInput
@@ -103,6 +104,23 @@ async def swept(container: Container) -> None:
     for _ in range(3):
         for chore in (container.removal, container.caches, container.copies):
             await chore.work()
+
+
+async def test_an_end_user_is_shown_the_caches_of_their_own_conversations_alone(build: Build, tenant: UUID) -> None:
+    one = build()
+    shown: dict[str | None, list[int]] = {}
+    for user in ("alice", "bob"):
+        given = NewConversation(policy=ALWAYS, system_prompt=f"{user}: {PROMPT}", user_id=user)
+        conversation_id = (await one.conversations.create(tenant, given)).conversation.id
+        await say(one, tenant, conversation_id)
+        await one.caches.make_or_renew(wanted(one))
+    for user in ("alice", "bob", "carol", None):
+        seen_by = end_user.set(user)
+        living = (await one.stats.service(tenant)).caches.living
+        end_user.reset(seen_by)
+        shown[user] = [cache.tokens for cache in living]
+    assert shown[None] == [*shown["bob"], *shown["alice"]]
+    assert (len(shown["alice"]), len(shown["bob"]), shown["carol"]) == (1, 1, [])
 
 
 async def test_two_workers_make_one_cache(build: Build, begin: UnitOfWorkFactory, tenant: UUID, gemini: Gemini) -> None:

@@ -277,6 +277,26 @@ async def test_keys_that_are_not_valid_are_counted_by_address(begin: UnitOfWorkF
         assert {(await bad.get("/limits")).status_code for _ in range(9)} == {401}
 
 
+async def test_forged_sessions_are_counted_with_such_keys_and_no_session_writes(
+    begin: UnitOfWorkFactory, engine: AsyncEngine
+) -> None:
+    async with keyed(begin, failed_keys_per_minute=3, auth_required=True) as api, api.client() as browser:
+        name = str(uuid4())
+        _, secret = await api.key(name)
+        origin = {"Origin": "http://localhost"}
+        assert (await browser.post("/ui/session", json={"key": secret}, headers=origin)).status_code == 204
+        async with engine.connect() as connection:
+            version = text("SELECT xmin::text FROM tenants WHERE name = :name")
+            before = await connection.scalar(version, {"name": name})
+        forged = {"Cookie": f"throughline_session={(await tenant_id(engine, name) or uuid4()).hex}.dGwx"}
+        async with api.client() as stranger:
+            statuses = [(await stranger.get("/conversations", headers=forged)).status_code for _ in range(5)]
+        assert statuses == [401, 401, 401, 429, 429]
+        assert (await browser.get("/conversations")).status_code == 200, "who is logged in stays so"
+        async with engine.connect() as connection:
+            assert await connection.scalar(version, {"name": name}) == before
+
+
 @pytest.mark.parametrize(("asks", "instead"), [(False, "leave it out"), (True, "use another")])
 async def test_a_key_that_is_not_valid_is_told_what_to_do(
     begin: UnitOfWorkFactory, *, asks: bool, instead: str

@@ -294,7 +294,7 @@ def _offline(text: str) -> None:
 
 def _erase(text: str) -> None:
     erased = ErasedTexts([text], {1})
-    others = RemainingMessages({one.seq: one.content for one in _many(text)})
+    others = RemainingMessages({one.seq: one.content for one in _many(text)}, erased)
     entries = [entry("F1", text[:_SHORT], seqs=[2]), entry("F2", text, seqs=[2])]
     entries_without_erased(entries, erased, others)
     suspicious_entries(entries, erased)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -1066,6 +1067,19 @@ async def test_presets(api: World) -> None:
     shown = {item["name"]: item["policy"]["state_schema"] for item in body["data"]}
     assert shown == {name: preset.policy.state_schema for name, preset in PRESETS.items()}
     assert body["data"][0]["policy"]["target"] == 0.6
+
+
+async def test_readiness_is_looked_up_once_for_all_who_ask_at_a_time(api: World) -> None:
+    async def slow() -> str:
+        await asyncio.sleep(0.05)
+        return "ok"
+
+    api.calls.answers["database_state"] = slow
+    async with api.client(key=None) as client:
+        answers = await asyncio.gather(*(client.get("/readyz") for _ in range(5)), client.head("/readyz"))
+        later = await client.get("/readyz")
+    assert {answer.status_code for answer in (*answers, later)} == {200}
+    assert [name for name, *_ in api.calls.made].count("database_state") == 2
 
 
 async def test_health(api: World) -> None:

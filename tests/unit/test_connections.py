@@ -12,8 +12,16 @@ from uuid import UUID
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 
-from app.http.connections import MAX_HEAD_BYTES, ConnectionLimits, connection_class, socket_class
+from app.http.connections import (
+    MAX_FRAGMENTS,
+    MAX_HEAD_BYTES,
+    ConnectionLimits,
+    SocketConnection,
+    connection_class,
+    socket_class,
+)
 from app.http.fields import MAX_QUERY_LENGTH
 
 SOON, LATER = 0.4, 1.5
@@ -252,3 +260,67 @@ async def test_little_is_read_at_a_stretch() -> None:
             longest, began = max(longest, now - began), now
         writer.transport.abort()
     assert longest < STRETCH
+
+
+def frame(opcode: int, data: bytes = b"", *, is_last: bool) -> bytes:
+    return bytes([opcode | 0x80 * is_last, 0x80 | len(data), 0, 0, 0, 0]) + data
+
+
+class Unread(asyncio.Transport):
+    """A connection of which the other side reads nothing."""
+
+    def __init__(self) -> None:
+        super().__init__({"sockname": ("127.0.0.1", 1), "peername": ("127.0.0.1", 2)})
+        self.written = b""
+        self.is_closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+async def listening(_scope: Scope, receive: Receive, send: Send) -> None:
+    while (message := await receive())["type"] != "websocket.disconnect":
+        if message["type"] == "websocket.connect":
+            await send({"type": "websocket.accept"})
+
+
+@contextlib.asynccontextmanager
+async def socket_opened() -> AsyncIterator[tuple[SocketConnection, Unread]]:
+    limits = ConnectionLimits(head_seconds=NEVER, unread_seconds=NEVER, most=1)
+    config = uvicorn.Config(listening, lifespan="off")
+    config.load()
+    socket, transport = socket_class(limits)(config, ServerState(), {}), Unread()
+    socket.connection_made(transport)
+    socket.data_received(HANDSHAKE)
+    await asyncio.sleep(0.01)
+    assert b" 101 " in transport.written
+    yield socket, transport
+    socket.connection_lost(None)
+    await asyncio.sleep(0.01)
+
+
+async def test_a_message_of_a_socket_in_endless_frames_is_refused() -> None:
+    async with socket_opened() as (socket, transport):
+        socket.data_received(frame(1, is_last=False) + frame(0, is_last=False) * (MAX_FRAGMENTS - 1))
+        assert not transport.is_closed
+        socket.data_received(frame(0, is_last=False) * 2)
+        assert transport.is_closed
+        assert transport.written.endswith(f"at most {MAX_FRAGMENTS} frames".encode())
+
+
+async def test_who_sends_pings_and_reads_nothing_gets_no_answers() -> None:
+    answered = []
+    async with socket_opened() as (socket, transport):
+        for is_full in (False, True):
+            if is_full:
+                socket.pause_writing()
+            before = len(transport.written)
+            socket.data_received(frame(9, b"p" * 100, is_last=True) * 100)
+            answered.append(len(transport.written) - before)
+    assert answered == [100 * 102, 0], "control: who reads gets them"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice, product
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from app.core.state.erasing import (
     RemainingMessages,
     entries_without_erased,
     full_text,
+    quotes_erased,
     summary_without_erased,
     suspicious_entries,
     tombstone,
@@ -34,7 +36,7 @@ OTHERS = {
     4: "Ragnhild orders the chairs.",
 }
 ERASED = ErasedTexts([SECRET], {3})
-REMAINING = RemainingMessages(OTHERS)
+REMAINING = RemainingMessages(OTHERS, ERASED)
 
 
 def kept(*entries: Any) -> list[str]:
@@ -58,7 +60,7 @@ def test_what_only_the_message_said_goes_also_with_a_wrong_provenance_and_what_o
 
 def test_an_exact_value_must_stand_in_the_entrys_own_sources() -> None:
     erased = ErasedTexts(["My salary is 4 321 euros."], {3})
-    remaining = RemainingMessages({1: "The desk costs 4 321 euros, what a salary!", 2: "Hello there."})
+    remaining = RemainingMessages({1: "The desk costs 4 321 euros, what a salary!", 2: "Hello there."}, erased)
     assert entries_without_erased([entry("F1", "The desk costs 4 321 euros", seqs=[1])], erased, remaining)
     assert not entries_without_erased([entry("F1", "The salary is 4 321 euros", seqs=[2])], erased, remaining)
     assert not entries_without_erased([entry("F1", "The salary is 4 321 euros", seqs=[])], erased, remaining)
@@ -66,7 +68,7 @@ def test_an_exact_value_must_stand_in_the_entrys_own_sources() -> None:
 
 def test_common_words_in_the_same_order_give_it_away() -> None:
     erased = ErasedTexts(["The blue boat sails northwards every morning."], {3})
-    remaining = RemainingMessages({1: "Every blue morning.", 2: "A boat that sails. Northwards!"})
+    remaining = RemainingMessages({1: "Every blue morning.", 2: "A boat that sails. Northwards!"}, erased)
     assert not entries_without_erased([entry("F1", "A blue boat sails northwards", seqs=[1, 2])], erased, remaining)
     assert entries_without_erased([entry("F1", "A boat that sails", seqs=[2])], erased, remaining)
 
@@ -80,7 +82,8 @@ def test_common_words_in_the_same_order_give_it_away() -> None:
     ],
 )
 def test_in_other_scripts(secret: str, told: str, other: str) -> None:
-    erased, remaining = ErasedTexts([secret], {3}), RemainingMessages({1: other})
+    erased = ErasedTexts([secret], {3})
+    remaining = RemainingMessages({1: other}, erased)
     assert not entries_without_erased([entry("F1", told, seqs=[1])], erased, remaining)
     assert entries_without_erased([entry("F1", other, seqs=[1])], erased, remaining)
 
@@ -104,7 +107,8 @@ def test_only_entries_that_hold_something_of_it_need_a_closer_look() -> None:
 
 @given(st.lists(st.text(max_size=80), max_size=4), st.text(max_size=80))
 def test_never_raises_and_what_was_only_said_there_never_stays(others: list[str], secret: str) -> None:
-    erased, remaining = ErasedTexts([secret], {9}), RemainingMessages(dict(enumerate(others, start=1)))
+    erased = ErasedTexts([secret], {9})
+    remaining = RemainingMessages(dict(enumerate(others, start=1)), erased)
     left = entries_without_erased([entry("F1", secret, seqs=[1]), entry("F2", "x", seqs=[9])], erased, remaining)
     assert "F2" not in {one.id for one in left}
     if left and erased.pieces_in(secret):
@@ -170,9 +174,9 @@ def test_everything_that_a_message_tells() -> None:
 def test_names_beside_the_text_are_looked_for_like_words_in_it(said: Message) -> None:
     erased = ErasedTexts([full_text(said)], {3})
     line = "- Ragnhild is served"
-    assert summary_without_erased(f"Logos:\n{line}", erased, RemainingMessages({})) == "Logos:"
+    assert summary_without_erased(f"Logos:\n{line}", erased, RemainingMessages({}, erased)) == "Logos:"
     another = full_text(replace(message(4, "Coffee."), metadata={"name": "Ragnhild"}))
-    assert line in summary_without_erased(f"Logos:\n{line}", erased, RemainingMessages({4: another}))
+    assert line in summary_without_erased(f"Logos:\n{line}", erased, RemainingMessages({4: another}, erased))
 
 
 @pytest.mark.long
@@ -184,7 +188,8 @@ def test_thousands_of_messages_are_looked_through_in_linear_time() -> None:
         said = {seq: words.replace("{}", str(seq)) for seq in range(1, count + 1)}
 
         def look() -> None:
-            assert entries_without_erased(entries, ErasedTexts([SECRET * 50], {9_000}), RemainingMessages(said)) == ()
+            erased = ErasedTexts([SECRET * 50], {9_000})
+            assert entries_without_erased(entries, erased, RemainingMessages(said, erased)) == ()
 
         return look
 
@@ -207,12 +212,25 @@ def test_a_text_that_ends_within_a_longer_value_is_looked_through() -> None:
     assert values.found_in("٣") == frozenset()
 
 
+def test_many_runs_are_looked_for_in_messages_with_the_same_words_in_linear_time() -> None:
+    def work(count: int) -> Callable[[], object]:
+        words = list(map("".join, islice(product(("lor", "mik", "dan", "ven", "tus"), repeat=4), count)))
+        text, reordered = " ".join(words), " ".join(words[::-1])
+        erased = ErasedTexts([text], {1})
+        others = dict.fromkeys(range(2, 7), reordered) | {7: text}
+        return lambda: quotes_erased(text, erased, RemainingMessages(others, erased))
+
+    assert_linear_in(work, 600)
+    assert not work(40)(), "control: the last message says the same"
+
+
 @pytest.mark.daily(2)
 @pytest.mark.parametrize("unit", ["- item {n}\n", "Anna: {n}\n", "- €{n}.50\n", "- ab-{n}-x\n", "- {n} кг\n"])
 def test_many_values_are_looked_for_in_many_lines_in_linear_time(unit: str) -> None:
     def work(count: int) -> Callable[[], object]:
         text = "".join(unit.format(n=10_000 + number) for number in range(count))
-        return lambda: summary_without_erased(f"x\n- {text}", ErasedTexts([text], {1}), RemainingMessages({2: text}))
+        erased = ErasedTexts([text], {1})
+        return lambda: summary_without_erased(f"x\n- {text}", erased, RemainingMessages({2: text}, erased))
 
     assert_linear_in(work, 3_000)
 

@@ -20,13 +20,15 @@ from pydantic import TypeAdapter
 
 from app.core.context.formats import Format, Formatted, in_format
 from app.core.context.formats.calls import STUB_RESULT
-from app.core.context.formats.words import with_names_in_text
+from app.core.context.formats.words import ID_LENGTH, UniqueIds, with_names_in_text
+from app.core.model.conversation import Role
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.rendering import Passage, passages_element
 from app.core.text.parts import Part
 from app.providers.messages import to_provider
 from tests.corpus import assert_values, corpus
 from tests.profiles import examples
+from tests.unit.timing import assert_linear_in
 
 
 @cache
@@ -482,3 +484,28 @@ def _is_said(content: Any) -> bool:
 
 def _alternate(roles: Sequence[str], sides: tuple[str, str]) -> None:
     assert list(roles) == [sides[number % 2] for number in range(len(roles))]
+
+
+def many_neighbours(size: int, role: Role) -> list[ContextMessage]:
+    return [ContextMessage(role=role, content="ok", seq=seq) for seq in range(1, size + 1)]
+
+
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+def test_many_neighbours_of_one_side_are_joined_in_linear_time(role: Role) -> None:
+    def joining(size: int) -> Callable[[], object]:
+        messages = many_neighbours(size, role)
+        return lambda: to_provider(messages, lambda _: False)
+
+    assert_linear_in(joining, 4_000)
+
+
+def test_long_ids_with_one_beginning_are_told_apart_in_linear_time() -> None:
+    def naming(size: int) -> Callable[[], object]:
+        ids = [f"{'a' * 35}{number:05}" for number in range(size)] * 2
+        return lambda: list(map(UniqueIds().unique, ids))
+
+    assert_linear_in(naming, 4_000)
+    found = naming(500)()
+    assert isinstance(found, list)
+    assert len(set(found)) == 1_000
+    assert max(map(len, found)) == ID_LENGTH

@@ -170,6 +170,16 @@ def text_part(text: str, **further: Any) -> Part:
     return {"type": "text", "text": text, **further}
 
 
+@pytest.mark.parametrize("part", [text_part("a"), result({}), result("{}")], ids=["text", "value", "JSON"])
+def test_many_parts_are_looked_for_in_linear_time(part: Part) -> None:
+    def looking(size: int) -> Callable[[], object]:
+        parts, values = (part,) * size, {str(number): number for number in range(8 * size)}
+        content = json.dumps(values) if part["type"] == "tool_result" else "a" * 60 * size
+        return lambda: (own_parts(content, parts), own_content("tool", content, parts))
+
+    assert_linear_in(looking, 256)
+
+
 @pytest.mark.parametrize("role", ["user", "assistant", "system"])
 def test_a_text_part_that_repeats_the_content_weighs_nothing(role: str) -> None:
     assert weigh(role, f"{TEXT} Really.", (text_part(TEXT),)) == weigh(role, f"{TEXT} Really.")

@@ -194,6 +194,10 @@ class ErasedTexts:
             runs=self._runs.intersection(_stem_runs(text_stems)),
         )
 
+    def runs_in(self, text: str) -> frozenset[tuple[str, ...]]:
+        """The runs of the erased texts that this text has."""
+        return self._runs.intersection(_stem_runs(stems(text)))
+
     def erased_words(self, name: str, remaining_text: str) -> frozenset[str]:
         """The words of a name, short and common ones too, that were erased and that ``remaining_text`` lacks."""
         return frozenset(stems(name)) & self._stems - frozenset(stems(remaining_text))
@@ -202,11 +206,15 @@ class ErasedTexts:
 class RemainingMessages:
     """The remaining messages, as far as they were read. What they say need not be erased elsewhere."""
 
-    def __init__(self, messages: Mapping[int, str]) -> None:
+    def __init__(self, messages: Mapping[int, str], erased: ErasedTexts) -> None:
+        """``erased`` are the texts whose pieces are looked for."""
+        self._erased = erased
         self._messages = {seq: text.casefold() for seq, text in messages.items()}
         tokens = {token for text in self._messages.values() for token in words(text)}
         self._words = {stem(token) for token in tokens}
         self._known: dict[tuple[str, ...], bool] = {}
+        self._runs: dict[int, frozenset[tuple[str, ...]]] = {}
+        """The runs of the erased texts in each message that was read for runs: none is read twice."""
 
     def holds(self, pieces: SharedPieces, sources: Collection[int]) -> bool:
         """Whether everything found may be from other messages; exact values only from the text's own other sources."""
@@ -224,8 +232,12 @@ class RemainingMessages:
 
     def _is_run_in_messages(self, run: tuple[str, ...]) -> bool:
         beginnings = [word[: max(_MIN_WORD_LENGTH, len(word) - 2)] for word in run]  # a stem may end unlike its word
-        likely = (text for text in self._messages.values() if all(word in text for word in beginnings))
-        return any(run in _stem_runs(stems(text)) for text in likely)
+        for seq, text in self._messages.items():
+            if seq not in self._runs and all(word in text for word in beginnings):
+                self._runs[seq] = self._erased.runs_in(text)
+            if run in self._runs.get(seq, ()):
+                return True
+        return False
 
 
 def entries_without_erased(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 Part = Mapping[str, Any]
@@ -15,6 +16,9 @@ Part = Mapping[str, Any]
 TOOL_PART_TYPES: Final = frozenset({"tool_call", "tool_result"})
 BETWEEN_TEXTS: Final = "\n\n"
 """What stands between the texts of a message that are joined as its content."""
+_MAX_PLACES: Final = 100
+"""At how many places of a content a text is looked for. If it is a part of a word at all of them, it does not count as
+repeated: a content has room for many thousand such places, and a message for hundreds of texts."""
 
 
 def has_tool_parts(role: str, parts: Sequence[Part]) -> bool:
@@ -42,15 +46,16 @@ def own_content(role: str, content: str, parts: Sequence[Part]) -> str:
 
     It is empty only for messages of role ``tool``: what anybody else says is shown, even if a result says the same.
     """
-    repeats = role == "tool" and any(
-        part.get("type") == "tool_result" and _is_in_content(content, part) for part in parts
-    )
-    return "" if repeats else content
+    if role != "tool":
+        return content
+    whole = _Content(content)
+    return "" if any(part.get("type") == "tool_result" and whole.holds(part) for part in parts) else content
 
 
 def own_parts(content: str, parts: Sequence[Part]) -> list[Part]:
     """The parts that the content does not repeat."""
-    return [part for part in parts if not _is_in_content(content, part)]
+    whole = _Content(content)
+    return [part for part in parts if not whole.holds(part)]
 
 
 def in_order(content: str, own_text: str, parts: Sequence[Part]) -> list[Part]:
@@ -103,45 +108,67 @@ def without_repeats(content: str, parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def is_repeated_text(content: str, part: Part) -> bool:
     """Whether a part is a text that the content holds already, so that it is not sent twice."""
-    return part.get("type") == "text" and _is_in_content(content, part)
+    return part.get("type") == "text" and _Content(content).holds(part)
 
 
-def _is_in_content(content: str, part: Part) -> bool:
-    match part.get("type"):
-        case "text":
-            text = part.get("text")
-            return isinstance(text, str) and _has_whole_words(text, content)
-        case "tool_result":
-            return _is_same(content.strip(), part.get("content"))
-        case _:
+class _Content:
+    """The content of a message, in which its parts are looked for. Its JSON is read once for all of them."""
+
+    def __init__(self, content: str) -> None:
+        self._content = content
+
+    def holds(self, part: Part) -> bool:
+        """Whether the content holds a text, or is a tool's result."""
+        match part.get("type"):
+            case "text":
+                text = part.get("text")
+                return isinstance(text, str) and _has_whole_words(text, self._content)
+            case "tool_result":
+                return self._is(part.get("content"))
+            case _:
+                return False
+
+    def _is(self, value: Any) -> bool:
+        """Whether the content is the value or its JSON, with any spaces and any order of keys."""
+        text = self._text
+        if not text:
             return False
+        written = value.strip() if isinstance(value, str) else ""
+        if text == written:
+            return True
+        if (isinstance(value, Mapping | Sequence) and text[0] not in "{[") or (written and written[0] not in "{["):
+            return False
+        if self._json is None:
+            return False
+        try:
+            return self._json == _ordered_json(json.loads(written) if written else value)
+        except (ValueError, RecursionError):
+            return False
+
+    @cached_property
+    def _text(self) -> str:
+        return self._content.strip()
+
+    @cached_property
+    def _json(self) -> str | None:
+        try:
+            return _ordered_json(json.loads(self._text))
+        except (ValueError, RecursionError):
+            return None
 
 
 def _has_whole_words(text: str, content: str) -> bool:
     # "blue" is not a whole word in "blueberries".
     start = content.find(text)
-    while start >= 0 and text:
+    for _ in range(_MAX_PLACES):
+        if start < 0 or not text:
+            break
         end = start + len(text)
         before, after = content[start - 1 : start] + text[0], text[-1] + content[end : end + 1]
         if not (len(before) > 1 and before.isalnum()) and not (len(after) > 1 and after.isalnum()):
             return True
         start = content.find(text, end)
     return not text
-
-
-def _is_same(text: str, value: Any) -> bool:
-    """Whether a text is the value or its JSON, with any spaces and any order of keys."""
-    if not text:
-        return False
-    written = value.strip() if isinstance(value, str) else ""
-    if text == written:
-        return True
-    if (isinstance(value, Mapping | Sequence) and text[0] not in "{[") or (written and written[0] not in "{["):
-        return False
-    try:
-        return _ordered_json(json.loads(text)) == _ordered_json(json.loads(written) if written else value)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _ordered_json(value: Any) -> str:

@@ -149,10 +149,11 @@ class CacheRepository(Repository):
         return [_cache(row) for row in await self._session.all(statement)]
 
     async def kept_by_provider(self, *, limit: int) -> list[ProviderCache]:
-        """The tenant's caches that a provider keeps now, the last used first."""
-        statement = (
-            select(_row).where(col(_row.expires_at) > transaction_start()).order_by(col(_row.last_used_at).desc())
-        )
+        """The caches that a provider keeps now, the last used first; for an end user, those of their conversations."""
+        which = [col(_row.expires_at) > transaction_start()]
+        if self._session.end_user is not None:
+            which.append(_has_member())
+        statement = select(_row).where(*which).order_by(col(_row.last_used_at).desc())
         return [_cache(row) for row in await self._session.all(statement.limit(limit))]
 
     async def forget_idle(self, age: timedelta, *, limit: int) -> int:

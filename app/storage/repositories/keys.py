@@ -89,14 +89,12 @@ class KeyRepository(Repository):
         Raises ``NotFoundError``.
         """
         self._check_tenant(tenant_id)
-        secret = col(TenantRow.sealing_secret)
-        statement = (
-            update(TenantRow)
-            .where(col(TenantRow.tenant_id) == tenant_id)
-            .values(sealing_secret=func.coalesce(secret, fresh))
-            .returning(secret)
-        )
-        found: bytes | None = await self._session.first(statement)
+        secret, is_tenant = col(TenantRow.sealing_secret), col(TenantRow.tenant_id) == tenant_id
+        # It is written once and then only read: with each request of a browser, also while nothing can be written.
+        found: bytes | None = await self._session.first(select(secret).where(is_tenant))
+        if found is None:
+            made = update(TenantRow).where(is_tenant).values(sealing_secret=func.coalesce(secret, fresh))
+            found = await self._session.first(made.returning(secret))
         if found is None:
             raise NotFoundError("No such tenant.")
         return found

@@ -57,7 +57,8 @@ class KeyService:
         self._shell = shell
         self._anonymous_allowed = anonymous_allowed
         self._default_tenant: UUID | None = None
-        self._failures = FailedKeys(failures_per_minute, shell.clock.monotonic)
+        self.failures = FailedKeys(failures_per_minute, shell.clock.monotonic)
+        """Counts what was not valid, by address: keys and forged sessions."""
         self._cached: dict[bytes, ReadKey] = {}
         """The cached keys, by the hash of their secret."""
         self._uses_to_note: set[UUID] = set()
@@ -89,14 +90,14 @@ class KeyService:
             RateLimitedError: Too many keys from this address were refused.
         """
         digest, now = hash_of(key), self._shell.clock.now()
-        self._failures.check(address, digest)
+        self.failures.check(address, digest)
         found = await self._stored(digest)
         if found is None or not hmac.compare_digest(found.secret_hash, digest) or not found.is_usable(now):
-            self._failures.forget(digest)
-            self._failures.failed(address)
+            self.failures.forget(digest)
+            self.failures.failed(address)
             instead = "leave it out, for this server asks for none" if self._anonymous_allowed else "use another"
             raise UnauthenticatedError(f"this key is unknown, expired or revoked: {instead}")
-        self._failures.succeeded(digest)
+        self.failures.succeeded(digest)
         self._note_use_soon(found, now)
         return found
 

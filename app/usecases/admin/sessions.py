@@ -10,7 +10,7 @@ from uuid import UUID
 
 from app.core.model.errors import NotFoundError, UnauthenticatedError
 from app.core.model.records import Scope
-from app.usecases.admin.keys import KeyService, principal_of
+from app.usecases.admin.keys import KeyService, hash_of, principal_of
 from app.usecases.ports import Sealer
 from app.usecases.shared.caller import Principal
 from app.usecases.shared.shell import Shell
@@ -51,17 +51,29 @@ class SessionService:
         until = self._shell.clock.now() + LIFE
         payload = json.dumps({"key": str(key.id), "until": until.timestamp()})
         sealed = self._sealer.seal(payload, key.tenant_id, await self._shell.sealing_secret(key.tenant_id))
-        return Session(f"{key.tenant_id.hex}.{sealed}", LIFE)
+        token = f"{key.tenant_id.hex}.{sealed}"
+        self._keys.failures.succeeded(hash_of(token))
+        return Session(token, LIFE)
 
-    async def principal(self, token: str) -> Principal:
-        """The principal that a token names. Raises ``UnauthenticatedError`` if the token is invalid or has ended."""
-        tenant_id, sealed = _tenant_and_sealed(token)
+    async def principal(self, token: str, address: str | None = None) -> Principal:
+        """The principal that a token names; ``address`` is the address of the browser.
+
+        Raises:
+            UnauthenticatedError: The token is invalid or has ended.
+            RateLimitedError: Too many tokens or keys from this address were not made here.
+        """
+        (tenant_id, sealed), digest = _tenant_and_sealed(token), hash_of(token)
+        self._keys.failures.check(address, digest)
         try:
             payload = self._sealer.open(sealed, tenant_id, await self._shell.sealing_secret(tenant_id))
         except NotFoundError:
             payload = None
-        named = json.loads(payload) if payload is not None else None
-        if named is None or named["until"] <= self._shell.clock.now().timestamp():
+        if payload is None:
+            self._keys.failures.failed(address)
+            raise UnauthenticatedError(ENDED)
+        self._keys.failures.succeeded(digest)
+        named = json.loads(payload)
+        if named["until"] <= self._shell.clock.now().timestamp():
             raise UnauthenticatedError(ENDED)
         key = await self._keys.usable(tenant_id, UUID(named["key"]))
         if key is None:

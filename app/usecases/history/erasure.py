@@ -57,7 +57,8 @@ DIGEST_MESSAGES: Final = 60
 """From how many of the newest covered messages the digest that replaces a narrative is made."""
 WORD_SEARCH_DISCOUNT: Final = 40  # bytes searched for words that cost as much as one byte searched for patterns
 MIN_DIGEST_TOKENS: Final = 90  # the least tokens of a digest that replaces a narrative: two or three sentences
-NO_REMAINING_MESSAGES: Final = RemainingMessages({})  # if no text made from messages may hold what was erased
+NO_REMAINING_MESSAGES: Final = RemainingMessages({}, ErasedTexts((), ()))
+"""If no text made from messages may hold what was erased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,7 +397,7 @@ async def _remaining_texts(
         erasure, last_seq, frozenset(seq for entry in doubtful for seq in entry.from_seqs)
     )
     size = sum(BYTES_PER_ITEM + message.byte_length for message in messages) // WORD_SEARCH_DISCOUNT
-    return await erasure.compute(_texts_of_messages, messages, size=size)
+    return await erasure.compute(_texts_of_messages, messages, erased, size=size)
 
 
 async def _messages_of_sources(erasure: _Erasure, last_seq: int, seqs: frozenset[int]) -> list[Message]:
@@ -416,8 +417,8 @@ def _search_size(entries: Sequence[StateEntry]) -> int:
     return sum(BYTES_PER_ITEM + len(text) for text in texts) // WORD_SEARCH_DISCOUNT
 
 
-def _texts_of_messages(messages: Sequence[Message]) -> RemainingMessages:
-    return RemainingMessages({message.seq: full_text(message) for message in messages})
+def _texts_of_messages(messages: Sequence[Message], erased: ErasedTexts) -> RemainingMessages:
+    return RemainingMessages({message.seq: full_text(message) for message in messages}, erased)
 
 
 def _remaining_entries(

@@ -13,9 +13,8 @@ export class Tries {
 
   /** Whether one more try is allowed; the call counts as a try. */
   take(name: string, address: string): boolean {
-    const from = this.count(`from ${address.slice(-LONGEST)}`);
-    const own = this.count(`name ${name.slice(0, LONGEST)}`);
-    return own <= MOST && from <= MOST_FROM_ADDRESS;
+    // A refused address adds no name: else one address could fill what is kept, and nobody else could log in.
+    return this.count(`from ${address.slice(-LONGEST)}`) <= MOST_FROM_ADDRESS && this.count(`name ${name.slice(0, LONGEST)}`) <= MOST;
   }
 
   private count(key: string): number {

@@ -19,6 +19,7 @@ from app.core.text.speakers import with_speaker_name
 
 ID_LENGTH: Final = 40  # OpenAI's limit, the narrowest
 NAME_LENGTH: Final = 64  # the same
+_LONGEST_ENDING: Final = 8  # the most characters that make an id unique
 _MAX_NAME_LENGTH: Final = 100  # the most characters of a medium's name
 _NOT_IN_NAMES: Final = compiled(r"[^A-Za-z0-9_-]")
 
@@ -98,9 +99,10 @@ class UniqueIds:
     def unique(self, requested: Any) -> str:
         """The given id if providers accept it, else a similar one; a repeated id gets a number."""
         stem = _NOT_IN_NAMES.sub("_", str(requested or "call"))[:ID_LENGTH]
-        found = stem
+        found, beginning = stem, stem[: ID_LENGTH - _LONGEST_ENDING]
         while found in self._taken:
-            number = self._numbers[stem] = self._numbers.get(stem, 1) + 1
+            # Long ids with one beginning become the same id with the same number, so they are counted together.
+            number = self._numbers[beginning] = self._numbers.get(beginning, 1) + 1
             ending = f"_{number}"
             found = f"{stem[: ID_LENGTH - len(ending)]}{ending}"
         self._taken.add(found)
