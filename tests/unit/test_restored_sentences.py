@@ -384,7 +384,7 @@ def test_in_a_state_of_one_text_they_stand_at_its_end() -> None:
 TALE: Final = "The user stores crates of lamps on the northern pier. They are opened with a flat iron bar."
 CUT: Final = "The fish market was cut, so that chapter three has 12,170 words."
 WROTE: Final = 'The user wrote: "By the way, Clara still owes me 3441 euros for the lamps."'
-NAMES: Final = [
+NAMES: Final = (
     "oak",
     "elm",
     "ash",
@@ -398,9 +398,7 @@ NAMES: Final = [
     "hazel",
     "larch",
     "pine",
-    "plum",
-    "lime",
-]
+)
 SAID_EARLIER: Final = "Said earlier, may have changed since"
 
 
