@@ -16,8 +16,9 @@ from app.core.model.records import Verification
 from app.core.model.state import StateEntry, StateVersion
 from app.core.validation.lost_entries import lost_entries, without_lost_entries
 from app.core.validation.verdict_application import VerdictCounts, VerifiedState
-from app.usecases.verification import pending
+from app.usecases.verification import pending, rewriting
 from app.usecases.verification.judging import _oldest_readable
+from tests.builders import budgets, policy_of
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)
@@ -139,3 +140,28 @@ def test_what_was_contradicted_stays_on_record_though_it_was_gone_before() -> No
     assert (state.is_changed, state.is_doubt_only) == (True, True)
     unmoved = VerifiedState(entries=(*present, *gone), counts=counts)
     assert without_lost_entries(unmoved, gone) == replace(unmoved, entries=present)
+
+
+def logos(id_: str, words: str, **changes: Any) -> StateEntry:
+    return replace(entry(id_), field="logos", text=f"{words} is what {id_} says, at length and in full.", **changes)
+
+
+def filled(*more: StateEntry, by: Any = "compaction", returns: bool = True) -> list[str]:
+    """What is served after verdicts removed F4 from a full state, whose cap had pushed out F2."""
+    policy = policy_of(context_window=4_000)
+    gone = [logos("F2", "The rent", pruned=True), logos("F3", "Boats", pruned=True, replaced_by=("F5",))]
+    kept = [logos("F1", "The lease"), logos("F4", "The old order"), logos("F5", "The new order")]
+    current = replace(version(3, 100, *kept, *gone), made_by=by)
+    entries = [kept[0], kept[2], *more, *gone, replace(kept[1], pruned=True, in_doubt=True)]
+    returning = rewriting._ids_pushed_out(current) if returns else frozenset()
+    found = rewriting._within_cap(entries, current, policy, replace(budgets(policy), state_cap=1), returning)
+    assert {one.id for one in found} == {one.id for one in entries}, "on record"
+    return [one.id for one in found if not one.pruned]
+
+
+def test_what_the_cap_alone_pushed_out_returns_into_the_room_that_verdicts_make() -> None:
+    """What a model gave up takes room until it is judged, and what still holds was pushed out for it."""
+    assert filled() == ["F1", "F2", "F5"]
+    assert filled(returns=False) == ["F1", "F5"]
+    assert filled(logos("F6", "The third order")) == ["F1", "F5", "F6"], "there is no room"
+    assert filled(by="verification") == ["F1", "F5"], "that version records what verdicts removed in the same way"

@@ -118,6 +118,13 @@ def test_a_record_that_is_nearly_full_has_little_room_for_what_is_new() -> None:
     assert "nearly full" not in half
 
 
+def test_a_state_of_one_text_is_never_asked_for_its_news_alone() -> None:
+    weighed = tuple(replace(one, token_count=35) for one in ENGLISH) * 40
+    before = replace(entry("N1", "boat " * 700), field="summary", role="narrative")
+    user = render_summary(SummaryRequest(schema=SUMMARY, messages=weighed, target_tokens=800, previous=(before,))).user
+    assert "nearly full" not in user, "it is written anew, and has to tell the earlier part too"
+
+
 def test_what_is_in_doubt_is_shown_so() -> None:
     doubtful = replace(entry("F2", "The tent is green and stands by the lake"), in_doubt=True)
     user = render_summary(request(ENGLISH, entry("F1", "They camp on Saturday"), doubtful)).user

@@ -384,6 +384,21 @@ def test_in_a_state_of_one_text_they_stand_at_its_end() -> None:
 TALE: Final = "The user stores crates of lamps on the northern pier. They are opened with a flat iron bar."
 CUT: Final = "The fish market was cut, so that chapter three has 12,170 words."
 WROTE: Final = 'The user wrote: "By the way, Clara still owes me 3441 euros for the lamps."'
+NAMES: Final = (
+    "oak",
+    "elm",
+    "ash",
+    "fir",
+    "yew",
+    "birch",
+    "beech",
+    "maple",
+    "cedar",
+    "alder",
+    "hazel",
+    "larch",
+    "pine",
+)
 SAID_EARLIER: Final = "Said earlier, may have changed since"
 
 
@@ -489,6 +504,21 @@ def test_what_was_told_earlier_is_looked_at_again_each_time() -> None:
     still = in_one_text(*before, text=f"{TALE} {key}")
     assert still.state["summary"] == f"{TALE} {key}\n\n{SAID_EARLIER}: {CUT}"
     assert [entry.text for entry in still.entries] == [f"{TALE} {key}", CUT]
+
+
+def test_what_comes_back_takes_the_room_that_the_new_text_leaves() -> None:
+    """Sentences without values tell least to code, such as how somebody wants to be answered."""
+    policy = policy_of(context_window=4_000, state_schema="summary")
+    told = [f"Ola asked for a hint first, whatever the chapter on the {name} may ask." for name in NAMES]
+    limit = budgets(policy).state_tokens
+    told = told[: int(0.8 * limit / estimate_text(told[0]))]
+    crates = talk(*(text for n in range(30) for text in (f"By the way, crate AB-{n}771 holds {n}441 lamps.", "Noted.")))
+    crates = [replace(one, token_count=60) for one in crates]
+    text = " ".join(told)
+    made = applied(f'{{"summary": "{text}"}}', crates, schema=SUMMARY, policy=policy, version=2, target=5_000)
+    assert made.layout.tokens <= limit
+    assert [one for one in told if one not in made.state["summary"]] == []
+    assert any(repair.reason == "value_restored" for repair in made.repairs)
 
 
 def in_rounds(count: int, *, forgets: bool = True) -> list[bool]:

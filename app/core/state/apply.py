@@ -302,8 +302,23 @@ def _quotes_and_losses_for_model(
     quote_budget = context.budgets.state_cap // QUOTES_DIVISOR
     older = _missing_earlier_statements(merged, context, quote_budget)
     quote_budget -= sum(estimate_text(text, context.policy.estimator) for _, text in older)
+    quote_budget = min(quote_budget, _quote_tokens_beside(merged.entries, context))
     kept = fitting_quotes(lost, Budget(quote_budget), context.policy.estimator)
     return (*older, *kept), tuple((one.seq, one.text) for one in lost)
+
+
+def _quote_tokens_beside(entries: Sequence[StateEntry], context: ApplyContext) -> int:
+    """The most tokens for quotes of the span: if the state is one text, the room that it leaves, or half the share.
+
+    That text was written anew within the limit, and quotes become a part of it: with more of them, statements of the
+    text itself would be pushed out.
+    """
+    limit = state_token_limit(context.schema, context.budgets)
+    most = limit // QUOTES_DIVISOR
+    if not is_narrative_only(context.schema) or context.is_carried_over:
+        return most
+    free = limit - _tokens_without_anchors(state_of(context.schema, entries), context)
+    return min(most, max(free, most // 2))
 
 
 def _missing_earlier_statements(merged: MergeResult, context: ApplyContext, max_tokens: int) -> list[tuple[int, str]]:

@@ -19,6 +19,7 @@ from app.core.summarizer.offline.narrative_states import is_narrative_only
 from app.core.text.sentences import sentence_spans
 from app.core.text.values import values
 from app.core.text.words import stems
+from app.core.validation.verdict_application import index_by_age
 
 _SPARED_NEWEST: Final = 2
 """How many of the newest entries of each field are only removed in the last round.
@@ -33,6 +34,7 @@ _EARLIER_NARRATIVE_SHARE: Final = 1 / 8
 doubt. The share is kept as long as the new narrative can be shortened, since the earlier values are nowhere else."""
 _MAX_NARRATIVE_STEPS: Final = 64
 """The most steps in which a narrative is shortened, since it may have thousands of sentences."""
+_MAX_RETURNED: Final = 32  # the most entries for which room is looked for again
 _OVERLAP_OF_DOUBLES: Final = 0.5  # two entries that share more of their words are doubles: the older adds little
 
 Fits = Callable[[dict[str, Any]], bool]
@@ -122,6 +124,26 @@ def prune(
     kept = _entries_after(served, steps[:count])
     staying = {entry.id for entry in kept}
     return kept, tuple(replace(entry, pruned=True) for entry in served if entry.id not in staying)
+
+
+def with_returned(
+    schema: StateSchema, served: Sequence[StateEntry], lost: Sequence[StateEntry], *, fits: Fits
+) -> tuple[StateEntry, ...]:
+    """The served entries and those of ``lost`` for which there is room again, in their old places.
+
+    They return in the reverse of the order in which ``prune`` removes them. Narratives never do.
+    """
+    candidates = _entries_of_roles(lost, "fact", "open", "style", "known")
+    removed = dict.fromkeys(step.entry.id for step in _steps(schema, candidates, (), set()))
+    by_id = {entry.id: entry for entry in candidates}
+    found = list(served)
+    for name in list(reversed(removed))[:_MAX_RETURNED]:
+        entry = replace(by_id[name], pruned=False)
+        place = index_by_age(entry, found)
+        wider = [*found[:place], entry, *found[place:]]
+        if fits(state_of(schema, wider)):
+            found = wider
+    return tuple(found)
 
 
 def _fewest_steps_enough(most: int, enough: Callable[[int], bool]) -> int:

@@ -133,6 +133,7 @@ def _size_rule(tokens: int, language: str | None) -> str:
 def _news_rule(request: SummaryRequest) -> str:
     """The rule for how much new text there may be, if that is less than a whole record.
 
+    A state of one text is written anew and tells the earlier part again, so it always has the room of a whole record.
     A few messages allow little, since a record that is hardly shorter than they are is refused. This is not among the
     general rules, which are the same for all chunks and stay in a provider's cache.
     """
@@ -140,7 +141,8 @@ def _news_rule(request: SummaryRequest) -> str:
     most = max(int(SAVING_SHARE * sum(message.token_count for message in request.messages)), _MIN_NEW_TEXT_TOKENS)
     remaining_tokens = target - sum(estimate_text(entry.text) for entry in request.previous)
     if (
-        remaining_tokens < target * _NEARLY_FULL_SHARE
+        any(field.is_list for field in request.schema.fields)
+        and remaining_tokens < target * _NEARLY_FULL_SHARE
         and (news := max(remaining_tokens, int(target * _MIN_NEW_TEXT_SHARE))) < most
     ):
         size = size_of_record(news, request.language)

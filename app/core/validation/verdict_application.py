@@ -242,7 +242,7 @@ class _State:
             entry = self._given_up_entry(name, tuple(successors))
             if entry is None or entry.role == "narrative" or any(claim.text != entry.text for claim in about):
                 continue
-            if _was_pruned_by_cap_alone(entry) and self._indexes.keys().isdisjoint(successors):
+            if was_pruned_by_cap_alone(entry) and self._indexes.keys().isdisjoint(successors):
                 continue
             successors.update(dict.fromkeys(entry.replaced_by))
             if any(claim.kind == "dropped" for claim in about):
@@ -362,7 +362,7 @@ class _State:
 
     def _insert_by_age(self, entry: StateEntry) -> None:
         others = [one for one in self._entries if one.id != entry.id]
-        index = _index_for(entry, others)
+        index = index_by_age(entry, others)
         self._entries[:] = [*others[:index], entry, *others[index:]]
         self._indexes.update({one.id: number for number, one in enumerate(self._entries)})
 
@@ -380,11 +380,13 @@ class _State:
         )
 
 
-def _was_pruned_by_cap_alone(entry: StateEntry) -> bool:
+def was_pruned_by_cap_alone(entry: StateEntry) -> bool:
+    """Whether a compaction left an entry out since there was no room, though nobody gave it up."""
     return entry.pruned and not entry.replaced_by and not entry.in_doubt
 
 
-def _index_for(entry: StateEntry, others: Sequence[StateEntry]) -> int:
+def index_by_age(entry: StateEntry, others: Sequence[StateEntry]) -> int:
+    """The place of an entry among others: after the older ones of its field."""
     same = [(index, one) for index, one in enumerate(others) if one.field == entry.field and not one.pruned]
     older = [index for index, one in same if one.number < entry.number]
     if older:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from app.core.model.conversation import Conversation
@@ -13,8 +13,9 @@ from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion
 from app.core.state.apply import served
 from app.core.state.layout import layout_of
-from app.core.state.pruning import prune, state_of, state_token_limit
+from app.core.state.pruning import prune, state_of, state_token_limit, with_returned
 from app.core.state.schema_change import next_entry_number
+from app.core.validation.verdict_application import was_pruned_by_cap_alone
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
@@ -31,15 +32,18 @@ async def write_entries(
     entries: Sequence[StateEntry],
     repairs: Sequence[Repair],
     *,
+    returns: bool = False,
     compute: Compute = off_loop,
 ) -> StateVersion:
     """Store a state version with these entries and repairs, after a verification.
 
-    Counters, events and notices of compactions stay unchanged, since this is not a compaction. ``compute`` runs the
-    work that takes long: choosing the entries that fit, and their layout.
+    Counters, events and notices of compactions stay unchanged, since this is not a compaction. With ``returns``,
+    entries for which the compaction had no room return into what is free now. ``compute`` runs the work that takes
+    long: choosing the entries that fit, and their layout.
     """
     resolved, schema = shell.resolver(present), schema_named(current.state_schema)
-    fitting = await compute(_within_cap, entries, current, resolved.policy, resolved.budgets)
+    returning = _ids_pushed_out(current) if returns else frozenset()
+    fitting = await compute(_within_cap, entries, current, resolved.policy, resolved.budgets, returning)
     state = state_of(schema, fitting)
     layout = await lay_out(
         uow, resolved, schema=schema, state=state, boundary_seq=current.boundary_seq, compute=compute
@@ -64,10 +68,25 @@ async def write_entries(
     return version
 
 
+def _ids_pushed_out(current: StateVersion) -> frozenset[str]:
+    """The older entries for which the compaction that wrote this version had no room."""
+    if current.made_by != "compaction":
+        return frozenset()
+    lost = filter(was_pruned_by_cap_alone, current.entries)
+    return frozenset(entry.id for entry in lost if entry.since_version < current.version)
+
+
 def _within_cap(
-    entries: Sequence[StateEntry], current: StateVersion, policy: CompactionPolicy, budgets: Budgets
+    entries: Sequence[StateEntry],
+    current: StateVersion,
+    policy: CompactionPolicy,
+    budgets: Budgets,
+    returning: Collection[str] = (),
 ) -> tuple[StateEntry, ...]:
-    """The entries pruned to the cap or, if the served state was already above the cap, to its size."""
+    """The entries pruned to the cap or, if the served state was already above the cap, to its size.
+
+    Removed entries whose ids are ``returning`` are served again as far as there is room.
+    """
     schema = schema_named(current.state_schema)
 
     def weight(given: Sequence[StateEntry]) -> int:
@@ -80,4 +99,8 @@ def _within_cap(
         return layout_of(schema, state, served_as=policy.served_as, estimator=policy.estimator).tokens <= most
 
     kept, pushed_out = prune(schema, entries, fits=fits)
-    return (*kept, *pushed_out, *(entry for entry in entries if entry.pruned))
+    if returning and not pushed_out:
+        lost = [entry for entry in entries if entry.pruned and entry.id in returning]
+        kept = with_returned(schema, kept, lost, fits=fits)
+    served_ids = {entry.id for entry in kept}
+    return (*kept, *pushed_out, *(entry for entry in entries if entry.pruned and entry.id not in served_ids))

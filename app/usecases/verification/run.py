@@ -483,7 +483,8 @@ class VerificationService:
         if rewrites_segments or (
             verified.is_changed and not verified.is_doubt_only and verified.entries != current.entries
         ):
-            await write_entries(self._shell, uow, present, current, verified.entries, verified.repairs, compute=compute)
+            entries, repairs = verified.entries, verified.repairs
+            await write_entries(self._shell, uow, present, current, entries, repairs, returns=True, compute=compute)
             return counts.claims, True
         if moves_anchors:
             await self._renew_layout(uow, present, compute)
