@@ -114,11 +114,11 @@ async def test_an_end_user_is_shown_the_caches_of_their_own_conversations_alone(
         conversation_id = (await one.conversations.create(tenant, given)).conversation.id
         await say(one, tenant, conversation_id)
         await one.caches.make_or_renew(wanted(one))
-    for user in ("alice", "bob", "carol", None):
-        seen_by = end_user.set(user)
+    for reader in ("alice", "bob", "carol", None):
+        seen_by = end_user.set(reader)
         living = (await one.stats.service(tenant)).caches.living
         end_user.reset(seen_by)
-        shown[user] = [cache.tokens for cache in living]
+        shown[reader] = [cache.tokens for cache in living]
     assert shown[None] == [*shown["bob"], *shown["alice"]]
     assert (len(shown["alice"]), len(shown["bob"]), shown["carol"]) == (1, 1, [])
 

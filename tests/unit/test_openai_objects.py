@@ -36,7 +36,7 @@ from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.chat_requests import ChatCompletionRequest, ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
 from app.http.openai.inputs import reason_not_to_store
-from app.http.openai.items import InputItem, draft_of, items_of, joined_steps
+from app.http.openai.items import CallItem, InputItem, draft_of, items_of, joined_steps
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents, event_after
 from app.http.openai.response_requests import ResponseRequest
@@ -666,4 +666,4 @@ def test_a_model_is_offered_functions_of_a_namespace_under_one_name_that_it_can_
         expected = ("notes", inner[number]["name"]) if number < len(names) else (None, "plain")
         assert (item.get("namespace"), item["name"]) == expected
     sent_back = {"type": "function_call", "call_id": "call", "name": f"{long}_1", "namespace": "notes"}
-    assert draft_of(TypeAdapter(InputItem).validate_python(sent_back)).parts[0]["name"] == names[1]
+    assert draft_of(CallItem.model_validate(sent_back)).parts[0]["name"] == names[1]

@@ -512,8 +512,8 @@ def test_what_comes_back_takes_the_room_that_the_new_text_leaves() -> None:
     told = [f"Ola asked for a hint first, whatever the chapter on the {name} may ask." for name in NAMES]
     limit = budgets(policy).state_tokens
     told = told[: int(0.8 * limit / estimate_text(told[0]))]
-    crates = talk(*(text for n in range(30) for text in (f"By the way, crate AB-{n}771 holds {n}441 lamps.", "Noted.")))
-    crates = [replace(one, token_count=60) for one in crates]
+    said = talk(*(text for n in range(30) for text in (f"By the way, crate AB-{n}771 holds {n}441 lamps.", "Noted.")))
+    crates = [replace(one, token_count=60) for one in said]
     text = " ".join(told)
     made = applied(f'{{"summary": "{text}"}}', crates, schema=SUMMARY, policy=policy, version=2, target=5_000)
     assert made.layout.tokens <= limit
