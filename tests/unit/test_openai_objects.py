@@ -30,8 +30,9 @@ from app.core.model.errors import (
     UnauthenticatedError,
 )
 from app.core.model.model_io import CallSettings, FinishReason, ToolName, ToolSpec
+from app.http.notifications import Notifier
 from app.http.openai import ids
-from app.http.openai.answers import Answering, chat_chunks, whole_chat
+from app.http.openai.answers import Answering, chat_chunks, whole_chat, whole_response
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.chat_requests import ChatCompletionRequest, ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
@@ -697,3 +698,9 @@ def test_a_choice_names_a_function_of_a_namespace_as_its_call_does() -> None:
         request = ResponseRequest.model_validate({"input": "x", "tools": tools, "tool_choice": allowed})
         assert [tool.name for tool in request.settings_and_tools()[1]] == ["notes__tell"]
         assert request.echo("throughline")["tool_choice"] == allowed
+
+
+async def test_a_whole_response_looks_up_no_notifications() -> None:
+    answering = answered_by(ServiceEvent("compaction.started", {}), TextDelta("Yes"), Ended(text="Yes"))
+    answering.notifier = Notifier(SimpleNamespace(), ONE, ONE, None)  # type: ignore[arg-type]  # it has no services
+    assert (await whole_response(answering))["output"][0]["content"][0]["text"] == "Yes"
