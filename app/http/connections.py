@@ -191,6 +191,14 @@ class SocketConnection(_CheckedConnection, WebSocketsSansIOProtocol):
     def resume_writing(self) -> None:
         """Send what has waited for the client to read."""
         super().resume_writing()
+        self._send_late_answers()
+
+    def handle_close(self, event: Frame) -> None:
+        """Send what has waited, which includes the answer to this frame if a ping came right before it."""
+        self._send_late_answers()
+        super().handle_close(event)
+
+    def _send_late_answers(self) -> None:
         late, self._late_answers = self._late_answers, b""
         if late and not self.transport.is_closing():
             self.transport.write(late)

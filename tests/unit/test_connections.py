@@ -327,3 +327,6 @@ async def test_of_a_client_that_reads_nothing_only_the_newest_pings_are_answered
         socket.resume_writing()
         assert answered == [100 * 102, 0], "control: who reads gets them"
         assert transport.written[before:] == b"\x8a\x04last", "who reads slowly is answered at last, and stays"
+        socket.pause_writing()
+        socket.data_received(frame(9, is_last=True) + frame(8, b"\x03\xe8", is_last=True))
+        assert transport.written.endswith(b"\x88\x02\x03\xe8"), "a close is answered in any case"
