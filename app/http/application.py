@@ -49,7 +49,7 @@ from app.http.openai import conversations as openai_conversations
 from app.http.openai import models as openai_models
 from app.http.openai import responses as openai_responses
 from app.http.openai import socket as openai_socket
-from app.http.openai.inputs import CONVERSATION_HEADERS, USER_HEADERS
+from app.http.openai.inputs import CONVERSATION_HEADERS, QUESTION_HEADER, TASK_HEADER, USER_HEADERS
 from app.http.openai.sending import HEADER
 from app.http.shutdown import Stopping
 from app.http.ui import routes as ui
@@ -114,6 +114,8 @@ ACCEPTED_HEADERS: Final = (
     "Cache-Control",
     *CONVERSATION_HEADERS,
     *USER_HEADERS,
+    TASK_HEADER,
+    QUESTION_HEADER,
     *(f"x-stainless-{word}" for word in SDK_HEADERS),
     "OpenAI-Beta",
 )

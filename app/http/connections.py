@@ -165,6 +165,9 @@ class SocketConnection(_CheckedConnection, WebSocketsSansIOProtocol):
     uvicorn ends one that does not answer a ping only after all data was read, which may never be.
     """
 
+    _late_answers: bytes = b""
+    """The answers to the newest pings of a client that reads nothing at present; at most what is read at once."""
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the WebSocket over from the connection of its request."""
         super().connection_made(transport)
@@ -179,11 +182,26 @@ class SocketConnection(_CheckedConnection, WebSocketsSansIOProtocol):
             self.handle_parser_exception()
 
     def handle_ping(self) -> None:
-        """Answer a ping, unless the client reads nothing: the answers to it would wait in memory."""
+        """Answer a ping; while the client reads nothing, only the newest answers wait, since they would fill memory."""
         if self.writable.is_set():
             super().handle_ping()
         else:
-            self.conn.data_to_send()
+            self._late_answers = b"".join(self.conn.data_to_send()) or self._late_answers
+
+    def resume_writing(self) -> None:
+        """Send what has waited for the client to read."""
+        super().resume_writing()
+        self._send_late_answers()
+
+    def handle_close(self, event: Frame) -> None:
+        """Send what has waited, which includes the answer to this frame if a ping came right before it."""
+        self._send_late_answers()
+        super().handle_close(event)
+
+    def _send_late_answers(self) -> None:
+        late, self._late_answers = self._late_answers, b""
+        if late and not self.transport.is_closing():
+            self.transport.write(late)
 
     def shutdown(self) -> None:
         """Leave it to the application to close the WebSocket, after the present answer, for some seconds."""

@@ -14,6 +14,9 @@ from app.http.dependencies import Services
 from app.http.routing import StrictRoute
 from app.infrastructure.metrics import CONTENT_TYPE
 
+LOOK_SECONDS = 5.0
+"""How long a look at readiness may take. Whoever asks meanwhile waits for it too."""
+
 router = APIRouter(route_class=StrictRoute, tags=["health"])
 
 
@@ -48,14 +51,26 @@ async def readyz(request: Request, services: Services) -> schemas.Readiness:
     # Whoever asks meanwhile gets the same answer: this needs no key, and must not take all connections to Postgres.
     looking: asyncio.Task[schemas.Readiness] | None = getattr(request.app.state, "looking", None)
     if looking is None or looking.done():
-        looking = request.app.state.looking = asyncio.create_task(_readiness(services))
+        looking = request.app.state.looking = asyncio.create_task(_look(services))
     return await asyncio.shield(looking)
+
+
+async def _look(services: Container) -> schemas.Readiness:
+    try:
+        async with asyncio.timeout(LOOK_SECONDS):
+            return await _readiness(services)
+    except TimeoutError as error:
+        raise _away() from error
+
+
+def _away() -> DependencyUnavailableError:
+    return DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})
 
 
 async def _readiness(services: Container) -> schemas.Readiness:
     database = await services.parts.database_state()
     if database == "away":
-        raise DependencyUnavailableError("Postgres is away.", retry_after=2, extra={"postgres": "away"})
+        raise _away()
     redis_ok, protected = await services.parts.bus.ping(), await services.parts.row_security()
     is_well = database == "ok" and redis_ok and services.background.is_well
     return schemas.Readiness(

@@ -20,6 +20,7 @@ from app.core.model.records import Page
 from app.core.model.segments import Marker
 from app.core.model.state import StateEntry, StateVersion
 from app.core.model.state_difference import EntryChange, StateDifference
+from app.http import health
 from app.http.auth import bearer
 from app.http.idempotency import fingerprint, kept_key
 from app.http.openapi import CHECKED_IN
@@ -1080,6 +1081,19 @@ async def test_readiness_is_looked_up_once_for_all_who_ask_at_a_time(api: World)
         later = await client.get("/readyz")
     assert {answer.status_code for answer in (*answers, later)} == {200}
     assert [name for name, *_ in api.calls.made].count("database_state") == 2
+
+
+async def test_a_look_at_readiness_that_hangs_holds_up_nobody_for_long(
+    api: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "LOOK_SECONDS", 0.05)
+    api.calls.answers["row_security"] = asyncio.Event().wait
+    async with api.client(key=None) as client:
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(*(client.get("/readyz") for _ in range(2)))
+        assert [answer.status_code for answer in answers] == [503, 503]
+        del api.calls.answers["row_security"]
+        assert (await client.get("/readyz")).status_code == 200
 
 
 async def test_health(api: World) -> None:

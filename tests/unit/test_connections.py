@@ -314,7 +314,7 @@ async def test_a_message_of_a_socket_in_endless_frames_is_refused() -> None:
         assert transport.written.endswith(f"at most {MAX_FRAGMENTS} frames".encode())
 
 
-async def test_who_sends_pings_and_reads_nothing_gets_no_answers() -> None:
+async def test_of_a_client_that_reads_nothing_only_the_newest_pings_are_answered() -> None:
     answered = []
     async with socket_opened() as (socket, transport):
         for is_full in (False, True):
@@ -323,4 +323,10 @@ async def test_who_sends_pings_and_reads_nothing_gets_no_answers() -> None:
             before = len(transport.written)
             socket.data_received(frame(9, b"p" * 100, is_last=True) * 100)
             answered.append(len(transport.written) - before)
-    assert answered == [100 * 102, 0], "control: who reads gets them"
+        socket.data_received(frame(9, b"last", is_last=True))
+        socket.resume_writing()
+        assert answered == [100 * 102, 0], "control: who reads gets them"
+        assert transport.written[before:] == b"\x8a\x04last", "who reads slowly is answered at last, and stays"
+        socket.pause_writing()
+        socket.data_received(frame(9, is_last=True) + frame(8, b"\x03\xe8", is_last=True))
+        assert transport.written.endswith(b"\x88\x02\x03\xe8"), "a close is answered in any case"

@@ -222,11 +222,18 @@ async def test_cors_lets_the_browser_read_our_headers(api: World) -> None:
     assert exposed == own | rates
 
 
-async def test_preflight(api: World) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "authorization,content-type,idempotency-key,if-match,last-event-id",
+        "x-openwebui-chat-id,x-openwebui-task,x-openwebui-user-id,x-openwebui-user-message-id",
+    ],
+)
+async def test_preflight(api: World, headers: str) -> None:
     asked = {
         "Origin": "http://localhost:3000",
         "Access-Control-Request-Method": "PATCH",
-        "Access-Control-Request-Headers": "authorization,content-type,idempotency-key,if-match,last-event-id",
+        "Access-Control-Request-Headers": headers,
     }
     async with api.client(key=None) as client:
         response = await client.options(PATH, headers=asked)

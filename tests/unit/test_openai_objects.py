@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import Headers
 
 from app.core.model.conversation import Message
@@ -29,9 +29,10 @@ from app.core.model.errors import (
     TooLargeError,
     UnauthenticatedError,
 )
-from app.core.model.model_io import CallSettings, FinishReason, ToolSpec
+from app.core.model.model_io import CallSettings, FinishReason, ToolName, ToolSpec
+from app.http.notifications import Notifier
 from app.http.openai import ids
-from app.http.openai.answers import Answering, chat_chunks, whole_chat
+from app.http.openai.answers import Answering, chat_chunks, whole_chat, whole_response
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.chat_requests import ChatCompletionRequest, ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
@@ -668,3 +669,39 @@ def test_a_model_is_offered_functions_of_a_namespace_under_one_name_that_it_can_
         assert (item.get("namespace"), item["name"]) == expected
     sent_back = {"type": "function_call", "call_id": "call", "name": f"{long}_1", "namespace": "notes"}
     assert draft_of(CallItem.model_validate(sent_back)).parts[0]["name"] == names[1]
+
+
+@pytest.mark.parametrize(
+    ("tools", "why"),
+    [
+        ([{"type": []}], "only functions"),
+        ([{"type": {}}], "only functions"),
+        ([{"type": "namespace", "name": name, "tools": [{}] * 200} for name in "ab"], "400 functions"),
+    ],
+)
+def test_tools_of_unreadable_types_and_too_many_in_namespaces_are_refused_before_they_are_read(
+    tools: list[Json], why: str
+) -> None:
+    with pytest.raises(ValidationError, match=why):
+        ResponseRequest.model_validate({"input": "x", "tools": tools})
+
+
+def test_a_choice_names_a_function_of_a_namespace_as_its_call_does() -> None:
+    inner = [{"type": "function", "name": name} for name in ("add", "tell")]
+    tools = [{"type": "namespace", "name": "notes", "tools": inner}, {"type": "function", "name": "tell"}]
+    named = {"type": "function", "name": "tell", "namespace": "notes"}
+    choices = (named, {"type": "function", "name": "notes__tell"})
+    for choice in choices:
+        request = ResponseRequest.model_validate({"input": "x", "tools": tools, "tool_choice": choice})
+        assert request.settings_and_tools()[0].tool_choice == ToolName(name="notes__tell")
+        assert request.echo("throughline")["tool_choice"] == choice, "the choice is repeated as it was given"
+        allowed = {"type": "allowed_tools", "mode": "auto", "tools": [choice]}
+        request = ResponseRequest.model_validate({"input": "x", "tools": tools, "tool_choice": allowed})
+        assert [tool.name for tool in request.settings_and_tools()[1]] == ["notes__tell"]
+        assert request.echo("throughline")["tool_choice"] == allowed
+
+
+async def test_a_whole_response_looks_up_no_notifications() -> None:
+    answering = answered_by(ServiceEvent("compaction.started", {}), TextDelta("Yes"), Ended(text="Yes"))
+    answering.notifier = Notifier(SimpleNamespace(), ONE, ONE, None)  # type: ignore[arg-type]  # it has no services
+    assert (await whole_response(answering))["output"][0]["content"][0]["text"] == "Yes"

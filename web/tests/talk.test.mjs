@@ -286,6 +286,8 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     assert.equal(await page.locator('[data-seq="7"] a').first().getAttribute('href'), 'https://example.org/Lock_(water)');
     const note = (await page.locator('[data-seq="7"] sup a').getAttribute('href')).slice(1);
     assert.match(await page.locator(`[id="${note}"]`).innerText(), /Its own/);
+    const back = (await page.locator(`[id="${note}"] a`).getAttribute('href')).slice(1);
+    assert.equal(await page.locator(`[data-seq="7"] sup a[id="${back}"]`).count(), 1);
   });
 });
 

@@ -270,6 +270,7 @@ async def events_after(events: AsyncGenerator[Json, None], number: int | None) -
 async def whole_response(answering: Answering) -> Json:
     """Wait for the whole response. Raises the ``DomainError`` that it failed with."""
     last: Json = {}
+    answering.notifier = None  # nobody is sent events
     async for event in response_events(answering):
         last = event
     if answering.error is not None:

@@ -186,10 +186,15 @@ class Requested(WithHistory):
     @field_validator("tools", mode="before")
     @classmethod
     def _functions_alone(cls, value: Any) -> Any:
+        count = 0
         for tool in value if isinstance(value, list) else ():
             kind = tool.get("type") if isinstance(tool, dict) else "function"
-            if kind not in {"function", "namespace"}:
+            if kind not in ("function", "namespace"):  # not a set, for a list or an object cannot be looked for in one
                 raise ValueError(f"type {str(kind)[:64]!r}: only functions, which the client runs, are offered here")
+            inner = tool.get("tools") if kind == "namespace" else None
+            count += len(inner) if isinstance(inner, list) else 1
+        if count > MAX_TOOLS:
+            raise ValueError(f"are {count} functions, with those in namespaces: far more than are taken")
         return value
 
 
@@ -271,7 +276,7 @@ class ResponseRequest(Requested):
             "model": model,
             "instructions": self.instructions,
             "tools": [tool.shown() for tool in self.tools or ()],
-            "tool_choice": choice if choice is None or isinstance(choice, str) else choice.model_dump(),
+            "tool_choice": choice.model_dump(exclude_none=True) if isinstance(choice, Given) else choice,
             "truncation": self.truncation,
             "parallel_tool_calls": self.parallel_tool_calls,
             "text": {"format": form.shown()} if form else None,

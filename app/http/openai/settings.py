@@ -61,10 +61,16 @@ def offered_name(name: str, namespace: str | None) -> str:
 
 
 class NamedTool(Given):
-    """A tool, by its name."""
+    """A tool, by its name: the one that a model is offered, or that of a function beside its namespace's."""
 
     type: Literal["function"]
     name: Name
+    namespace: Name | None = None
+
+    @property
+    def offered_name(self) -> str:
+        """The name under which a model is offered it."""
+        return offered_name(self.name, self.namespace)
 
 
 class AllowedTools(Given):
@@ -103,10 +109,10 @@ def chosen_tools(
     """
     offered = tuple(tool.spec() for tool in tools)
     match choice:
-        case NamedTool(name=name):
-            return ToolName(name=name), offered
+        case NamedTool() as tool:
+            return ToolName(name=tool.offered_name), offered
         case AllowedTools(mode=mode, tools=allowed):
-            names = {tool.name for tool in allowed}
+            names = {tool.offered_name for tool in allowed}
             if missing := names - {tool.name for tool in offered}:
                 raise InvalidInputError.of(
                     "tool_choice", f"names no tool of this request: {', '.join(sorted(missing))}"

@@ -1,5 +1,5 @@
 // Made of openapi.json by `npm run schema`: not to be changed by hand.
-// sha256 of openapi.json: a3414244e82e7f7b79702a149d54a8ddce384fa92423d4ce2d0a61f5889aa7e9
+// sha256 of openapi.json: fa27fe24234934bfae98197c90a3e1b8f734fae462fd7904da05cd38a87bb2dd
 
 export interface paths {
     "/conversations": {
@@ -5757,7 +5757,7 @@ export interface components {
         };
         /**
          * NamedTool
-         * @description A tool, by its name.
+         * @description A tool, by its name: the one that a model is offered, or that of a function beside its namespace's.
          */
         app__http__openai__settings__NamedTool: {
             /**
@@ -5767,6 +5767,8 @@ export interface components {
             type: "function";
             /** Name */
             name: string;
+            /** Namespace */
+            namespace?: string | null;
         };
     };
     responses: never;

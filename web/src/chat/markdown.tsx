@@ -77,7 +77,14 @@ function Blocks({ text, running = false }: Props) {
   );
 }
 
-function Link({ href, children }: { href?: string; children?: ReactNode }) {
+interface LinkProps {
+  href?: string;
+  id?: string;
+  'aria-label'?: string;
+  children?: ReactNode;
+}
+
+function Link({ href, id, 'aria-label': label, children }: LinkProps) {
   const opener = useOpener();
   const segment = segmentOf(href);
   if (segment) {
@@ -90,7 +97,14 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
   // A footnote is in the same reply.
   const isHere = href?.startsWith('#');
   return (
-    <a href={href} target={isHere ? undefined : '_blank'} rel="noreferrer noopener" className="text-accent underline underline-offset-2">
+    <a
+      id={id}
+      href={href}
+      aria-label={label}
+      target={isHere ? undefined : '_blank'}
+      rel="noreferrer noopener"
+      className="text-accent underline underline-offset-2"
+    >
       {children}
     </a>
   );
