@@ -26,6 +26,7 @@ NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)
 SHELL = cast("Any", SimpleNamespace(verifies=True, verify_wait=10 * MINUTES, clock=SimpleNamespace(now=lambda: NOW)))
 POLICY = CompactionPolicy()
+DENIED = "We take neither the rent nor the old order"
 
 
 def entry(id_: str, *, by: tuple[str, ...] = (), pruned: bool = False, doubted: bool = False) -> StateEntry:
@@ -156,16 +157,13 @@ def filled(
     gone = [logos("F2", "The rent", pruned=True), logos("F3", "Boats", pruned=True, replaced_by=("F5",))]
     kept = [logos("F1", "The lease"), logos("F4", "The old order"), logos("F5", "The new order")]
     current = replace(version(3, 100, *kept, *gone), made_by=by)
-    words = {"seq": 1, "quote": "neither the rent nor the old order"}
     claims = [
         Claim(n=n, kind=kind, field="logos", text=one.text, target=one.id)
         for n, kind, one in ((1, "item", kept[1]), (2, about, gone[0]))
     ]
-    verdicts = [
-        Verdict(n=1, verdict="contradicted", **words),
-        *([Verdict(n=2, verdict=verdict, **words)] * bool(verdict)),
-    ]
-    found = apply_verdicts([*kept, *more, *gone], claims, verdicts, shown_texts={1: ("That is " + words["quote"],)})
+    given: dict[int, Any] = {1: "contradicted", 2: verdict}
+    verdicts = [Verdict(n=n, verdict=word, seq=1, quote=DENIED) for n, word in given.items() if word]
+    found = apply_verdicts([*kept, *more, *gone], claims, verdicts, shown_texts={1: (f"{DENIED}.",)})
     returning = rewriting.ids_pushed_out(current) - found.ended_ids if returns else frozenset()
     entries = rewriting._within_cap(found.entries, current, policy, replace(budgets(policy), state_cap=1), returning)
     assert {one.id for one in entries} == {one.id for one in found.entries}, "on record"
