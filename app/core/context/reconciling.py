@@ -353,7 +353,7 @@ class Reconciliation:
         if line.name and given.name and line.name != given.name:
             return False
         if line.kind != "assistant":
-            has_words = given.words == line.words or self._is_without_last_texts(line, given)
+            has_words = given.words == line.words or self._lacks_last_element(line, given)
             is_same = has_words and given.attached <= line.attached
             return is_same and (given.addresses <= line.addresses or self._may_be_signed_anew(line))
         if given.words == line.words or self._steps.end_with(line.words, given.words):
@@ -361,7 +361,7 @@ class Reconciliation:
         may_be_less = bool(given.words) and not line.is_step
         return may_be_less and (line.words.startswith(given.words) or self._steps.begin_with(line.words, given.words))
 
-    def _is_without_last_texts(self, line: Line, given: Line) -> bool:
+    def _lacks_last_element(self, line: Line, given: Line) -> bool:
         """Whether others follow the given words, which are a stored message without the element at its end.
 
         Any other text may be one that its user has deleted: then the history is another one.
@@ -370,11 +370,11 @@ class Reconciliation:
         if is_last or not given.words or not line.content or not line.words.startswith(given.words):
             return False
         texts, length = line.content.split(BETWEEN_TEXTS), 0
-        for number, text in enumerate(texts, 1):
+        for text in texts:
             words = normalised(text)
             length += len(words) + bool(words and length)
             if length >= len(given.words):
-                return length == len(given.words) and _is_element(BETWEEN_TEXTS.join(texts[number:]))
+                return length == len(given.words) and _is_element(line.words[length:])
         return False
 
     def _may_be_signed_anew(self, line: Line) -> bool:
