@@ -36,8 +36,8 @@ class Exchange:
         if self.question is None:  # the history was imported without one
             asks = bool(self.since) and self.since[-1].role == "tool"
         else:
-            asks = self.question.status != "erased"
-        return not self.is_over and asks and all(
+            asks = self.question.status != "erased" and not self.is_over
+        return asks and all(
             message.role == "system" or message.status == "erased" or is_inside_answer(message)
             for message in self.since
         )
