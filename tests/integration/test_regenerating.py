@@ -11,6 +11,7 @@ import pytest
 from app.core.model.conversation import Message
 from app.core.model.errors import (
     ConversationMovedOnError,
+    InvalidInputError,
     ModelFailedError,
     ModelUnavailableError,
     NotPinnableError,
@@ -174,7 +175,7 @@ async def test_where_there_is_no_reply_nothing_changes(service: Service) -> None
 async def test_a_reply_that_is_folded_is_refused(service: Service) -> None:
     conversation_id = await service.conversation()
     await service.say(conversation_id, 39)
-    await chat(service, conversation_id, None)
+    result = await chat(service, conversation_id, None)
     given = CompactInput(keep_tail_messages=0)
     await service.container.manual.compact(service.tenant, conversation_id, given, timeout=PATIENCE)
     before = await service.row(conversation_id)
@@ -182,6 +183,20 @@ async def test_a_reply_that_is_folded_is_refused(service: Service) -> None:
     with pytest.raises(NotRegenerableError, match="part of the state"):
         await again(service, conversation_id)
     assert await service.row(conversation_id) == before
+    assert result.reply is not None
+    await service.container.erasure.erase(service.tenant, conversation_id, result.reply.id)
+    with pytest.raises(InvalidInputError, match="no unanswered user message"):  # no context shows it any more
+        await chat(service, conversation_id, None)
+
+
+async def test_a_message_whose_reply_was_erased_is_answered_again(service: Service) -> None:
+    conversation_id = await service.conversation()
+    result = await chat(service, conversation_id, "Where are the crates?")
+    assert result.reply is not None
+    await service.container.erasure.erase(service.tenant, conversation_id, result.reply.id)
+    second = await chat(service, conversation_id, None)
+    assert second.reply is not None
+    assert (second.message.id, second.reply.content) == (result.message.id, SECOND)
 
 
 @pytest.mark.long

@@ -294,6 +294,10 @@ def test_an_anchor_shown_again_is_not_told_by_the_state_too() -> None:
     assert entries_from_anchors(
         [one, other], schema=SESSION, served=made[:1], version=1, next_entry=4, language="en"
     ) == [replace(made[1], id="F5")], "what an entry says in these words is not said twice"
+    doubted = [replace(made[0], in_doubt=True)]
+    assert made == entries_from_anchors(
+        [one, other], schema=SESSION, served=doubted, version=1, next_entry=2, language="en"
+    ), "the control: an entry in doubt is the first to go"
     there = entries_in_schema([own, *made], SUMMARY, source=SESSION, next_entry=4)
     back = entries_in_schema(there, SESSION, source=SUMMARY, next_entry=next_entry_number(there, 4))
     assert [entry.text for entry in back] == [own.text, *(entry.text for entry in made)], "none is cut in two"

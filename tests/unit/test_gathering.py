@@ -14,8 +14,10 @@ from app.core.model.conversation import Sums
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Verification
 from app.core.model.state import StateEntry, StateVersion
+from app.core.validation.claims import Claim
 from app.core.validation.lost_entries import lost_entries, without_lost_entries
-from app.core.validation.verdict_application import VerdictCounts, VerifiedState
+from app.core.validation.verdict_application import VerdictCounts, VerifiedState, apply_verdicts
+from app.core.validation.verdicts import Verdict
 from app.usecases.verification import pending, rewriting
 from app.usecases.verification.judging import _oldest_readable
 from tests.builders import budgets, policy_of
@@ -24,6 +26,7 @@ NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MINUTES = timedelta(minutes=1)
 SHELL = cast("Any", SimpleNamespace(verifies=True, verify_wait=10 * MINUTES, clock=SimpleNamespace(now=lambda: NOW)))
 POLICY = CompactionPolicy()
+DENIED = "We take neither the rent nor the old order"
 
 
 def entry(id_: str, *, by: tuple[str, ...] = (), pruned: bool = False, doubted: bool = False) -> StateEntry:
@@ -146,17 +149,25 @@ def logos(id_: str, words: str, **changes: Any) -> StateEntry:
     return replace(entry(id_), field="logos", text=f"{words} is what {id_} says, at length and in full.", **changes)
 
 
-def filled(*more: StateEntry, by: Any = "compaction", returns: bool = True) -> list[str]:
+def filled(
+    *more: StateEntry, by: Any = "compaction", returns: bool = True, about: Any = "item", verdict: Any = None
+) -> list[str]:
     """What is served after verdicts removed F4 from a full state, whose cap had pushed out F2."""
     policy = policy_of(context_window=4_000)
     gone = [logos("F2", "The rent", pruned=True), logos("F3", "Boats", pruned=True, replaced_by=("F5",))]
     kept = [logos("F1", "The lease"), logos("F4", "The old order"), logos("F5", "The new order")]
     current = replace(version(3, 100, *kept, *gone), made_by=by)
-    entries = [kept[0], kept[2], *more, *gone, replace(kept[1], pruned=True, in_doubt=True)]
-    returning = rewriting._ids_pushed_out(current) if returns else frozenset()
-    found = rewriting._within_cap(entries, current, policy, replace(budgets(policy), state_cap=1), returning)
-    assert {one.id for one in found} == {one.id for one in entries}, "on record"
-    return [one.id for one in found if not one.pruned]
+    claims = [
+        Claim(n=n, kind=kind, field="logos", text=one.text, target=one.id)
+        for n, kind, one in ((1, "item", kept[1]), (2, about, gone[0]))
+    ]
+    given: dict[int, Any] = {1: "contradicted", 2: verdict}
+    verdicts = [Verdict(n=n, verdict=word, seq=1, quote=DENIED) for n, word in given.items() if word]
+    found = apply_verdicts([*kept, *more, *gone], claims, verdicts, shown_texts={1: (f"{DENIED}.",)})
+    returning = rewriting.ids_pushed_out(current) - found.ended_ids if returns else frozenset()
+    entries = rewriting._within_cap(found.entries, current, policy, replace(budgets(policy), state_cap=1), returning)
+    assert {one.id for one in entries} == {one.id for one in found.entries}, "on record"
+    return [one.id for one in entries if not one.pruned]
 
 
 def test_what_the_cap_alone_pushed_out_returns_into_the_room_that_verdicts_make() -> None:
@@ -165,3 +176,11 @@ def test_what_the_cap_alone_pushed_out_returns_into_the_room_that_verdicts_make(
     assert filled(returns=False) == ["F1", "F5"]
     assert filled(logos("F6", "The third order")) == ["F1", "F5", "F6"], "there is no room"
     assert filled(by="verification") == ["F1", "F5"], "that version records what verdicts removed in the same way"
+
+
+def test_what_was_contradicted_or_rightly_given_up_does_not_return() -> None:
+    """The verdicts may be on an earlier version, after which the cap pushed the entry out."""
+    assert filled(verdict="supported") == ["F1", "F2", "F5"]
+    assert filled(verdict="contradicted") == ["F1", "F5"]
+    assert filled(about="dropped", verdict="contradicted") == ["F1", "F2", "F5"]
+    assert filled(about="dropped", verdict="supported") == ["F1", "F5"]

@@ -168,6 +168,9 @@ REMINDER: Final = "<system-reminder>\nChange  nothing.\n\nThink.\n</system-remin
         ([u("q"), a("Two."), u("Shorter still")], [asked("1", "q"), a("One."), asked("1", "Shorter"), a("Two.")], 2),
         ([u("q"), a("Three."), u("y")],
          [asked("1", "q"), a("One."), asked("1", "Shorter"), a("Two."), asked("1", "Longer"), a("Three.")], 2),
+        # The new reply is the beginning of the first, or the same; the first was stopped or erased.
+        *(([u("q"), a("One."), u("y")], [asked("1", "q"), first, asked("1", "Shorter"), a("One.")], 2)
+          for first in (a("One. Two."), a("One."), a("On", status="interrupted"), ERASED_REPLY)),
         # A client may leave out pictures that are stored, and sign their addresses anew.
         ([shown("q", RED), a("a"), u("y")], [shown("q", RED), a("a")], 2),
         ([u("q"), a("a"), u("y")], [shown("q", RED), a("a")], 2),
@@ -201,6 +204,9 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([u("q"), a("Two."), u("y")], [u("q"), a("One."), u("Shorter"), a("Two.")]),
         ([u("q"), a("Two."), u("y")], [asked("1", "q"), a("One.")]),
         ([u("q"), a("One."), u("y")], [asked("1", "q"), a("One."), asked("1", "Shorter"), a("Two.")]),
+        ([u("q"), a("One."), u("y")], [asked("1", "q"), a("One."), asked("1", "Shorter")]),
+        ([u("q"), a("One.")], [asked("1", "q"), a("One."), asked("1", "Shorter")]),
+        ([u("q")], [asked("1", "q"), a("One."), asked("1", "Shorter")]),
         ([by("Ben", "q"), u("y")], [by("Ann", "q")]),
         ([by("Ben", "q")], [by("Ann", "q"), a("End")]),
         ([u("q"), by("Two", "a", "assistant"), u("y")], [u("q"), by("One", "a", "assistant")]),
@@ -221,6 +227,10 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
             for text in ("Plan.", "Plan. All", "All of it.", "Pl")
         ),
         ([u("Plan."), a("a"), u("y")], [u("Plan.\n\nMy secret is <b>7</b>"), a("a")]),
+        (
+            [u("Plan."), a("a"), u("y")],
+            [("user", f"Plan.\n\n{REMINDER}", {"parts": ({"type": "text", "text": "And more."},)}), a("a")],
+        ),
     ],
 )
 def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Said], history: list[Said]) -> None:

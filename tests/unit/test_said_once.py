@@ -120,6 +120,8 @@ def test_a_text_part_that_stands_in_the_content_is_no_part_of_its_own() -> None:
     ("- one", "- one", False),
     ("今天很好。", "今天很好。", False),
     ("", "", False),
+    (f"{'A bubble. ' * 60}\n\nb\n\nAnd?", "b", False),
+    (f"{'A bubble. ' * 60}\n\nbb", "b", True),
 ])  # fmt: skip
 def test_a_text_part_stands_in_the_content_only_in_words_of_its_own(content: str, text: str, *, is_own: bool) -> None:
     part = {"type": "text", "text": text}

@@ -16,7 +16,8 @@ history continues with something else: its user took it back. Superseded replies
 Results that stand together may stand in any order: a client may send them as they come, and later in that of the calls.
 
 A frontend may ask about a message again with a hint, such as "more concise", and show the new reply in the place of the
-first. If both requests named that message, the first reply and the hint are skipped if they do not fit.
+first. If both requests named that message, the first reply and the hint are skipped if they do not fit. So they are if
+only the hint does not: then the new reply says the same as the first, or its beginning.
 
 Any words may be those of an erased message. If that does not lead on, the client may have no erased messages, and has
 others in their place; and what it asks in the place of the last stored message, which is erased, is new.
@@ -218,6 +219,10 @@ class Reconciliation:
     """How many given lines were read before the erased messages that were read last; ``None`` once others follow."""
     _question: str = ""
     """What the stored words of a user that were read last asked about."""
+    _replies_from: int = 0
+    """How many given lines were read up to these words, before the replies to them."""
+    _returned_to: int | None = None
+    """The place of the reply to a hint that was skipped, which has to follow; ``None`` if none was skipped."""
     _awaits_hint: bool = False
     """Whether a stored reply did not fit, so that only a hint may follow with which the client asked again."""
     _last_reply: int = field(init=False)
@@ -243,7 +248,8 @@ class Reconciliation:
     @property
     def diverged(self) -> bool:
         """Whether the stored history has something that the given one does not have at this place."""
-        return self._has_diverged or self._is_answered or self._awaits_hint
+        lacks_reply = self._awaits_hint or self._returned_to == self._position
+        return self._has_diverged or self._is_answered or lacks_reply
 
     @property
     def new_from(self) -> int | None:
@@ -281,25 +287,34 @@ class Reconciliation:
         return self._erased_from is not None and self._erased_from < self._position
 
     def _read_line(self, line: Line) -> None:
+        is_hint = bool(self._question) and line.question == self._question
         if self._awaits_hint:
-            self._has_diverged = line.question != self._question
+            self._has_diverged = not is_hint
             self._awaits_hint = False
             return
-        if line.kind == "user":
-            self._question = line.question
         if line.matches_any_words and self._erased_from is None:
             self._erased_from = self._position
-        if self._goes_on_with(line):
+        if self._has_read(line):
             return
-        if self._ends_with_erased:  # once more, as if the client had no erased message
+        if is_hint and not self._is_answered:  # what was taken for the first reply is the one to the hint
+            self._position = self._returned_to = self._replies_from
+            self._erased_from = None
+            self._steps = _Steps()
+        elif self._ends_with_erased:  # once more, as if the client had no erased message
             self._position = self._erased_from or 0
             self._erased_from = None
-            self._has_diverged = not self._goes_on_with(line)
+            self._has_diverged = not self._has_read(line)
         elif line.may_be_regenerated and self._question:
             self._awaits_hint = True
             self._steps = _Steps()
         else:
             self._has_diverged = True
+
+    def _has_read(self, line: Line) -> bool:
+        goes_on = self._goes_on_with(line)
+        if goes_on and line.kind == "user":
+            self._question, self._replies_from = line.question, self._position
+        return goes_on
 
     def _goes_on_with(self, line: Line) -> bool:
         """Whether the given history has that line at its present place, or may leave it out."""
@@ -338,7 +353,7 @@ class Reconciliation:
         if line.name and given.name and line.name != given.name:
             return False
         if line.kind != "assistant":
-            has_words = given.words == line.words or self._is_without_last_texts(line, given)
+            has_words = given.words == line.words or self._lacks_last_element(line, given)
             is_same = has_words and given.attached <= line.attached
             return is_same and (given.addresses <= line.addresses or self._may_be_signed_anew(line))
         if given.words == line.words or self._steps.end_with(line.words, given.words):
@@ -346,7 +361,7 @@ class Reconciliation:
         may_be_less = bool(given.words) and not line.is_step
         return may_be_less and (line.words.startswith(given.words) or self._steps.begin_with(line.words, given.words))
 
-    def _is_without_last_texts(self, line: Line, given: Line) -> bool:
+    def _lacks_last_element(self, line: Line, given: Line) -> bool:
         """Whether others follow the given words, which are a stored message without the element at its end.
 
         Any other text may be one that its user has deleted: then the history is another one.
@@ -355,11 +370,11 @@ class Reconciliation:
         if is_last or not given.words or not line.content or not line.words.startswith(given.words):
             return False
         texts, length = line.content.split(BETWEEN_TEXTS), 0
-        for number, text in enumerate(texts, 1):
+        for text in texts:
             words = normalised(text)
             length += len(words) + bool(words and length)
             if length >= len(given.words):
-                return length == len(given.words) and _is_element(BETWEEN_TEXTS.join(texts[number:]))
+                return length == len(given.words) and _is_element(line.words[length:])
         return False
 
     def _may_be_signed_anew(self, line: Line) -> bool:

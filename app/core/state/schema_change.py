@@ -77,14 +77,14 @@ def entries_from_anchors(
 ) -> list[StateEntry]:
     """The anchors as entries of the state, for a policy that serves no anchors, each in the field for its type.
 
-    An anchor for which a ``served`` entry has the very same text is left out.
+    An anchor for which a ``served`` entry has the very same text, without doubt, is left out.
 
     Each entry names the speaker; if there is no name, it is a quotation in this language. Otherwise nothing would say
     who "I" is, or that a pasted document is speaking.
 
     ``next_entry`` is the number of the first entry.
     """
-    told, found = {normalized_text(entry.text) for entry in served}, list[StateEntry]()
+    told, found = {normalized_text(entry.text) for entry in served if not entry.in_doubt}, list[StateEntry]()
     for number, anchor in enumerate(anchors, start=next_entry):
         text = _text_with_speaker(anchor, language)
         if normalized_text(text) in told:

@@ -17,8 +17,9 @@ TOOL_PART_TYPES: Final = frozenset({"tool_call", "tool_result"})
 BETWEEN_TEXTS: Final = "\n\n"
 """What stands between the texts of a message that are joined as its content."""
 _MAX_PLACES: Final = 100
-"""At how many places of a content a text is looked for. If it is a part of a word at all of them, it does not count as
-repeated: a content has room for many thousand such places, and a message for hundreds of texts."""
+"""At how many places of a content a text is looked for: a content has room for many thousand, a message for hundreds of
+texts. If it is a part of a word at all of them, it counts as repeated only if it is one of the texts that were joined.
+"""
 
 
 def has_tool_parts(role: str, parts: Sequence[Part]) -> bool:
@@ -122,7 +123,7 @@ class _Content:
         match part.get("type"):
             case "text":
                 text = part.get("text")
-                return isinstance(text, str) and _has_whole_words(text, self._content)
+                return isinstance(text, str) and (_has_whole_words(text, self._content) or self._joins(text))
             case "tool_result":
                 return self._is(part.get("content"))
             case _:
@@ -144,6 +145,13 @@ class _Content:
             return self._json == _ordered_json(json.loads(written) if written else value)
         except (ValueError, RecursionError):
             return False
+
+    def _joins(self, text: str) -> bool:
+        return f"{BETWEEN_TEXTS}{text}{BETWEEN_TEXTS}" in self._enclosed
+
+    @cached_property
+    def _enclosed(self) -> str:
+        return f"{BETWEEN_TEXTS}{self._content}{BETWEEN_TEXTS}"
 
     @cached_property
     def _text(self) -> str:

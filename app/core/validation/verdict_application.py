@@ -49,6 +49,8 @@ class VerifiedState:
     """The targets of the digests that were contradicted: digests written by code take their place."""
     refuted_ids: frozenset[str] = frozenset()
     """Ids of the entries whose text was contradicted."""
+    ended_ids: frozenset[str] = frozenset()
+    """These ids, and those of the entries that were rightly given up: none of them returns into free room."""
     supported_anchor_claims: tuple[Claim, ...] = ()
     """Claims about anchors that are supported: they take effect."""
     unsupported_anchor_claims: tuple[Claim, ...] = ()
@@ -124,6 +126,16 @@ def apply_verdicts(
         ),
         contradicted_digests=tuple(claim.target for claim in digests),
         refuted_ids=frozenset(refuted),
+        ended_ids=frozenset(
+            {
+                *refuted,
+                *(
+                    claim.target
+                    for claim, word in judged
+                    if claim.gives_up and not claim.waits_for_cut and word == "supported"
+                ),
+            }
+        ),
         supported_anchor_claims=tuple(
             claim for claim, word in judged if claim.kind == "anchor" and word == "supported"
         ),

@@ -23,18 +23,20 @@ class Exchange:
     question: Message | None = None
     since: tuple[Message, ...] = ()
     """The newest messages after it, commands left out."""
+    is_over: bool = False
+    """Whether only its reply was erased, but the state covers the question: no context shows it any more."""
 
     @property
     def awaits_reply(self) -> bool:
         """Whether the user's message still waits for a reply, which a further turn can give.
 
         It does as long as only tool calls, their results, messages of the system and erased replies follow. An erased
-        message does not.
+        message does not, nor one that the state covers, whose reply was erased.
         """
         if self.question is None:  # the history was imported without one
             asks = bool(self.since) and self.since[-1].role == "tool"
         else:
-            asks = self.question.status != "erased"
+            asks = self.question.status != "erased" and not self.is_over
         return asks and all(
             message.role == "system" or message.status == "erased" or is_inside_answer(message)
             for message in self.since
@@ -89,7 +91,10 @@ async def exchange_of(uow: UnitOfWork, conversation_id: UUID) -> Exchange:
     question = await uow.messages.last(conversation_id, role="user")
     first = max(last.seq - REACH, question.seq + 1 if question else 1)
     since = await uow.messages.between(conversation_id, first, last.seq, max_bytes=READ_BYTES)
-    return Exchange(question=question, since=tuple(since))
+    is_over = False
+    if question is not None and any(one.status == "erased" and not is_inside_answer(one) for one in since):
+        is_over = question.seq <= (await uow.conversations.get(conversation_id)).boundary_seq
+    return Exchange(question=question, since=tuple(since), is_over=is_over)
 
 
 def is_inside_answer(message: Message) -> bool:

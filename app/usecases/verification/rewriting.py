@@ -32,17 +32,16 @@ async def write_entries(
     entries: Sequence[StateEntry],
     repairs: Sequence[Repair],
     *,
-    returns: bool = False,
+    returning: Collection[str] = (),
     compute: Compute = off_loop,
 ) -> StateVersion:
     """Store a state version with these entries and repairs, after a verification.
 
-    Counters, events and notices of compactions stay unchanged, since this is not a compaction. With ``returns``,
-    entries for which the compaction had no room return into what is free now. ``compute`` runs the work that takes
-    long: choosing the entries that fit, and their layout.
+    Counters, events and notices of compactions stay unchanged, since this is not a compaction. Removed entries whose
+    ids are ``returning`` are served again as far as there is room now. ``compute`` runs the work that takes long:
+    choosing the entries that fit, and their layout.
     """
     resolved, schema = shell.resolver(present), schema_named(current.state_schema)
-    returning = _ids_pushed_out(current) if returns else frozenset()
     fitting = await compute(_within_cap, entries, current, resolved.policy, resolved.budgets, returning)
     state = state_of(schema, fitting)
     layout = await lay_out(
@@ -68,7 +67,7 @@ async def write_entries(
     return version
 
 
-def _ids_pushed_out(current: StateVersion) -> frozenset[str]:
+def ids_pushed_out(current: StateVersion) -> frozenset[str]:
     """The older entries for which the compaction that wrote this version had no room."""
     if current.made_by != "compaction":
         return frozenset()

@@ -70,7 +70,7 @@ from app.usecases.verification.pending import (
     note_version,
     verifier_name,
 )
-from app.usecases.verification.rewriting import write_entries
+from app.usecases.verification.rewriting import ids_pushed_out, write_entries
 
 MAX_SEARCH_HITS: Final = 200
 """The most earlier messages that are read because they have words of the claims."""
@@ -483,8 +483,16 @@ class VerificationService:
         if rewrites_segments or (
             verified.is_changed and not verified.is_doubt_only and verified.entries != current.entries
         ):
-            entries, repairs = verified.entries, verified.repairs
-            await write_entries(self._shell, uow, present, current, entries, repairs, returns=True, compute=compute)
+            await write_entries(
+                self._shell,
+                uow,
+                present,
+                current,
+                verified.entries,
+                verified.repairs,
+                returning=ids_pushed_out(current) - verified.ended_ids,
+                compute=compute,
+            )
             return counts.claims, True
         if moves_anchors:
             await self._renew_layout(uow, present, compute)
