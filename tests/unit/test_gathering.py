@@ -10,11 +10,11 @@ from uuid import UUID
 
 import pytest
 
+from app.core.model.claims import Claim, ClaimKind
 from app.core.model.conversation import Sums
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.records import Verification
 from app.core.model.state import StateEntry, StateVersion
-from app.core.validation.claims import Claim
 from app.core.validation.lost_entries import lost_entries, without_lost_entries
 from app.core.validation.verdict_application import VerdictCounts, VerifiedState, apply_verdicts
 from app.core.validation.verdicts import Verdict
@@ -157,9 +157,9 @@ def filled(
     gone = [logos("F2", "The rent", pruned=True), logos("F3", "Boats", pruned=True, replaced_by=("F5",))]
     kept = [logos("F1", "The lease"), logos("F4", "The old order"), logos("F5", "The new order")]
     current = replace(version(3, 100, *kept, *gone), made_by=by)
+    judged: list[tuple[ClaimKind, StateEntry]] = [("item", kept[1]), (about, gone[0])]
     claims = [
-        Claim(n=n, kind=kind, field="logos", text=one.text, target=one.id)
-        for n, kind, one in ((1, "item", kept[1]), (2, about, gone[0]))
+        Claim(n=n, kind=kind, field="logos", text=one.text, target=one.id) for n, (kind, one) in enumerate(judged, 1)
     ]
     given: dict[int, Any] = {1: "contradicted", 2: verdict}
     verdicts = [Verdict(n=n, verdict=word, seq=1, quote=DENIED) for n, word in given.items() if word]
