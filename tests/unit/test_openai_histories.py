@@ -227,6 +227,7 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
             for text in ("Plan.", "Plan. All", "All of it.", "Pl")
         ),
         ([u("Plan."), a("a"), u("y")], [u("Plan.\n\nMy secret is <b>7</b>"), a("a")]),
+        ([u("Plan."), a("a"), u("y")], [u(f"Plan.\n\n{REMINDER}\n\nMy secret.\n\n{REMINDER}"), a("a")]),
         (
             [u("Plan."), a("a"), u("y")],
             [("user", f"Plan.\n\n{REMINDER}", {"parts": ({"type": "text", "text": "And more."},)}), a("a")],

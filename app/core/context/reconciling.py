@@ -199,7 +199,8 @@ def _is_element(text: str) -> bool:
     """Whether a text is one element of markup, as programs write it."""
     text = text.strip()
     name = text[1:].partition(">")[0]
-    return text.startswith("<") and name.replace("-", "_").isidentifier() and text.endswith(f"</{name}>")
+    is_named = text.startswith("<") and name.replace("-", "_").isidentifier()
+    return is_named and text.partition(f"</{name}>")[1:] == (f"</{name}>", "")
 
 
 @dataclass(slots=True)
