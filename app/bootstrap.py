@@ -269,15 +269,16 @@ def _shell_of(settings: Settings, parts: Parts, owner: str, tools: Sequence[Tool
     """What every service works with, made from these parts."""
     timings = settings.timings
     resolver = Resolver(parts.models, tools, settings.operator_numbers, settings.default_preset)
+    outbox = Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow)
     return Shell(
-        uow=weighing(parts.uow, resolver),
+        uow=outbox.delivering(weighing(parts.uow, resolver)),
         models=parts.models,
         bus=parts.bus,
         clock=parts.clock,
         new_id=new_id,
         owner=owner,
         resolver=resolver,
-        outbox=Outbox(bus=parts.bus, queue=parts.queue, uow=parts.uow),
+        outbox=outbox,
         work_records=WorkRecords(parts.uow, parts.clock, new_id, uuid4(), timings),
         streams=parts.streams,
         processes=parts.processes,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -41,6 +41,14 @@ from app.storage.scoped_session import TenantSession
 R = TypeVar("R")
 
 
+class Deliver(Protocol):
+    """Sends what was committed."""
+
+    async def __call__(self, events: Sequence[Event], jobs: Sequence[UUID], *, waits: bool) -> None:
+        """Publish events, before this returns if ``waits``; hand queued compactions to workers."""
+        ...
+
+
 class _Lazy(Generic[R]):
     """A repository that is made when it is first used, since a transaction needs only few of them."""
 
@@ -59,9 +67,13 @@ class _Lazy(Generic[R]):
 class UnitOfWork:
     """One short transaction of one tenant, rolled back on exit unless committed. Only use cases commit.
 
-    The connection is taken at the first statement. After ``commit`` the new events are in ``committed_events``, for
-    publishing.
+    The connection is taken at the first statement. After ``commit`` the new events are in ``committed_events``. When
+    the unit ends, they and ``jobs`` are given to ``deliver``, if it is set.
     """
+
+    deliver: Deliver | None = None
+    waits_for_delivery = True
+    """Whether the end of the unit waits until its events are published."""
 
     conversations = _Lazy(ConversationRepository)
     messages = _Lazy(MessageRepository)
@@ -97,6 +109,9 @@ class UnitOfWork:
         self.session = TenantSession(engine, tenant_id, shares)
         self._added: list[Event] = []
         self._committed: tuple[Event, ...] = ()
+        self._is_committed = False
+        self.jobs: list[UUID] = []
+        """The compactions that this transaction queues for workers."""
         self.compactions = CompactionRepository(self.session, timings.lease_seconds)
         self.turns = TurnRepository(self.session, timings.lease_seconds)
         self.events = EventRepository(self.session, self._added)
@@ -113,7 +128,7 @@ class UnitOfWork:
     async def commit(self) -> None:
         """Commit the transaction."""
         await self.session.commit()
-        self._committed = tuple(self._added)
+        self._committed, self._is_committed = tuple(self._added), True
         self._added.clear()
 
     def forget_values(self) -> None:
@@ -130,8 +145,10 @@ class UnitOfWork:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Roll back what was not committed, and give the connection back."""
+        """Roll back what was not committed, give the connection back, and deliver what was committed."""
         await self.session.close()
+        if self.deliver is not None and self._is_committed:
+            await self.deliver(self._committed, self.jobs, waits=self.waits_for_delivery)
 
 
 UnitOfWorkFactory = Callable[[UUID | None], UnitOfWork]

@@ -104,7 +104,6 @@ class ChatService:
         except BaseException:
             turn_place.release()
             raise
-        await shell.outbox.deliver(events, [started.job] if started.job else [])
         return handle
 
     async def _open_turn(
@@ -121,6 +120,7 @@ class ChatService:
         """Run the first transaction and return its events; or return the turn that the same request began before."""
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
+            uow.waits_for_delivery = False  # its task runs the turn also if the caller is cancelled now
             before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 first = await self._first_request_answer(uow, before)
@@ -253,7 +253,8 @@ class ChatService:
         due = due_before_call(resolved.with_options(started.options), self._shell)
         if due is not None:
             return replace(started, claim=await self._inline.claim(uow, resolved, due))
-        return replace(started, job=await claim_in_turn(uow, self._shell, resolved))
+        await claim_in_turn(uow, self._shell, resolved)
+        return started
 
     async def _first_request_answer(self, uow: UnitOfWork, ref: Mapping[str, Any]) -> TurnHandle | None:
         turn = await uow.turns.get(UUID(ref["turn_id"]))

@@ -201,7 +201,7 @@ class ToolLoop:
             partial(prepared_if_possible, self._shell, turn.tenant_id, turn.conversation_id, [draft]),
             partial(self._append_calls, scope, step if len(calls) == len(step.calls) else None),
         )
-        await self._deliver(events, (), followers)
+        _show_created(events, followers)
         return stored
 
     async def _append_calls(
@@ -222,8 +222,8 @@ class ToolLoop:
     ) -> _Stored:
         draft = await weighed(_result_draft(call, result))
         once = partial(self._append_result, scope, call, result, draft, claims_compaction)
-        stored, events, jobs = await run_with_retries(once)
-        await self._deliver(events, jobs, followers)
+        stored, events = await run_with_retries(once)
+        _show_created(events, followers)
         return replace(stored, created_number=max(one.number for one in events if one.type == "message.created"))
 
     async def _append_result(
@@ -234,11 +234,10 @@ class ToolLoop:
         draft: MessageDraft,
         claims_compaction: bool,  # noqa: FBT001 - given by ``partial``
         results: Results,
-    ) -> tuple[_Stored, Sequence[Event], Sequence[UUID]]:
-        """The transaction, the events to publish, and the compactions to send."""
+    ) -> tuple[_Stored, Sequence[Event]]:
+        """The transaction, and its events."""
         turn = scope.turn
         claim: InlineClaim | None = None
-        jobs: list[UUID] = []
         async with self._shell.uow(turn.tenant_id) as uow:
             conversation = await uow.conversations.lock(turn.conversation_id)
             await _check_still_running(uow, turn)
@@ -247,23 +246,21 @@ class ToolLoop:
             _, resolved = await append(uow, self._shell, conversation, drafts, compute=results)
             await uow.expansions.add(stored.expansions)
             if claims_compaction:
-                claim, jobs = await self._claimed_between_calls(uow, resolved, scope)
+                claim = await self._claimed_between_calls(uow, resolved, scope)
             await uow.commit()
         found = tuple((expansion.id, stored.text) for expansion in stored.expansions)
-        return _Stored(resolved=resolved, claim=claim, found=found), uow.committed_events, jobs
+        return _Stored(resolved=resolved, claim=claim, found=found), uow.committed_events
 
-    async def _claimed_between_calls(
-        self, uow: UnitOfWork, resolved: Resolved, scope: Scope
-    ) -> tuple[InlineClaim | None, list[UUID]]:
+    async def _claimed_between_calls(self, uow: UnitOfWork, resolved: Resolved, scope: Scope) -> InlineClaim | None:
         due = due_between_calls(resolved.with_options(scope.options), self._shell)
         if due is not None:
-            return await self._inline.claim(uow, resolved, due), []
-        job = await claim_in_turn(uow, self._shell, resolved)
-        return None, [job] if job else []
+            return await self._inline.claim(uow, resolved, due)
+        await claim_in_turn(uow, self._shell, resolved)
+        return None
 
-    async def _deliver(self, events: Sequence[Event], jobs: Sequence[UUID], followers: TurnCallbacks) -> None:
-        await self._shell.outbox.deliver(events, jobs)
-        followers.on_events([event for event in events if event.type == "message.created"])
+
+def _show_created(events: Sequence[Event], followers: TurnCallbacks) -> None:
+    followers.on_events([event for event in events if event.type == "message.created"])
 
 
 async def _check_still_running(uow: UnitOfWork, turn: Turn) -> None:

@@ -22,7 +22,7 @@ from app.core.model.errors import (
     NotFoundError,
     TurnLostError,
 )
-from app.core.model.records import Compaction, Event, Turn, TurnStatus
+from app.core.model.records import Compaction, Turn, TurnStatus
 from app.core.retrieval.recall_use import uses_passages
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -66,8 +66,6 @@ class Started:
     model: str | None = None
     recall_request: RecallRequest = NO_RECALL_REQUEST
     claim: InlineClaim | None = None
-    job: UUID | None = None
-    """A compaction to hand to the worker after the commit."""
     events_after: int
     """The number of the last event before the turn."""
 
@@ -92,9 +90,6 @@ class _Stored:
     """The id of the segment of each recalled message."""
     number: int
     """The number of the turn's last event."""
-    events: Sequence[Event]
-    jobs: Sequence[UUID]
-    """Compactions to hand to the worker."""
 
 
 class TurnRunner:
@@ -185,7 +180,6 @@ class TurnRunner:
         )
         if stored is None:
             return await self._reply_stored_earlier(started)
-        await shell.outbox.deliver(stored.events, stored.jobs)
         result = ChatResult(
             message=started.message,
             reply=stored.reply,
@@ -227,23 +221,16 @@ class TurnRunner:
             conversation = await calibrated(uow, shell, awake, started.resolved, answer)
             reply, resolved = await self._store_reply(uow, conversation, answer, ready, results)
             if answer.open_calls:
-                job = await claim_in_turn(uow, shell, resolved)
+                await claim_in_turn(uow, shell, resolved)
             else:
-                job = await claim_after_reply(uow, shell, resolved, reply)
+                await claim_after_reply(uow, shell, resolved, reply)
             data = {"message_id": str(reply.id), "seq": reply.seq, "in_reply_to": str(started.message.id)}
             event = await uow.events.add(turn.conversation_id, f"reply.{status}", data, shell.clock.now())
             segments = await uow.segments.covering(turn.conversation_id, answer.recalled)
             for expansion_id, used in uses:
                 await uow.expansions.mark_used([expansion_id], used=used)
             await uow.commit()
-        return _Stored(
-            reply=reply,
-            resolved=resolved,
-            segments=segments,
-            number=event.number,
-            events=uow.committed_events,
-            jobs=[job] if job else [],
-        )
+        return _Stored(reply=reply, resolved=resolved, segments=segments, number=event.number)
 
     async def _store_reply(
         self, uow: UnitOfWork, conversation: Conversation, answer: Answer, ready: Prepared, compute: Compute
@@ -314,7 +301,6 @@ class TurnRunner:
                 return None
             event = await add_failed_event(uow, ended, now)
             await uow.commit()
-        await self._shell.outbox.deliver(uow.committed_events)
         return event.number
 
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.core.model.conversation import Conversation, QuietPeriod
-from app.core.model.policies.policy import Trigger
 from app.core.model.records import Compaction, FoldRequest, RanIn
 from app.core.planning.triggers import trigger_messages, trigger_tokens
 from app.storage.unit_of_work import UnitOfWork
@@ -23,17 +22,11 @@ abandoned conversation would ask its model, and get a row, every hour for ever.
 """
 
 
-async def claim_background(uow: UnitOfWork, resolved: Resolved, shell: Shell, trigger: Trigger) -> UUID | None:
-    """Queue a run in the worker; ``None`` if a compaction is already in flight."""
-    row = new_compaction(resolved, shell, trigger=trigger.name, request=trigger.request(), ran_in="worker")
-    claimed = await claim_queued(uow, row, shell.clock.now())
-    return claimed.id if claimed else None
-
-
 async def claim_queued(uow: UnitOfWork, row: Compaction, now: datetime) -> Compaction | None:
-    """Insert a queued row; ``None`` if a compaction is already in flight."""
+    """Insert a row for a worker, which gets its id after the commit; ``None`` if a compaction is already in flight."""
     claimed = await uow.compactions.claim(row)
     if claimed is not None:
+        uow.jobs.append(claimed.id)
         await record_event(uow, claimed, "compaction.queued", now)
     return claimed
 

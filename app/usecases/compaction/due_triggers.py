@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from uuid import UUID
 
 from app.core.model.conversation import Conversation, Message, QuietPeriod
 from app.core.model.policies.policy import TURN_ENDS, Moment, Trigger
@@ -19,7 +18,7 @@ from app.core.planning.triggers import (
     moments_of_reply,
 )
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.claiming import claim_background
+from app.usecases.compaction.claiming import claim_queued, new_compaction
 from app.usecases.compaction.repeating import NOTHING_FOLDED, would_repeat
 from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.shared.resolve import Resolved
@@ -37,28 +36,28 @@ def due_between_calls(resolved: Resolved, shell: Shell) -> Trigger | None:
     return _due_trigger(_with_quiet_of_turn(resolved), shell, {"between_calls"})
 
 
-async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
+async def claim_in_turn(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> None:
     """Claim for the worker what is due after a message inside a turn.
 
     Call it only if no inline trigger is due (``due_before_call``, ``due_between_calls``): for that the turn waits.
     """
-    return await _claimed_if_due(uow, shell, resolved, {"stored"})
+    await _claim_if_due(uow, shell, resolved, {"stored"})
 
 
-async def claim_after_append(uow: UnitOfWork, shell: Shell, resolved: Resolved, last: Message) -> UUID | None:
+async def claim_after_append(uow: UnitOfWork, shell: Shell, resolved: Resolved, last: Message) -> None:
     """Claim what is due after a client appended messages. ``last`` is the newest of them."""
     moments = moments_of_append(resolved.policy, turn_is_over=ends_turn(last))
-    return await _claimed_if_due(uow, shell, resolved, moments)
+    await _claim_if_due(uow, shell, resolved, moments)
 
 
-async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, reply: Message) -> UUID | None:
+async def claim_after_reply(uow: UnitOfWork, shell: Shell, resolved: Resolved, reply: Message) -> None:
     """Claim what is due after the reply of a turn.
 
     The answer to a command does not change the context, so nothing is claimed after it.
     """
-    if reply.is_command:
-        return None
-    return await _claimed_if_due(uow, shell, resolved, moments_of_reply(interrupted=reply.status == "interrupted"))
+    if not reply.is_command:
+        moments = moments_of_reply(interrupted=reply.status == "interrupted")
+        await _claim_if_due(uow, shell, resolved, moments)
 
 
 async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, question: Message) -> Conversation:
@@ -74,23 +73,21 @@ async def end_quiet_of_turn(uow: UnitOfWork, conversation: Conversation, questio
     return await uow.conversations.update(conversation.id, quiet=QuietPeriod(reason=quiet.reason))
 
 
-async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> UUID | None:
+async def claim_at_rest(uow: UnitOfWork, shell: Shell, resolved: Resolved) -> None:
     """Claim what is due without a new message: after a change of the policy, or for the sweeper."""
     last = await uow.messages.last(resolved.conversation.id)
     completed = last is not None and last.status != "interrupted" and ends_turn(last)
     moments = moments_at_rest(resolved.policy, "completed" if completed else "interrupted")
-    return await _claimed_if_due(uow, shell, resolved, moments)
+    await _claim_if_due(uow, shell, resolved, moments)
 
 
-async def _claimed_if_due(
-    uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]
-) -> UUID | None:
+async def _claim_if_due(uow: UnitOfWork, shell: Shell, resolved: Resolved, moments: Collection[Moment]) -> None:
     trigger = _due_trigger(resolved, shell, moments)
     if trigger is None or await is_set_aside(uow, resolved.conversation.id):
-        return None
-    if await would_repeat(uow, resolved, trigger, turn_is_over=not TURN_ENDS.isdisjoint(moments)):
-        return None
-    return await claim_background(uow, resolved, shell, trigger)
+        return
+    if not await would_repeat(uow, resolved, trigger, turn_is_over=not TURN_ENDS.isdisjoint(moments)):
+        row = new_compaction(resolved, shell, trigger=trigger.name, request=trigger.request(), ran_in="worker")
+        await claim_queued(uow, row, shell.clock.now())
 
 
 def _with_quiet_of_turn(resolved: Resolved) -> Resolved:

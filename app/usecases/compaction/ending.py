@@ -14,6 +14,7 @@ from app.core.model.records import Attempt, Compaction, CompactionStatus
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import WITHHELD, AttemptsResult
 from app.usecases.compaction.claiming import numbers_of, quiet_after_failure, record_event
+from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.shell import Shell
 
 EVENTS: dict[CompactionStatus, str] = {
@@ -57,6 +58,18 @@ async def end_row(
             return ended
     if status in FAILURES:
         await _quiet_conversation(shell, uow, row, reason or status, attempted)
+    return ended
+
+
+async def end_held(
+    shell: Shell, lease: Lease, *, status: CompactionStatus, reason: str | None, attempted: AttemptsResult | None = None
+) -> Compaction:
+    """``end_row`` in a transaction of its own. Raises ``LeaseLostError`` if the row is no longer held."""
+    async with shell.uow(lease.tenant_id) as uow:
+        await uow.conversations.lock(lease.conversation_id)
+        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
+        ended = await end_row(shell, uow, row, status=status, reason=reason, attempted=attempted)
+        await uow.commit()
     return ended
 
 

@@ -220,7 +220,6 @@ class InlineCompaction:
                 return None
             row = await self._claim_running(uow, resolved, claim.trigger)
             await uow.commit()  # also without a row: the quiet period may have been stored
-        await self._shell.outbox.deliver(uow.committed_events)
         return row
 
     async def _claim_running(self, uow: UnitOfWork, resolved: Resolved, trigger: Trigger) -> Compaction | None:

@@ -140,7 +140,6 @@ class ManualCompaction:
             await audit(uow, shell, tenant_id, "compaction.retried", queued.id, retry_of=str(failed.id))
             await record(uow, idem, {"compaction_id": str(queued.id)}, status=202)
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events, [queued.id])
         return await self._view(queued)
 
     async def get(self, tenant_id: UUID, compaction_id: UUID) -> CompactionView:
@@ -193,7 +192,6 @@ class ManualCompaction:
             if found.is_own or found.answers_call:
                 await record(uow, idem, {"compaction_id": str(in_flight.id), "joined": found.joined}, status=200)
                 await uow.commit()
-        await shell.outbox.deliver(uow.committed_events, [in_flight.id] if found.is_own and not given.wait else [])
         return found
 
     async def _claim_own_row(

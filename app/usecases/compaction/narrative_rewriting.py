@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import Conversation, Layout, Message
-from app.core.model.records import Compaction, CompactionStatus, EntryCounts, Event
+from app.core.model.records import Compaction, CompactionStatus, EntryCounts
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
@@ -34,7 +34,7 @@ from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import AttemptsResult, run_attempts
 from app.usecases.compaction.chunk import OUTLINE_LIMIT, Chunk, chunk_tokens, summarizer_of, system_excerpt_of
 from app.usecases.compaction.claiming import refresh_sizes
-from app.usecases.compaction.ending import count_compaction, end_row, finish
+from app.usecases.compaction.ending import count_compaction, end_held, end_row, finish
 from app.usecases.compaction.job import Job
 from app.usecases.compaction.saving import is_outdated
 from app.usecases.shared.layouts import MAX_ANCHORS, lay_out
@@ -74,14 +74,14 @@ async def rewrite_narrative(job: Job) -> Compaction:
     shell, lease = job.shell, job.lease
     sources = await _read_sources(shell, lease)
     if sources is None or sources.chunk.version is None:
-        return await _end_unchanged(shell, lease, status="skipped", reason="nothing_to_compact")
+        return await end_held(shell, lease, status="skipped", reason="nothing_to_compact")
     chunk = sources.chunk
     inputs = await job.inputs_for(chunk, _applying(sources, sources.chunk.version))
     attempted = await run_attempts(inputs, job.begin_calls(chunk))
     if attempted.applied is None:
         status: CompactionStatus = "failed" if attempted.got_no_answer else "rejected"
-        return await _end_unchanged(shell, lease, status=status, reason=attempted.reason, attempted=attempted)
-    return await job.save(partial(_save, shell, lease, chunk, attempted))
+        return await end_held(shell, lease, status=status, reason=attempted.reason, attempted=attempted)
+    return await job.save(partial(run_with_retries, partial(_save, shell, lease, chunk, attempted)))
 
 
 async def _read_sources(shell: Shell, lease: Lease) -> _NarrativeSources | None:
@@ -227,16 +227,7 @@ def _narrative_entries(candidate: Candidate, before: StateVersion, version: int)
     ]
 
 
-async def _save(shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult) -> Compaction:
-    ended, events = await run_with_retries(partial(_save_once, shell, lease, chunk, attempted))
-    await shell.outbox.deliver(events)
-    return ended
-
-
-async def _save_once(
-    shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, results: Results
-) -> tuple[Compaction, Sequence[Event]]:
-    """The transaction; it returns the row and the events to publish."""
+async def _save(shell: Shell, lease: Lease, chunk: Chunk, attempted: AttemptsResult, results: Results) -> Compaction:
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
         row = check_held(await uow.compactions.get(lease.compaction_id), lease)
@@ -248,7 +239,7 @@ async def _save_once(
             numbers = _row_numbers(row, chunk, attempted, stored)
             ended = await finish(shell, uow, row, status="applied", reason=None, **numbers)
         await uow.commit()
-    return ended, uow.committed_events
+    return ended
 
 
 async def _write_version(
@@ -318,15 +309,3 @@ def _row_numbers(row: Compaction, chunk: Chunk, attempted: AttemptsResult, store
         "state_version_before": before.conversation.state_version,
         "state_version_after": stored.state_version,
     }
-
-
-async def _end_unchanged(
-    shell: Shell, lease: Lease, *, status: CompactionStatus, reason: str | None, attempted: AttemptsResult | None = None
-) -> Compaction:
-    async with shell.uow(lease.tenant_id) as uow:
-        await uow.conversations.lock(lease.conversation_id)
-        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-        ended = await end_row(shell, uow, row, status=status, reason=reason, attempted=attempted)
-        await uow.commit()
-    await shell.outbox.deliver(uow.committed_events)
-    return ended

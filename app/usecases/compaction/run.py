@@ -106,7 +106,6 @@ class CompactionService:
                 return None
             await record_event(uow, row, "compaction.started", shell.clock.now())
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events)
         return row
 
     async def run(self, row: Compaction, limits: JobLimits = UNLIMITED) -> Compaction:
@@ -156,8 +155,9 @@ class CompactionService:
                 await add_calls(uow, await uow.compactions.get(lease.compaction_id), attempted)
             await uow.compactions.requeue(lease.compaction_id, lease.token, count=False)
             row = await uow.compactions.get(lease.compaction_id)
+            if row.status == "queued":
+                uow.jobs.append(row.id)
             await uow.commit()
-        await self._shell.outbox.deliver((), [row.id] if row.status == "queued" else [])
         return row
 
     async def end(
@@ -173,7 +173,6 @@ class CompactionService:
             else:
                 ended = await add_calls(uow, row, attempted) if attempted else row
             await uow.commit()
-        await self._shell.outbox.deliver(uow.committed_events)
         return ended
 
     async def claim_due(self, tenant_id: UUID, conversation_id: UUID) -> UUID | None:
@@ -182,11 +181,10 @@ class CompactionService:
         async with shell.uow(tenant_id) as uow:
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
             await refresh_sizes(uow, resolved)
-            claimed = None
             if await uow.turns.running(conversation_id) is None:
-                claimed = await claim_at_rest(uow, shell, resolved)
+                await claim_at_rest(uow, shell, resolved)
+            claimed = uow.jobs.pop() if uow.jobs else None  # the sweeper sends it itself
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events)
         return claimed
 
     async def end_quiet_of_limit(self, tenant_id: UUID, conversation_id: UUID, /) -> None:
@@ -251,7 +249,6 @@ class CompactionService:
                 quiet = QuietPeriod(until=self._shell.clock.now() + wait, reason=SPEND_LIMIT)
                 await uow.conversations.update(row.conversation_id, quiet=quiet)
             await uow.commit()
-        await self._shell.outbox.deliver(uow.committed_events)
         return ended
 
     async def _end_empty(self, lease: Lease, nothing: NoChunk, attempted: AttemptsResult | None = None) -> Compaction:
@@ -275,7 +272,6 @@ class CompactionService:
                 )
                 await uow.conversations.update(row.conversation_id, quiet=replace(quiet, reason=nothing.found.reason))
             await uow.commit()
-        await self._shell.outbox.deliver(uow.committed_events)
         return ended
 
     async def _has_smaller_block(self, uow: UnitOfWork, resolved: Resolved) -> bool:

@@ -13,7 +13,7 @@ from app.core.continuity.comparing import Exam
 from app.core.model.anchors import Anchor
 from app.core.model.continuity import Continuity
 from app.core.model.conversation import Conversation, Layout, Message, MessageStatus, QuietPeriod
-from app.core.model.records import Compaction, Event
+from app.core.model.records import Compaction
 from app.core.model.state import Verified
 from app.core.planning.triggers import quiet_after
 from app.core.state.apply import AppliedCandidate, ApplyContext, version_of
@@ -24,7 +24,7 @@ from app.usecases.compaction.attempts import AttemptsResult
 from app.usecases.compaction.chunk import Chunk, wants_detail_by_model
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.continuity import added_score, exam_of
-from app.usecases.compaction.ending import count_compaction, end_row, finish
+from app.usecases.compaction.ending import count_compaction, end_held, end_row, finish
 from app.usecases.compaction.segmenting import NewSegment, new_segments, store_segments
 from app.usecases.history.anchoring import add_proposed, proposed_anchors
 from app.usecases.history.due_anchors import find_due_anchors, find_due_anchors_within
@@ -64,11 +64,9 @@ async def save_chunk(
         now=now,
     )
     try:
-        saved, events = await run_with_retries(partial(_save, shell, lease, ready))
+        return await run_with_retries(partial(_save, shell, lease, ready))
     except _SavesNothingNowError:
-        saved, events = await _superseded(shell, lease, attempted)
-    await shell.outbox.deliver(events)
-    return saved
+        return await end_held(shell, lease, status="superseded", reason="stale", attempted=attempted)
 
 
 class _SavesNothingNowError(Exception):
@@ -100,8 +98,7 @@ class _Served:
     continuity: Continuity
 
 
-async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> tuple[Compaction, Sequence[Event]]:
-    """The transaction; it returns the row and the events to publish."""
+async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> Compaction:
     chunk, attempted = ready.chunk, ready.attempted
     async with shell.uow(lease.tenant_id) as uow:
         present = await uow.conversations.lock(lease.conversation_id)
@@ -122,7 +119,7 @@ async def _save(shell: Shell, lease: Lease, ready: _Ready, results: Results) -> 
             probed |= _sizes_by_new_rules(row, chunk, resolved, shell.resolver(stored))
             saved = await _record_chunk(shell, uow, lease, row, chunk, attempted, served.applied, stored, probed)
         await uow.commit()
-    return saved, uow.committed_events
+    return saved
 
 
 async def is_outdated(uow: UnitOfWork, chunk: Chunk, present: Conversation) -> bool:
@@ -144,15 +141,6 @@ async def is_outdated(uow: UnitOfWork, chunk: Chunk, present: Conversation) -> b
 
 def _weights(message: Message) -> tuple[UUID, MessageStatus, int]:
     return message.id, message.status, message.byte_length
-
-
-async def _superseded(shell: Shell, lease: Lease, attempted: AttemptsResult) -> tuple[Compaction, Sequence[Event]]:
-    async with shell.uow(lease.tenant_id) as uow:
-        await uow.conversations.lock(lease.conversation_id)
-        row = check_held(await uow.compactions.get(lease.compaction_id), lease)
-        saved = await end_row(shell, uow, row, status="superseded", reason="stale", attempted=attempted)
-        await uow.commit()
-    return saved, uow.committed_events
 
 
 def _sizes_by_new_rules(row: Compaction, chunk: Chunk, before: Resolved, after: Resolved) -> dict[str, int]:

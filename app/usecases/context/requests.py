@@ -124,7 +124,6 @@ class ContextRequests:
                 claim = await self._claim_if_due(uow, resolved)
             await record(uow, idem, {"compaction_id": str(claim.row.id) if claim else None}, OK)
             await uow.commit()
-        await self._shell.outbox.deliver(uow.committed_events)
         return await self._inline.run_or_wait(resolved, claim) if claim else InlineOutcome()
 
     async def _finished_row(self, uow: UnitOfWork, compaction_id: UUID) -> Compaction:

@@ -83,12 +83,11 @@ class FileService:
             await uow.contents.store_and_count_uses({sha256: content}, [[sha256]])
             await uow.files.add(file)
             await uow.caches.leave(conversation_id)
-            job = await self._store_sizes_and_claim(uow, resolved)
+            await self._store_sizes_and_claim(uow, resolved)
             numbers = {"conversation_id": str(conversation_id), "bytes": file.bytes, "tokens": file.tokens}
             await audit(uow, shell, tenant_id, "file.attached", file.id, **numbers)
             await record(uow, idem, {"file_id": str(file.id)})
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
         return file
 
     async def page(
@@ -131,10 +130,9 @@ class FileService:
             await uow.copies.mark_for_deletion(conversation_id)
             without = _with_file_sizes_added(conversation, -file.tokens, -file.bytes)
             without = replace(without, content_epoch=conversation.content_epoch + 1)
-            job = await self._store_sizes_and_claim(uow, shell.resolver(without))
+            await self._store_sizes_and_claim(uow, shell.resolver(without))
             await audit(uow, shell, tenant_id, "file.removed", file_id, conversation_id=str(conversation_id))
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events, [job] if job else [])
 
     async def _refuse_too_many(self, uow: UnitOfWork, conversation: Conversation, file: ConversationFile) -> None:
         count, size, _ = await uow.files.sums(conversation.id)
@@ -150,7 +148,7 @@ class FileService:
                 extra={"size": file.bytes, "files_bytes": size, "limit": self._files_bytes},
             )
 
-    async def _store_sizes_and_claim(self, uow: UnitOfWork, resolved: Resolved) -> UUID | None:
+    async def _store_sizes_and_claim(self, uow: UnitOfWork, resolved: Resolved) -> None:
         conversation = resolved.conversation
         changes: dict[str, Any] = {
             "file_tokens": conversation.file_tokens,
@@ -159,7 +157,7 @@ class FileService:
             "live": None,
         }
         stored = await refresh_sizes(uow, resolved, **changes)
-        return await claim_at_rest(uow, self._shell, self._shell.resolver(stored))
+        await claim_at_rest(uow, self._shell, self._shell.resolver(stored))
 
 
 async def fork_with_files(uow: UnitOfWork, shell: Shell, fork: Conversation, source: UUID) -> Conversation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ from app.core.model.policies.contradictions import contradictions, without_trigg
 from app.core.model.policies.policy import CompactionPolicy
 from app.core.model.policies.presets import Preset
 from app.core.model.policies.resolving import PRESETS, preset_named
-from app.core.model.records import Event, Page
+from app.core.model.records import Page
 from app.core.text import memo
 from app.off_loop import BYTES_PER_POLICY, MAX_BYTES_ON_LOOP, off_loop
 from app.storage.unit_of_work import UnitOfWork
@@ -197,9 +197,7 @@ class ConversationService(Service):
         await check_models(self._shell.models, changes.get("policy", {}))
         goals = await self._goals_if_asked(tenant_id, conversation_id, changes, if_match)
         once = partial(self._patched, tenant_id, conversation_id, changes, if_match, goals)
-        view, events, jobs = await run_with_retries(once)
-        await self._shell.outbox.deliver(events, jobs)
-        return view
+        return await run_with_retries(once)
 
     async def _patched(
         self,
@@ -209,8 +207,7 @@ class ConversationService(Service):
         if_match: int | None,
         goals: Goals,
         results: Results,
-    ) -> tuple[ConversationView, Sequence[Event], Sequence[UUID]]:
-        """The transaction; it returns the view, the events, and the compactions to send."""
+    ) -> ConversationView:
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
@@ -230,11 +227,11 @@ class ConversationService(Service):
                 await uow.caches.leave(conversation_id)
             stored = await refresh_sizes(uow, after, **values, updated_at=self._shell.clock.now())
             resolved = self._shell.resolver(stored)
-            job = await claim_at_rest(uow, self._shell, resolved) if POLICY & values.keys() else None
             if POLICY & values.keys():
+                await claim_at_rest(uow, self._shell, resolved)
                 await audit(uow, self._shell, tenant_id, "policy.changed", conversation_id)
             await uow.commit()
-        return self.view(resolved.conversation), uow.committed_events, [job] if job else []
+        return self.view(resolved.conversation)
 
     def view(self, conversation: Conversation) -> ConversationView:
         """The row, with everything that follows from it."""

@@ -16,7 +16,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from app.core.model.conversation import Conversation, Message, Sums
-from app.core.model.records import ERASURE_TRIGGER, Compaction, Event, FoldRequest
+from app.core.model.records import ERASURE_TRIGGER, Compaction, FoldRequest
 from app.core.model.redaction import redact, redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateEntry, StateVersion
@@ -97,19 +97,6 @@ class _Erasure:
     known: _TryCache
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AfterCommit:
-    """Data for the steps after the commit."""
-
-    events: Sequence[Event]
-    streamed_turns: Sequence[UUID]
-    """The newest turns, whose kept reply streams are deleted."""
-    job: UUID | None
-    """The compaction to hand to the worker."""
-    stops_turn: bool
-    """Whether a running turn was asked to stop."""
-
-
 class ErasureService:
     """Erases messages: the one exception to "originals never change".
 
@@ -134,10 +121,10 @@ class ErasureService:
             once = partial(self._erase_once, tenant_id, conversation_id, message_id, shell.clock.now(), _TryCache())
             done = await run_with_retries(once)
         if done is not None:
+            streamed_turns, stops_turn = done
             await off_loop(memo.forget)
-            await shell.streams.forget(done.streamed_turns)
-            await shell.outbox.deliver(done.events, [done.job] if done.job else [])
-            if done.stops_turn:
+            await shell.streams.forget(streamed_turns)
+            if stops_turn:
                 await shell.bus.hint(conversation_id, "interrupt")
 
     async def _erase_once(
@@ -148,24 +135,28 @@ class ErasureService:
         now: datetime,
         known: _TryCache,
         results: Results,
-    ) -> _AfterCommit | None:
-        """The transaction; ``None`` if the message was already erased."""
+    ) -> tuple[Sequence[UUID], bool] | None:
+        """The transaction; ``None`` if the message was already erased.
+
+        It returns the newest turns, whose kept reply streams are to be deleted, and whether it asked a turn to stop.
+        """
         async with self._shell.uow(tenant_id) as uow:
+            uow.waits_for_delivery = False  # nothing may come before the deletion of those streams
             conversation = await uow.conversations.lock(conversation_id)
             message = await uow.messages.get(conversation_id, message_id)
             if message.status == "erased":
                 return None
-            job = await self._erase(_Erasure(uow, conversation, message, now, results, known))
+            await self._erase(_Erasure(uow, conversation, message, now, results, known))
             stops_turn = await _stop_reply_to_erased(uow, conversation_id)
             turns = await uow.turns.newest_ids(conversation_id, limit=STREAMS)
             data = {"conversation_id": str(conversation_id)}
             await audit(uow, self._shell, tenant_id, "message.erased", message_id, **data)
             await uow.commit()
             uow.forget_values()
-        return _AfterCommit(events=uow.committed_events, streamed_turns=turns, job=job, stops_turn=stops_turn)
+        return turns, stops_turn
 
-    async def _erase(self, erasure: _Erasure) -> UUID | None:
-        """The erasure, without its commit. Returns the compaction to hand to the worker, if one was queued."""
+    async def _erase(self, erasure: _Erasure) -> None:
+        """The erasure, without its commit."""
         uow, conversation, message, compute = erasure.uow, erasure.conversation, erasure.message, erasure.compute
         removed = await _erase_from_history(uow, message, compute)
         _, reactivated = await uow.anchors.delete_of(conversation.id, sorted(removed.seqs))
@@ -215,7 +206,7 @@ class ErasureService:
         changed = await refresh_sizes(uow, after)
         erased = [("message.erased", {"message_id": str(stone.id), "seq": stone.seq}) for stone in removed.tombstones]
         await uow.events.add_many(conversation.id, erased, erasure.now)
-        return await self._requeue(uow, changed, has_narrative=current is not None and _schema_has_narrative(current))
+        await self._requeue(uow, changed, has_narrative=current is not None and _schema_has_narrative(current))
 
     async def _erase_from_states(
         self, erasure: _Erasure, versions: Sequence[StateVersion], removed: _Removed, remaining: RemainingMessages
@@ -286,18 +277,17 @@ class ErasureService:
         block = layout_of(schema, state_of(schema, entries), served_as=policy.served_as, estimator=policy.estimator)
         return max(resolved.budgets.state_cap - block.tokens, 0)
 
-    async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, has_narrative: bool) -> UUID | None:
+    async def _requeue(self, uow: UnitOfWork, conversation: Conversation, *, has_narrative: bool) -> None:
         """End the compaction in flight, whose content is stale, and queue one that writes the narrative again."""
         shell = self._shell
         running = await uow.compactions.in_flight(conversation.id)
         if running is not None:
             await end_row(shell, uow, running, status="superseded", reason="stale")
         if not has_narrative and (running is None or running.trigger != ERASURE_TRIGGER):
-            return None
+            return
         resolved = shell.resolver(conversation)
         row = new_compaction(resolved, shell, trigger=ERASURE_TRIGGER, request=FoldRequest(), ran_in="worker")
-        queued = await claim_queued(uow, row, shell.clock.now())
-        return queued.id if queued else None
+        await claim_queued(uow, row, shell.clock.now())
 
 
 async def _erase_from_history(uow: UnitOfWork, message: Message, compute: Compute) -> _Removed:

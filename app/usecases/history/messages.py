@@ -7,7 +7,7 @@ from functools import partial
 from uuid import UUID
 
 from app.core.model.conversation import Message
-from app.core.model.records import Event, Page
+from app.core.model.records import Page
 from app.usecases.compaction.due_triggers import claim_after_append
 from app.usecases.history.appending import append, check_expected_last, refuse_too_large
 from app.usecases.history.drafts import MessageDraft
@@ -34,9 +34,7 @@ class MessageService(Service):
         async with shell.work_records.record_work(tenant_id, conversation_id, "append"):
             prepare = partial(prepared, shell, tenant_id, conversation_id, drafts, idem=idem)
             once = partial(self._append, tenant_id, conversation_id, expected_last_message_id, idem)
-            messages, events, jobs = await prepare_and_run(prepare, once)
-            shell.outbox.begin(events, jobs)
-            return messages
+            return await prepare_and_run(prepare, once)
 
     async def _append(
         self,
@@ -46,15 +44,15 @@ class MessageService(Service):
         idem: Idem | None,
         ready: Prepared,
         results: Results,
-    ) -> tuple[list[Message], Sequence[Event], Sequence[UUID]]:
-        """The transaction; it returns the messages, the events, and the compactions to send."""
+    ) -> list[Message]:
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
+            uow.waits_for_delivery = False
             before = await claim_key(uow, idem, shell.clock.now())
             if before is not None:
                 await uow.conversations.get(conversation_id)  # raises if it was deleted meanwhile
                 stored = await uow.messages.all_between(conversation_id, before["from_seq"], before["to_seq"])
-                return await uow.messages.with_reasoning(await uow.contents.with_data(stored)), (), ()
+                return await uow.messages.with_reasoning(await uow.contents.with_data(stored))
             conversation = await uow.conversations.lock(conversation_id)
             check_expected_last(conversation, expected)
             found = shell.resolver(conversation)
@@ -62,9 +60,9 @@ class MessageService(Service):
             messages, resolved = await append(
                 uow, shell, conversation, ready.drafts, before=found, idem=idem, prepared=ready, compute=results
             )
-            job = await claim_after_append(uow, shell, resolved, messages[-1])
+            await claim_after_append(uow, shell, resolved, messages[-1])
             await uow.commit()
-        return messages, uow.committed_events, [job] if job else []
+        return messages
 
     async def page(self, tenant_id: UUID, conversation_id: UUID, page: Page) -> tuple[list[Message], str | None]:
         """The full history, never affected by compaction."""

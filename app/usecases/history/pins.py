@@ -10,7 +10,6 @@ from uuid import UUID
 from app.core.model.conversation import Message, QuietPeriod, Sums
 from app.core.model.errors import NotPinnableError, PinBudgetExceededError
 from app.core.model.policies.protection import size_of
-from app.core.model.records import Event
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
@@ -39,14 +38,11 @@ class PinService(Service):
 
     async def _set(self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, *, is_pinned: bool) -> Message:
         once = partial(self._set_once, tenant_id, conversation_id, message_id, is_pinned=is_pinned)
-        shown, events, jobs = await run_with_retries(once)
-        await self._shell.outbox.deliver(events, jobs)
-        return shown
+        return await run_with_retries(once)
 
     async def _set_once(
         self, tenant_id: UUID, conversation_id: UUID, message_id: UUID, results: Results, *, is_pinned: bool
-    ) -> tuple[Message, Sequence[Event], Sequence[UUID]]:
-        """Run the transaction; returns the message, the events, and the ids of compactions to send to workers."""
+    ) -> Message:
         shell = self._shell
         async with shell.uow(tenant_id) as uow:
             resolved = shell.resolver(await uow.conversations.lock(conversation_id))
@@ -54,12 +50,12 @@ class PinService(Service):
             if is_pinned:
                 _refuse_unpinnable(message)
             if message.is_pinned == is_pinned and (not is_pinned or message.protected_reason == "pinned"):
-                return await _with_data_and_reasoning(uow, message), (), ()
+                return await _with_data_and_reasoning(uow, message)
             stored, total = await self._store(uow, resolved, replace(message, is_pinned=is_pinned))
-            jobs = await self._store_sizes_and_claim(uow, resolved, total, results)
+            await self._store_sizes_and_claim(uow, resolved, total, results)
             shown = await _with_data_and_reasoning(uow, stored)
             await uow.commit()
-        return shown, uow.committed_events, jobs
+        return shown
 
     async def _store(self, uow: UnitOfWork, resolved: Resolved, wanted: Message) -> tuple[Message, Sums]:
         """Store the pin and the protection of messages that belong together; returns the conversation's new sums."""
@@ -75,17 +71,14 @@ class PinService(Service):
         others = {other.seq: reasons[other.seq] for other in unit if other.seq != wanted.seq}
         return stored, await uow.messages.set_protection(conversation_id, dict(others))
 
-    async def _store_sizes_and_claim(
-        self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results
-    ) -> list[UUID]:
+    async def _store_sizes_and_claim(self, uow: UnitOfWork, resolved: Resolved, total: Sums, results: Results) -> None:
         shell, conversation = self._shell, resolved.conversation
         summed = shell.resolver(
             await store_sums(uow, replace(conversation, quiet=QuietPeriod(), failure_count=0), total)
         )
         laid_out = await renew_layout(uow, shell, summed, compute=results)
         stored = await refresh_sizes(uow, laid_out, quiet=QuietPeriod(), failure_count=0)
-        job = await claim_at_rest(uow, shell, shell.resolver(stored))
-        return [job] if job else []
+        await claim_at_rest(uow, shell, shell.resolver(stored))
 
 
 def _pin_budget_error(resolved: Resolved, unit: Sequence[Message], used: int) -> PinBudgetExceededError:

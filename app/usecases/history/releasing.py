@@ -38,5 +38,4 @@ class ReleaseService:
                 await audit(uow, shell, tenant_id, "conversation.released", conversation_id, **data)
                 log.warning("conversation.released", conversation_id=str(conversation_id), **data)
             await uow.commit()
-        await shell.outbox.deliver(uow.committed_events)
         return self._conversations.view(row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -11,7 +10,7 @@ from uuid import UUID
 
 from app.core.model.conversation import Conversation, Layout, QuietPeriod, Sums
 from app.core.model.errors import NotFoundError
-from app.core.model.records import ERASURE_TRIGGER, Event, FoldRequest, Page
+from app.core.model.records import ERASURE_TRIGGER, FoldRequest, Page
 from app.core.model.schemas import schema_named
 from app.core.model.state import StateVersion
 from app.core.model.state_difference import StateDifference, difference
@@ -66,9 +65,7 @@ class StateService:
         """
         now = self._shell.clock.now()
         once = partial(self._restored, tenant_id, conversation_id, state_version, if_match, idem, now)
-        view, events, jobs = await run_with_retries(once)
-        await self._shell.outbox.deliver(events, jobs)
-        return view
+        return await run_with_retries(once)
 
     async def _restored(
         self,
@@ -79,37 +76,35 @@ class StateService:
         idem: Idem | None,
         now: datetime,
         results: Results,
-    ) -> tuple[ConversationView, Sequence[Event], Sequence[UUID]]:
-        """The transaction; it returns the conversation, the events, and the compaction to send."""
+    ) -> ConversationView:
         async with self._shell.uow(tenant_id) as uow:
             before = await claim_key(uow, idem, now)
             if before is not None:
-                return self._conversations.view(await uow.conversations.get(conversation_id)), (), ()
+                return self._conversations.view(await uow.conversations.get(conversation_id))
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
             version = await self._version(uow, present, state_version)
             restored = await self._write(uow, present, version, results)
             stored = await refresh_sizes(uow, self._shell.resolver(restored))
-            job = await self._queued_if_blank(uow, stored)
+            await self._queue_if_blank(uow, stored)
             data = {"state_version": stored.state_version, "restored_from": state_version}
             await uow.events.add(conversation_id, "conversation.restored", data, now)
             await audit(uow, self._shell, tenant_id, "state.restored", conversation_id, **data)
             await record(uow, idem, {"conversation_id": str(conversation_id)}, status=200)
             await uow.commit()
-        return self._conversations.view(stored), uow.committed_events, [job] if job else []
+        return self._conversations.view(stored)
 
-    async def _queued_if_blank(self, uow: UnitOfWork, stored: Conversation) -> UUID | None:
+    async def _queue_if_blank(self, uow: UnitOfWork, stored: Conversation) -> None:
         """Queue a compaction that writes the text again if the restored state is blank because of an erasure."""
         if not stored.boundary_seq or any((stored.compressed_state or {}).values()):
-            return None
+            return
         running = await uow.compactions.in_flight(stored.id)
         if running is not None:  # it would end too late and leave the state blank
             await end_row(self._shell, uow, running, status="superseded", reason="stale")
         row = new_compaction(
             self._shell.resolver(stored), self._shell, trigger=ERASURE_TRIGGER, request=FoldRequest(), ran_in="worker"
         )
-        queued = await claim_queued(uow, row, self._shell.clock.now())
-        return queued.id if queued else None
+        await claim_queued(uow, row, self._shell.clock.now())
 
     async def _version(self, uow: UnitOfWork, present: Conversation, number: int) -> StateVersion:
         """A stored version, or the empty one before the first compaction."""

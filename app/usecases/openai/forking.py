@@ -17,7 +17,6 @@ import structlog
 from app.core.model.conversation import Conversation, Message
 from app.core.model.errors import DependencyUnavailableError, ForkInProgressError, NotFoundError
 from app.core.model.fieldwise import from_same_fields
-from app.core.model.records import Event
 from app.core.text.token_counts import Weight
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
@@ -62,9 +61,7 @@ class ForkService:
             ForkInProgressError: The fork is long and still being copied.
             NotFoundError: There is no such conversation.
         """
-        shell, id_ = self._shell, self._shell.new_id()
-        fork, events = await self._make_fork(tenant_id, place, idem, id_)
-        await shell.outbox.deliver(events)
+        fork = await self._make_fork(tenant_id, place, idem, self._shell.new_id())
         if fork.is_being_copied and place.through_seq <= AT_ONCE:
             fork = await self._copied_further(fork, claims=False)
         if fork.is_being_copied and not await self._queue.send_fork(fork.id):
@@ -115,10 +112,8 @@ class ForkService:
             fork = await self._copied_further(fork)
         return fork
 
-    async def _make_fork(
-        self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID
-    ) -> tuple[Conversation, Sequence[Event]]:
-        """The transaction that makes the empty fork, and its events.
+    async def _make_fork(self, tenant_id: UUID, place: ForkPoint, idem: Idem, id_: UUID) -> Conversation:
+        """The transaction that makes the empty fork.
 
         Nothing is copied in it: whoever erases all conversations of a user has to see the fork before it has a text.
         """
@@ -132,27 +127,20 @@ class ForkService:
                 fork = await refresh_sizes(uow, self._shell.resolver(fork))
                 await record(uow, idem, {"fork_id": str(fork.id)})
                 await uow.commit()
-        return fork, uow.committed_events
+        return fork
 
     async def _copied_further(self, fork: Conversation, *, claims: bool = True) -> Conversation:
         """The fork with as many further messages as are copied at once.
 
         ``claims``: when all are copied, a compaction that is due is claimed. A turn that begins now does that itself.
         """
-        fork, events, jobs = await self._copy_step(fork.tenant_id, fork.id, claims=claims)
-        await self._shell.outbox.deliver(events, jobs)
-        return fork
-
-    async def _copy_step(
-        self, tenant_id: UUID, fork_id: UUID, *, claims: bool = True
-    ) -> tuple[Conversation, Sequence[Event], Sequence[UUID]]:
-        shell, job = self._shell, None
-        async with shell.uow(tenant_id) as uow:
-            fork = await self._with_next_copied(uow, await uow.conversations.lock(fork_id))
+        shell = self._shell
+        async with shell.uow(fork.tenant_id) as uow:
+            fork = await self._with_next_copied(uow, await uow.conversations.lock(fork.id))
             if claims and not fork.is_being_copied and await uow.conversations.is_there(fork.id):
-                job = await claim_at_rest(uow, shell, shell.resolver(fork))
+                await claim_at_rest(uow, shell, shell.resolver(fork))
             await uow.commit()
-        return fork, uow.committed_events, [job] if job else []
+        return fork
 
     def _new(self, source: Conversation, place: ForkPoint, id_: UUID) -> Conversation:
         """An empty conversation with the settings of the source."""

@@ -14,7 +14,7 @@ import structlog
 
 from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Event
-from app.storage.unit_of_work import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import EventBus, JobKind, JobQueue
 from app.usecases.shared.background import begin_task
 
@@ -35,23 +35,30 @@ class Outbox:
         self._uow = uow
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def deliver(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> None:
-        """Publish events before this returns; hand jobs to the broker in the background.
+    def delivering(self, begin: UnitOfWorkFactory) -> UnitOfWorkFactory:
+        """Units of work that deliver what they have committed when they end."""
+
+        def begin_delivering(tenant_id: UUID | None) -> UnitOfWork:
+            uow = begin(tenant_id)
+            uow.deliver = self.deliver
+            return uow
+
+        return begin_delivering
+
+    async def deliver(self, events: Sequence[Event], jobs: Iterable[UUID] = (), *, waits: bool = True) -> None:
+        """Publish events, before this returns if ``waits``; hand jobs to the broker in the background.
 
         The events are published also if the caller is cancelled meanwhile, since it has committed already. That
         happens: a heartbeat that finds its compaction ended cancels the run that has just ended it.
         """
-        publishing = self.begin(events, jobs)
-        if publishing is not None:
-            await asyncio.shield(publishing)
-
-    def begin(self, events: Sequence[Event], jobs: Iterable[UUID] = ()) -> asyncio.Task[None] | None:
-        """``deliver`` for callers that do not wait. Returns the task that publishes; ``None`` without events."""
         for compaction_id in jobs:
             begin_task(self._send(compaction_id), self._tasks)
         for conversation_id in {event.conversation_id for event in events if event.type == APPLIED}:
             begin_task(self._send_hints_after_compaction(conversation_id), self._tasks)
-        return begin_task(self._bus.publish(events), self._tasks) if events else None
+        if events:
+            publishing = begin_task(self._bus.publish(events), self._tasks)
+            if waits:
+                await asyncio.shield(publishing)
 
     def send_later(self, kind: JobKind, id_: UUID) -> None:
         """Tell workers, in the background, that a conversation or a provider's cache has work of this kind."""

@@ -16,7 +16,7 @@ import structlog
 
 from app.core.model.conversation import Conversation, Message, Sums
 from app.core.model.errors import CompactionInProgressError
-from app.core.model.records import Compaction, Event
+from app.core.model.records import Compaction
 from app.core.model.redaction import redact_messages
 from app.core.model.repairs import Repair
 from app.core.model.state import StateVersion
@@ -105,9 +105,7 @@ class ExaminationService(Service):
             if not mend:
                 return (await look()).examination
             mending = partial(self._mend_once, tenant_id, conversation_id, if_match)
-            examination, events = await prepare_and_run(look, mending)
-        await shell.outbox.deliver(events)
-        return examination
+            return await prepare_and_run(look, mending)
 
     async def _examine_unlocked(self, tenant_id: UUID, conversation_id: UUID, if_match: int | None) -> _Findings:
         # It takes as long as reading all messages does, so the conversation is not locked meanwhile.
@@ -118,8 +116,8 @@ class ExaminationService(Service):
 
     async def _mend_once(
         self, tenant_id: UUID, conversation_id: UUID, if_match: int | None, findings: _Findings, results: Results
-    ) -> tuple[Examination, Sequence[Event]]:
-        """The transaction that writes the new version. Returns the result and the events."""
+    ) -> Examination:
+        """The transaction that writes the new version."""
         async with self._shell.uow(tenant_id) as uow:
             present = await uow.conversations.lock(conversation_id)
             check_version(present, if_match)
@@ -136,7 +134,7 @@ class ExaminationService(Service):
                 examination = replace(examination, repairs=done.repairs, state_version_now=number)
                 await audit(uow, self._shell, tenant_id, "state.mended", conversation_id)
             await uow.commit()
-        return examination, uow.committed_events
+        return examination
 
     async def _examine_version(self, uow: UnitOfWork, present: Conversation) -> _Findings:
         versions = await _versions_to_present(uow, present)

@@ -19,7 +19,7 @@ import structlog
 from app.core.model.claims import Claim
 from app.core.model.conversation import Conversation, Message, Usage
 from app.core.model.errors import REMEDIES, DependencyUnavailableError, InvalidInputError, NotFoundError
-from app.core.model.records import Compaction, Event, Verification, VerificationStatus
+from app.core.model.records import Compaction, Verification, VerificationStatus
 from app.core.model.redaction import redact_messages
 from app.core.model.schemas import schema_named
 from app.core.model.segments import Level, Segment
@@ -260,7 +260,6 @@ class VerificationService:
             else:
                 found = await self._claim_row(uow, resolved, row)
             await uow.commit()
-        await self._shell.outbox.deliver(uow.committed_events)
         return found
 
     async def _claim_row(self, uow: UnitOfWork, resolved: Resolved, row: Verification) -> _Claimed | Outcome:
@@ -360,12 +359,10 @@ class VerificationService:
         judged = _Judged(subject=subject, judgement=judgement, now=clock.now())
         once = partial(self._store_outcome_once, tenant_id, claimed, judged, deadline)
         while True:
-            outcome, events = await through_outage(partial(run_with_retries, once), clock, until=deadline)
+            outcome = await through_outage(partial(run_with_retries, once), clock, until=deadline)
             if outcome is not None:
-                break
+                return outcome
             await clock.sleep(self._shell.timings.poll_seconds)
-        await self._shell.outbox.deliver(events)
-        return outcome
 
     async def _store_outcome_once(
         self,
@@ -374,26 +371,26 @@ class VerificationService:
         judged: _Judged,
         deadline: float,
         results: Results,
-    ) -> tuple[Outcome | None, Sequence[Event]]:
-        """The transaction, and its events; ``None`` while a compaction runs."""
+    ) -> Outcome | None:
+        """The transaction; ``None`` while a compaction runs."""
         async with self._shell.uow(tenant_id) as uow:
             try:
                 present = await uow.conversations.lock(claimed.conversation.id)
             except NotFoundError:
-                return "stale", ()
+                return "stale"
             row = await uow.verifications.open_of(present.id)
             if row is None or (row.id, row.tries) != (claimed.row.id, claimed.row.tries):
-                return "stale", ()
+                return "stale"
             row = replace(row, attempts=(*row.attempts, *judged.judgement.attempts))
             compaction = await uow.compactions.in_flight(present.id)
             waits = judged.judgement.verdicts and compaction is not None and compaction.status == "running"
             if waits and self._shell.clock.monotonic() <= deadline:
-                return None, ()
+                return None
             outcome = await self._write_outcome(
                 uow, present, row, claimed, judged, results, compaction_still_runs=bool(waits)
             )
             await uow.commit()
-        return outcome, uow.committed_events
+        return outcome
 
     async def _write_outcome(
         self,
