@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from app.core.context.media import formatted_size
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.files import ConversationFile, FileForm, RequestFile
 from app.core.model.model_io import ContextMessage
 from app.core.text.escaping import clean
@@ -77,16 +78,7 @@ def is_text(file: ConversationFile) -> bool:
 
 
 def _request_file(file: ConversationFile, form: FileForm, parts: tuple[Part, ...]) -> RequestFile:
-    return RequestFile(
-        file_id=file.id,
-        name=file.name,
-        media_type=file.media_type,
-        sha256=file.sha256,
-        bytes=file.bytes,
-        tokens=file.tokens,
-        form=form,
-        parts=parts,
-    )
+    return from_same_fields(RequestFile, file, file_id=file.id, form=form, parts=parts)
 
 
 def _text_element(file: ConversationFile, text: str) -> tuple[Part, ...]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from app.core.model.conversation import Message, MessageText
@@ -113,18 +113,11 @@ def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -
     if erased and any(part.get("type") == "tool_call" for part in message.parts):  # only the ids of its calls are left
         yield Line(kind="assistant", words="", message=message.seq, optional=True, matches_any_words=True, is_step=True)
     for line in lines_of(message.role, message.content, message.parts, message.seq, name_in(message.metadata)):
-        yield Line(
-            kind=line.kind,
-            words=line.words,
-            message=line.message,
-            name=line.name,
-            attached=line.attached,
-            addresses=line.addresses,
-            content=line.content,
+        yield replace(
+            line,
             optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
             matches_any_words=erased,
             may_be_regenerated=line.kind == "assistant" and not (unseen or erased or line.is_step),
-            is_step=line.is_step,
             question=str(message.metadata.get(QUESTION) or "") if line.kind == "user" else "",
             may_be_withdrawn=line.kind == "user" and message.seq in unanswered,
         )

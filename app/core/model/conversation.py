@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -305,9 +305,4 @@ class Usage:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that is stored and shown."""
-        return {
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cached_tokens": self.cached_tokens,
-            "cost_usd": self.cost_usd,
-        }
+        return asdict(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.core.model.conversation import Conversation, LiveContext
+from app.core.model.fieldwise import from_same_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +24,7 @@ class SentConversation:
 
 def sent_conversation(conversation: Conversation) -> SentConversation:
     """The conversation as it is now, for a request that is made of it."""
-    return SentConversation(
-        through_seq=conversation.last_seq,
-        content_epoch=conversation.content_epoch,
-        boundary_seq=conversation.boundary_seq,
-        live=conversation.live,
-        file_bytes=conversation.file_bytes,
-    )
+    return from_same_fields(SentConversation, conversation, through_seq=conversation.last_seq)
 
 
 def live_context_after(present: Conversation, sent: SentConversation, response: LiveContext) -> LiveContext | None:

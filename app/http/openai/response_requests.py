@@ -87,15 +87,6 @@ class NamespaceTool(Given):
             yield tool.model_copy(update={"name": offered_name(tool.name, self.name), "description": described})
             about = None
 
-    def shown(self) -> dict[str, Any]:
-        """The namespace as a response repeats it."""
-        return {
-            "type": self.type,
-            "name": self.name,
-            "description": self.description,
-            "tools": [tool.shown() for tool in self.tools],
-        }
-
 
 Tool = Annotated[FunctionTool | NamespaceTool, Field(discriminator="type")]
 
@@ -272,26 +263,12 @@ class ResponseRequest(Requested):
         """The fields in which the response repeats this request, without those that have their default."""
         form = self.text.format if self.text and self.text.format else None
         choice = self.tool_choice
-        fields = {
+        fields = {name: getattr(self, name, None) for name in DEFAULT_ECHO} | {
             "model": model,
-            "instructions": self.instructions,
-            "tools": [tool.shown() for tool in self.tools or ()],
+            "tools": [tool.model_dump() for tool in self.tools or ()],
             "tool_choice": choice.model_dump(exclude_none=True) if isinstance(choice, Given) else choice,
-            "truncation": self.truncation,
-            "parallel_tool_calls": self.parallel_tool_calls,
             "text": {"format": form.shown()} if form else None,
-            "top_p": self.top_p,
-            "presence_penalty": self.presence_penalty,
-            "frequency_penalty": self.frequency_penalty,
-            "temperature": self.temperature,
-            "reasoning": self.reasoning.model_dump(include={"effort", "summary"}) if self.reasoning else None,
-            "max_output_tokens": self.max_output_tokens,
-            "store": self.store,
-            "metadata": self.metadata,
-            "safety_identifier": self.safety_identifier,
-            "prompt_cache_key": self.prompt_cache_key,
-            "previous_response_id": self.previous_response_id,
-            "user": self.user,
+            "reasoning": self.reasoning.model_dump() if self.reasoning else None,
         }
         return {name: value for name, value in fields.items() if value is not None and value != DEFAULT_ECHO[name]}
 

@@ -37,16 +37,6 @@ class ClientFunction(Given):
             name=self.name, description=self.description or "", parameters=parameters, strict=self.strict or False
         )
 
-    def shown(self) -> dict[str, Any]:
-        """The tool as a response repeats it."""
-        return {
-            "type": "function",
-            "name": self.name,
-            "description": self.description,
-            "parameters": self.parameters,
-            "strict": self.strict,
-        }
-
 
 def offered_name(name: str, namespace: str | None) -> str:
     """The name under which a model is offered a function: models know no namespaces.

@@ -15,6 +15,7 @@ from uuid import UUID
 from app.core.context.assembly import AssembledContext, ContextInputs, Section, exceeds_budget
 from app.core.context.drafts import NO_DETAIL, block_sizes, first_draft, outline_of
 from app.core.model.conversation import Layout, Message
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.segments import Expansion, Level
 from app.core.retrieval.corpus import Corpus
 from app.core.retrieval.question import question_of
@@ -196,15 +197,7 @@ def corpus_of_sources(recall_sources: RecallSources, conversation_id: UUID) -> C
 
 def with_recall_sources(material: ContextInputs, recall_sources: RecallSources, corpus: Corpus) -> ContextInputs:
     """The material with a ``Recall`` of what was read for a question."""
-    recall = Recall(
-        question=recall_sources.question,
-        corpus=corpus,
-        is_explicit=recall_sources.is_explicit,
-        passages=recall_sources.passages,
-        before=recall_sources.before,
-        cosines=recall_sources.cosines,
-    )
-    return replace(material, recall=recall)
+    return replace(material, recall=from_same_fields(Recall, recall_sources, corpus=corpus))
 
 
 def with_wanted_sections(material: ContextInputs, wanted: WantedSections) -> ContextInputs:

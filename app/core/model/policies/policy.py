@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, Self, Union, get_args, get_or
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from app.core.model.caches import MAX_TTL_SECONDS, MIN_TTL_SECONDS, CacheMode
+from app.core.model.fieldwise import from_same_fields
 from app.core.model.model_io import OFFLINE, Reasoning
 from app.core.model.policies.budgets import Budgets, exact_share
 from app.core.model.records import Fold, FoldRequest
@@ -140,12 +141,7 @@ class Trigger(_Frozen):
 
     def request(self) -> FoldRequest:
         """The request of a compaction that this trigger starts."""
-        return FoldRequest(
-            fold=self.fold,
-            keep_turns=self.keep_turns,
-            keep_messages=self.keep_messages,
-            keep_tokens=self.keep_tokens,
-        )
+        return from_same_fields(FoldRequest, self)
 
 
 class SegmentBy(_Frozen):
