@@ -91,6 +91,7 @@ ROUTERS: Final = (
     openai_socket.router,
 )
 BUSIEST_ROUTERS: Final = (messages.router, context.router, chat.router)
+"""The routers that are looked at first; all others come after them, in their order in ``ROUTERS``."""
 EXPOSED_HEADERS: Final = ("X-Request-Id", "ETag", "Location", "Retry-After", *RATE_HEADERS, HEADER, SHOULD_RETRY)
 SDK_HEADERS: Final = (
     "arch",

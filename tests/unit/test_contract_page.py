@@ -85,7 +85,9 @@ def _text(node: ast.expr) -> Iterator[str]:
 
 
 def test_every_endpoint_is_on_the_page_and_none_besides() -> None:
-    assert told(section(PAGE, "Endpoints")) == built()
+    on_page = told(section(PAGE, "Endpoints"))
+    assert not built() - on_page, "docs/contract.md has no row for these endpoints"
+    assert not on_page - built(), "docs/contract.md has rows for endpoints that are not there"
 
 
 PAGED: Final = {"limit", "after", "order"}

@@ -1,4 +1,7 @@
-"""Watches a running turn: renews its lease, notices an interruption, and ends it if another process has ended it."""
+"""Keeps a turn's row while the turn runs: renews its lease, notices interruptions, and stops if it was ended elsewhere.
+
+Clients follow a turn by ``turn_handle.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Work that runs as long as its process, and is started again whenever it ends."""
+"""Tasks beside a process's requests and jobs.
+
+``begin_task`` starts one that runs once. ``Background`` has work that is started again whenever it ends.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from app.usecases.shared.pauses import pause_after
 FIRST_PAUSE_SECONDS: Final = 1.0
 MAX_PAUSE_SECONDS: Final = 60.0
 STEADY_SECONDS: Final = 60.0
-"""Work that has run for this long counts as well again, so its next pause is the first one."""
+"""After running this long, work is taken for well again, so its next pause is the first one."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def begin_task(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> asyncio.Task[None]:
-    """Start work that runs by itself. While it runs it is in ``tasks``; otherwise asyncio could drop it."""
+    """Start work that runs once, by itself. While it runs it is in ``tasks``; otherwise asyncio could drop it."""
     task = asyncio.create_task(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)
