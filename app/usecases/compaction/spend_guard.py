@@ -53,26 +53,24 @@ class SpendGuard:
         part = RESERVE_DIVISOR if keeps_reserve else 1
         limits = resolved.policy.calls_per_hour / part, self._tenant_calls / part
         calls = await _least_wait(lambda span: uow.spending.metered_calls(span, resolved.conversation.id), limits)
-        spent = await self._time_to_wait_for(uow, purpose, part)
+        spent = await self.time_to_wait_for(uow, purpose, keeps_reserve=keeps_reserve)
         waits = [wait for wait in (calls, spent) if wait is not None]
         return max(waits, default=None)
-
-    async def _time_to_wait_for(self, uow: UnitOfWork, purpose: SpendingPurpose, part: int) -> timedelta | None:
-        if not has_hourly_limit(self._limits, purpose):
-            return None
-        spent, now = await uow.spending.by_minute(purpose), datetime.now(UTC)
-        seconds = max(one.wait for one in hourly_usages(purpose, spent, self._limits, "tenant", now, part=part))
-        return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
     async def time_to_wait_for(
         self, uow: UnitOfWork, purpose: SpendingPurpose, *, keeps_reserve: bool = False
     ) -> timedelta | None:
         """The time until the tenant may spend on this purpose, whatever its conversations spend; ``None`` = now."""
-        return await self._time_to_wait_for(uow, purpose, RESERVE_DIVISOR if keeps_reserve else 1)
+        if not has_hourly_limit(self._limits, purpose):
+            return None
+        part = RESERVE_DIVISOR if keeps_reserve else 1
+        spent, now = await uow.spending.by_minute(purpose), datetime.now(UTC)
+        seconds = max(one.wait for one in hourly_usages(purpose, spent, self._limits, "tenant", now, part=part))
+        return STEP * math.ceil(seconds / STEP.total_seconds()) if seconds else None
 
     async def allows_cache(self, uow: UnitOfWork) -> bool:
         """Whether a provider's cache may be paid for now: only while less than half of the limit for chats is spent."""
-        return await self._time_to_wait_for(uow, "chat", RESERVE_DIVISOR) is None
+        return await self.time_to_wait_for(uow, "chat", keeps_reserve=True) is None
 
     async def check(self, uow: UnitOfWork, resolved: Resolved, *, metered: bool) -> None:
         """Refuse a manual call that may not spend now.

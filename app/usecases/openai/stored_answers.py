@@ -124,9 +124,7 @@ class StoredAnswers:
         """Add the request's messages to that conversation and answer them. Raises ``NotFoundError``."""
         idem = request.attempt.key(conversation_id.hex, fixes_place=False)
         before = await self._begun_before(tenant_id, idem, request)
-        if before is not None:
-            return before
-        return _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
+        return before or _begun_or_conflict(await self._begin_when_free(tenant_id, conversation_id, request, idem))
 
     async def after_response(self, tenant_id: UUID, turn_id: UUID, request: Request) -> BegunAnswer:
         """Continue from the response that ``previous_response_id`` names: in its conversation, or else in a fork of it.
