@@ -1,4 +1,4 @@
-"""Committed events are sent, even if the request that committed them is cancelled meanwhile."""
+"""Committed events are sent, even if the request that committed them is cancelled meanwhile; no others are."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
-from uuid import uuid4
+from uuid import UUID, uuid4
+
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.core.model.records import Event
-from app.storage.unit_of_work import UnitOfWorkFactory
+from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.ports import EventBus
 from app.usecases.shared.outbox import Outbox
 from tests.builders import START
@@ -58,3 +60,18 @@ async def test_events_of_a_cancelled_caller_are_published() -> None:
     await outbox.drain()
 
     assert bus.published == [event]
+
+
+async def test_a_unit_of_work_delivers_only_what_it_has_committed() -> None:
+    job, delivered = uuid4(), list[tuple[list[UUID], bool]]()
+
+    async def deliver(_: Sequence[Event], jobs: Sequence[UUID], *, waits: bool) -> None:
+        delivered.append((list(jobs), waits))
+
+    for commits in (False, True):
+        async with UnitOfWork(create_async_engine("postgresql+asyncpg://"), None) as unit:
+            unit.deliver = deliver
+            unit.jobs.append(job)
+            if commits:
+                await unit.commit()
+    assert delivered == [([job], True)]
