@@ -63,10 +63,10 @@ async def test_events_of_a_cancelled_caller_are_published() -> None:
 
 
 async def test_a_unit_of_work_delivers_only_what_it_has_committed() -> None:
-    job, delivered = uuid4(), list[tuple[list[UUID], bool]]()
+    job, delivered = uuid4(), list[tuple[list[Event], list[UUID], bool]]()
 
-    async def deliver(_: Sequence[Event], jobs: Sequence[UUID], *, waits: bool) -> None:
-        delivered.append((list(jobs), waits))
+    async def deliver(events: Sequence[Event], jobs: Sequence[UUID], *, waits: bool) -> None:
+        delivered.append((list(events), list(jobs), waits))
 
     for commits in (False, True):
         async with UnitOfWork(create_async_engine("postgresql+asyncpg://"), None) as unit:
@@ -74,4 +74,4 @@ async def test_a_unit_of_work_delivers_only_what_it_has_committed() -> None:
             unit.jobs.append(job)
             if commits:
                 await unit.commit()
-    assert delivered == [([job], True)]
+    assert delivered == [([], [job], True)]
