@@ -118,7 +118,7 @@ class UnitOfWork:
 
     @property
     def committed_events(self) -> Sequence[Event]:
-        """Events of the last commit, in order."""
+        """The committed events, in order."""
         return self._committed
 
     async def use_snapshot(self) -> None:
@@ -128,7 +128,7 @@ class UnitOfWork:
     async def commit(self) -> None:
         """Commit the transaction."""
         await self.session.commit()
-        self._committed, self._is_committed = tuple(self._added), True
+        self._committed, self._is_committed = (*self._committed, *self._added), True
         self._added.clear()
 
     def forget_values(self) -> None:
@@ -138,6 +138,7 @@ class UnitOfWork:
     async def roll_back(self) -> None:
         """Undo what was not committed; the next statement begins another transaction."""
         self._added.clear()
+        self.jobs.clear()
         await self.session.close()
 
     async def __aenter__(self) -> Self:
