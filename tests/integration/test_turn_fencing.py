@@ -159,7 +159,7 @@ async def test_a_turn_that_a_failover_lost_does_not_say_that_its_message_is_stor
         await connection.execute(text("DELETE FROM turns"))
         await connection.execute(text("DELETE FROM messages"))
     both.machine.goes.set()
-    with pytest.raises(TurnLostError, match="no longer has the message, .* send the message again"):
+    with pytest.raises(TurnLostError, match=r"no longer has the message, .* send the message again"):
         await ended(handle)
 
 

@@ -296,7 +296,9 @@ class TurnRunner:
             number = await self._record_failure(started, error)
         except (DependencyUnavailableError, NotFoundError, TurnLostError) as away:
             log.warning("turn.failure_not_recorded", code=error.stable_code)
-            if isinstance(away, TurnLostError) or (isinstance(error, TurnLostError) and isinstance(away, NotFoundError)):
+            if isinstance(away, TurnLostError) or (
+                isinstance(error, TurnLostError) and isinstance(away, NotFoundError)
+            ):
                 error = away  # the message is gone too, or the conversation was deleted
         except Exception:
             log.exception("turn.failure_crashed")  # followers are told all the same; a sweeper ends the row
