@@ -17,6 +17,8 @@ from time import thread_time
 from typing import Final, TypeVar, TypeVarTuple
 from uuid import UUID
 
+from app.tenant_shares import TenantShares
+
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 Given = TypeVarTuple("Given")
@@ -37,30 +39,24 @@ THREADS: Final = min(32, (os.cpu_count() or 1) + 4)
 """The threads of the loop's default executor."""
 THREADS_PER_TENANT: Final = max(THREADS // 2, 1)
 """The most of these threads that one tenant may use, so that some are left for others."""
+THREADS_BESIDE_OTHERS: Final = 1
+"""The most of these threads that one tenant may use while others are active."""
 
 
-class WorkShares:
-    """Limits how much each tenant may have computed at once; waiting callers are served in order.
+class WorkShares(TenantShares):
+    """Limits how much each tenant may have computed at once; waiting callers are served in order."""
 
-    One tenant has ``most`` places.
-    """
-
-    def __init__(self, most: int = THREADS_PER_TENANT) -> None:
-        self._most = most
-        self._shares: dict[UUID, tuple[asyncio.Semaphore, list[None]]] = {}
+    def __init__(self, most: int = THREADS_PER_TENANT, few: int = THREADS_BESIDE_OTHERS) -> None:
+        super().__init__(most, min(few, most))
 
     @contextlib.asynccontextmanager
     async def hold(self, tenant_id: UUID) -> AsyncIterator[None]:
         """Hold one of the tenant's places within the block."""
-        free, holders = self._shares.setdefault(tenant_id, (asyncio.Semaphore(self._most), []))
-        holders.append(None)
+        await self.take(tenant_id)
         try:
-            async with free:
-                yield
+            yield
         finally:
-            holders.pop()
-            if not holders:
-                self._shares.pop(tenant_id, None)
+            self.release(tenant_id)
 
 
 _acting: Final[ContextVar[tuple[WorkShares, UUID] | None]] = ContextVar("acting", default=None)
