@@ -238,6 +238,20 @@ class TestSweeping:
             assert await unit.compactions.unsent(older_than=timedelta(seconds=10), limit=9) == []
             await unit.compactions.mark_sent([])
 
+    async def test_a_tenant_of_many_leaves_the_turn_to_one_of_few(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        other = await make_tenant(begin, "second")
+        many = [await claimed(begin, await stored(begin, tenant)) for _ in range(3)]
+        one = await claimed(begin, await stored(begin, other))
+        async with begin(None) as unit:
+            assert await unit.compactions.next_in_turn() in {many[0].id, one.id}
+            await unit.compactions.take(many[0].id, lease_token=uuid4(), ran_in="worker", owner="mine")
+            assert await unit.compactions.next_in_turn() == one.id, "it has none running"
+            await unit.compactions.take(one.id, lease_token=uuid4(), ran_in="worker", owner="mine")
+            assert await unit.compactions.next_in_turn() == many[1].id
+            for left in many[1:]:
+                await unit.compactions.take(left.id, lease_token=uuid4(), ran_in="worker", owner="mine")
+            assert await unit.compactions.next_in_turn() is None
+
     async def test_takeable_says_what_take_would(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
