@@ -17,8 +17,6 @@ from time import thread_time
 from typing import Final, TypeVar, TypeVarTuple
 from uuid import UUID
 
-from app.tenant_shares import TenantShares
-
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 Given = TypeVarTuple("Given")
@@ -39,24 +37,30 @@ THREADS: Final = min(32, (os.cpu_count() or 1) + 4)
 """The threads of the loop's default executor."""
 THREADS_PER_TENANT: Final = max(THREADS // 2, 1)
 """The most of these threads that one tenant may use, so that some are left for others."""
-THREADS_BESIDE_OTHERS: Final = 1
-"""The most of these threads that one tenant may use while others are active."""
 
 
-class WorkShares(TenantShares):
-    """Limits how much each tenant may have computed at once; waiting callers are served in order."""
+class WorkShares:
+    """Limits how much each tenant may have computed at once; waiting callers are served in order.
 
-    def __init__(self, most: int = THREADS_PER_TENANT, few: int = THREADS_BESIDE_OTHERS) -> None:
-        super().__init__(most, min(few, most))
+    One tenant has ``most`` places.
+    """
+
+    def __init__(self, most: int = THREADS_PER_TENANT) -> None:
+        self._most = most
+        self._shares: dict[UUID, tuple[asyncio.Semaphore, list[None]]] = {}
 
     @contextlib.asynccontextmanager
     async def hold(self, tenant_id: UUID) -> AsyncIterator[None]:
         """Hold one of the tenant's places within the block."""
-        await self.take(tenant_id)
+        free, holders = self._shares.setdefault(tenant_id, (asyncio.Semaphore(self._most), []))
+        holders.append(None)
         try:
-            yield
+            async with free:
+                yield
         finally:
-            self.release(tenant_id)
+            holders.pop()
+            if not holders:
+                self._shares.pop(tenant_id, None)
 
 
 _acting: Final[ContextVar[tuple[WorkShares, UUID] | None]] = ContextVar("acting", default=None)

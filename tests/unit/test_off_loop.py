@@ -14,7 +14,6 @@ import pytest
 from app.core.model.errors import DependencyUnavailableError, TooLargeError
 from app.infrastructure.processes import ProcessPool
 from app.off_loop import MAX_BYTES_ON_LOOP, SLICE, SLICE_SECONDS, WorkShares, act_for, in_slices, off_loop
-from app.tenant_shares import ACTIVE_SECONDS, TenantShares
 
 ONE, OTHER = UUID(int=1), UUID(int=2)
 
@@ -76,48 +75,6 @@ async def test_a_tenant_that_has_its_share_leaves_the_rest_to_others() -> None:
         tasks.create_task(work("second of one", ONE, int))
         tasks.create_task(work("of another", OTHER, int))
     assert order == ["of another", "first of one", "second of one"]
-
-
-class TestShares:
-    async def test_a_tenant_holds_few_places_while_another_is_active_and_more_when_it_is_alone(self) -> None:
-        now = 0.0
-        shares = TenantShares(4, 2, monotonic=lambda: now)
-        noisy = [asyncio.create_task(shares.take(ONE)) for _ in range(8)]
-        await asyncio.sleep(0)
-        assert sum(task.done() for task in noisy) == 4
-        await shares.take(OTHER)
-        for _ in range(2):
-            shares.release(ONE)
-            await asyncio.sleep(0)
-        assert sum(task.done() for task in noisy) == 4, "it gets no place beyond few back"
-        shares.release(ONE)
-        await asyncio.sleep(0)
-        assert sum(task.done() for task in noisy) == 5
-        shares.release(OTHER)
-        now += ACTIVE_SECONDS / 2
-        shares.release(ONE)
-        await asyncio.sleep(0)
-        assert sum(task.done() for task in noisy) == 6, "the other one may come back at any moment"
-        now += ACTIVE_SECONDS
-        shares.release(ONE)
-        await asyncio.gather(*noisy)
-        for _ in range(3):
-            shares.release(ONE)
-        assert not shares._tenants
-
-    async def test_a_caller_that_is_cancelled_keeps_no_place(self) -> None:
-        shares = TenantShares(1, 1)
-        await shares.take(ONE)
-        waiting = [asyncio.create_task(shares.take(ONE)) for _ in range(3)]
-        await asyncio.sleep(0)
-        waiting[0].cancel()
-        shares.release(ONE)
-        waiting[1].cancel()  # it has just been given the place
-        await asyncio.gather(*waiting[:2], return_exceptions=True)
-        await waiting[2]
-        assert shares.waiting(ONE) == 0
-        shares.release(ONE)
-        assert not shares._tenants
 
 
 @pytest.mark.asyncio(loop_scope="function")  # the library ends a loop's processes with the task that started the first
