@@ -44,11 +44,12 @@ _QUESTION: Final = "What did we decide about the lighthouse keeper and the cable
 
 @dataclass(slots=True)
 class Waited:
-    """Milliseconds of the quiet tenant's requests: of time, and of the process's CPU; the noisy one's answers a second."""
+    """Milliseconds of the quiet tenant's requests: of time, and of the process's CPU meanwhile."""
 
     alone: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     beside: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     noisy: list[float] = field(default_factory=list)
+    """How many requests a second of the noisy tenant were answered."""
 
     def rows(self) -> Iterator[tuple[str, list[float]]]:
         """Per request: alone, beside and the median of the rounds' ratios; of time, then of CPU."""
@@ -84,7 +85,7 @@ def main() -> int:
         with running_api(settings) as (url, pid):
             waited = _measured(url, pid, keys, given)
     lines = [
-        "| the quiet tenant's request | alone, ms | beside the noisy one, ms | ratio | CPU meanwhile, ms | beside | ratio |",
+        "| the quiet tenant's request | alone, ms | beside, ms | ratio | CPU alone, ms | CPU beside, ms | ratio |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, (*times, ratio, computed, meanwhile, more) in waited.rows():
