@@ -32,7 +32,7 @@ from tests.servers import unused_port
 
 CLIENTS: Final = 6
 WAYS: Final = {"threads": "0", "processes": "2"}
-_START: Final = 90.0
+_START: Final = 300.0
 _VISITS: Final = 5
 _PATIENCE: Final = 300.0
 

@@ -39,6 +39,8 @@ _LONG: Final = 400
 _VISITS: Final = 5
 _PATIENCE: Final = 300.0
 _SETTLED: Final = 2.0
+_CPU_OF_PROCESS: Final = 2
+"""The kind of Linux's clocks of another process that counts CPU time in nanoseconds."""
 _QUESTION: Final = "What did we decide about the lighthouse keeper and the cable of the crane?"
 
 
@@ -49,7 +51,7 @@ class Waited:
     alone: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     beside: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     noisy: list[float] = field(default_factory=list)
-    """How many requests a second of the noisy tenant were answered."""
+    """How many requests of the noisy tenant were answered for each CPU second of the process."""
 
     def rows(self) -> Iterator[tuple[str, list[float]]]:
         """Per request: alone, beside and the median of the rounds' ratios; of time, then of CPU."""
@@ -92,7 +94,7 @@ def main() -> int:
         first, second = (f"{one:.0f}" for one in times)
         lines.append(f"| {name} | {first} | {second} | {ratio:.1f} | {computed:.0f} | {meanwhile:.0f} | {more:.1f} |")
     table = "\n".join(lines)
-    print(f"{table}\n\nThe noisy tenant had {statistics.median(waited.noisy):.1f} requests a second answered.")
+    print(f"{table}\n\nThe noisy tenant had {statistics.median(waited.noisy):.0f} requests answered per CPU second.")
     if given.write:
         write("tenants", table, PAGE)
     return 0
@@ -120,9 +122,9 @@ def _measured(url: str, pid: int, keys: dict[str, str], given: argparse.Namespac
                 _note(waited.alone, _visit(http, id_, pid))
                 with _noisy(going):
                     time.sleep(given.seconds)
-                    before, began = answered.value, time.monotonic()
+                    before, began = answered.value, _cpu_seconds(pid)
                     _note(waited.beside, _visit(http, id_, pid))
-                    waited.noisy.append((answered.value - before) / (time.monotonic() - began))
+                    waited.noisy.append((answered.value - before) / (_cpu_seconds(pid) - began))
     finally:
         ended.set()
         going.set()
@@ -180,7 +182,7 @@ def _visit(http: httpx.Client, id_: str, pid: int) -> dict[str, tuple[float, flo
 
 def _cpu_seconds(pid: int) -> float:
     """The CPU time that a process has had so far, in all of its threads."""
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir()) / 1e9
+    return time.clock_gettime(~pid << 3 | _CPU_OF_PROCESS)
 
 
 def _make_noise(
