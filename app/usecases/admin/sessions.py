@@ -45,7 +45,7 @@ class SessionService:
         self._keys = keys
         self._sealer = sealer
         self._refused: OrderedDict[bytes, None] = OrderedDict()
-        """The hashes of tokens that were not made here, or with another ``THROUGHLINE_SEALING_KEY``."""
+        """The hashes of tokens that were not made here, or were sealed with another key of the operator."""
 
     async def begin(self, secret: str, address: str | None = None) -> Session:
         """Begin a session of a key; ``address`` is the address of the browser.
