@@ -243,14 +243,21 @@ class TestSweeping:
         many = [await claimed(begin, await stored(begin, tenant)) for _ in range(3)]
         one = await claimed(begin, await stored(begin, other))
         async with begin(None) as unit:
-            assert await unit.compactions.next_in_turn() in {many[0].id, one.id}
-            await unit.compactions.take(many[0].id, lease_token=uuid4(), ran_in="worker", owner="mine")
-            assert await unit.compactions.next_in_turn() == one.id, "it has none running"
-            await unit.compactions.take(one.id, lease_token=uuid4(), ran_in="worker", owner="mine")
-            assert await unit.compactions.next_in_turn() == many[1].id
-            for left in many[1:]:
-                await unit.compactions.take(left.id, lease_token=uuid4(), ran_in="worker", owner="mine")
-            assert await unit.compactions.next_in_turn() is None
+
+            async def take(compaction_id: UUID) -> None:
+                await unit.compactions.take(compaction_id, lease_token=uuid4(), ran_in="worker", owner="mine")
+
+            next_in_turn = unit.compactions.next_in_turn
+            assert await next_in_turn(many[2].id) in {many[2].id, one.id}
+            await take(many[0].id)
+            assert await next_in_turn(many[2].id) == one.id, "its tenant has none running"
+            await take(one.id)
+            assert await next_in_turn(many[2].id) == many[2].id
+            assert await next_in_turn(one.id) == many[1].id, "a hint whose own row is taken"
+            await unit.conversations.hide(many[1].conversation_id)
+            assert await next_in_turn(one.id) == many[2].id
+            await take(many[2].id)
+            assert await next_in_turn(one.id) is None
 
     async def test_takeable_says_what_take_would(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine

@@ -295,7 +295,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "compactions.takeable": (lambda unit: unit.compactions.takeable(COMPACTION), False),
     "compactions.expired": (lambda unit: unit.compactions.expired(limit=9), []),
     "compactions.unsent": (lambda unit: unit.compactions.unsent(older_than=timedelta(), limit=9), []),
-    "compactions.next_in_turn": (lambda unit: unit.compactions.next_in_turn(), None),
+    "compactions.next_in_turn": (lambda unit: unit.compactions.next_in_turn(COMPACTION), None),
     "compactions.update_locked": (lambda unit: unit.compactions.update_locked(COMPACTION, status="failed"), NOT_FOUND),
     "compactions.end": (lambda unit: unit.compactions.end(COMPACTION, status="failed"), NOT_FOUND),
     "states.add": (lambda unit: unit.states.add(CONVERSATION, version(2)), NOT_FOUND),

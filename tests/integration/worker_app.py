@@ -41,7 +41,7 @@ class HoldingCompaction:
 
     async def in_turn(self, hinted: UUID) -> UUID:
         async with self._begin(None) as uow:
-            return await uow.compactions.next_in_turn() or hinted
+            return await uow.compactions.next_in_turn(hinted) or hinted
 
     async def execute(self, compaction_id: UUID, *, ran_in: RanIn) -> Compaction | None:
         token = uuid4()

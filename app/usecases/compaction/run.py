@@ -70,7 +70,7 @@ class CompactionService:
         """
         try:
             async with self._shell.uow(None) as uow:
-                return await uow.compactions.next_in_turn() or hinted
+                return await uow.compactions.next_in_turn(hinted) or hinted
         except DependencyUnavailableError:
             return hinted
 
