@@ -32,7 +32,7 @@ from tests.servers import unused_port
 
 CLIENTS: Final = 6
 WAYS: Final = {"threads": "0", "processes": "2"}
-_START: Final = 90.0
+_START: Final = 300.0
 _VISITS: Final = 5
 _PATIENCE: Final = 300.0
 
@@ -69,7 +69,7 @@ def main() -> int:
                 "REDIS_URL": servers.redis_url,
                 "THROUGHLINE_WORK_PROCESSES": processes,
             }
-            with _api(settings) as url:
+            with running_api(settings) as (url, _):
                 waited = _measured(url, given.rounds)
             alone, with_neighbour = (
                 1_000 * statistics.median(times) for times in (waited.alone, waited.with_neighbour)
@@ -128,15 +128,16 @@ def _send(url: str, number: int, going: threading.Event, ended: threading.Event,
 
 
 @contextmanager
-def _api(settings: dict[str, str]) -> Iterator[str]:
+def running_api(settings: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """Run an API process; yields its address and its process id."""
     port = str(unused_port())
     argv = [sys.executable, "-m", "uvicorn", "app.main:create_app", "--factory", "--port", port, "--log-level", "error"]
-    environment = {**os.environ, **settings, "THROUGHLINE_AUTH_REQUIRED": "false", "THROUGHLINE_LOG_LEVEL": "ERROR"}
+    environment = {**os.environ, "THROUGHLINE_AUTH_REQUIRED": "false", "THROUGHLINE_LOG_LEVEL": "ERROR", **settings}
     with subprocess.Popen(argv, env=environment) as process:
         try:
             url = f"http://127.0.0.1:{port}"
             _wait(url)
-            yield url
+            yield url, process.pid
         finally:
             process.terminate()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
 
@@ -203,7 +204,7 @@ class RedisCounters:
         self._local.release(place)
         self._to_release.append((time.monotonic(), place))
         if self._releasing is None or self._releasing.done():
-            self._releasing = asyncio.create_task(self._release_until_done(), name="places-let-go")
+            self._releasing = asyncio.create_task(self._release_until_done(), name="places-let-go", context=Context())
 
     async def taken(self, names: Sequence[str]) -> list[int]:
         """How many places are taken under each name."""
@@ -261,7 +262,7 @@ class RedisCounters:
 
     def _start_renewing(self) -> None:
         if self._renewing is None or self._renewing.done():
-            self._renewing = asyncio.create_task(self._renew(), name="places-kept")
+            self._renewing = asyncio.create_task(self._renew(), name="places-kept", context=Context())
 
     async def _renew(self) -> None:
         """While there are places, prolong them; a server that lost its data gets them again."""

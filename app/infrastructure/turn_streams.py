@@ -10,6 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from contextvars import Context
 from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
@@ -96,7 +97,7 @@ class RedisTurnStreams:
         self._followers[turn_id].add(follower)
         self._follower_came.set()
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run(), name="turn-streams")
+            self._task = asyncio.create_task(self._run(), name="turn-streams", context=Context())
         try:
             yield follower.entries
         finally:

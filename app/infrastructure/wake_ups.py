@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from contextvars import Context
 from typing import Any
 from uuid import UUID
 
@@ -75,7 +76,7 @@ class WakeUpHub:
             self._signals[name].add(signal)
         self._changed.set()
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run(), name="wake-ups")
+            self._task = asyncio.create_task(self._run(), name="wake-ups", context=Context())
         try:
             yield signal
         finally:

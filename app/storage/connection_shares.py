@@ -7,6 +7,9 @@ look-ups, heartbeats and the sweeper hold a connection only for one or two state
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
@@ -16,6 +19,12 @@ WAIT_SECONDS: Final = 8.0
 """How long a caller waits. It is shorter than the pool's own limit, so that the tenant that exceeds its share gets the
 error.
 """
+BESIDE_OTHERS: Final = 3
+"""The most connections of a tenant while another is active. Three keep the process busy; each more only lengthens what
+every step of a small request waits for (``python -m bench.loop_tenants``).
+"""
+ACTIVE_SECONDS: Final = 2.0
+"""For so long after its last transaction began a tenant counts as active."""
 MAX_WAITING_REQUESTS: Final = 200
 """The most waiting requests of one tenant; more are refused at once."""
 RETRY_AFTER: Final = 1.0
@@ -24,56 +33,80 @@ RETRY_AFTER: Final = 1.0
 class ConnectionShares:
     """How many connections each tenant may hold at once.
 
-    One tenant holds at most ``most``, waits at most ``seconds`` for its turn, and has at most ``waiting`` waiting
-    callers.
+    One tenant holds at most ``most``, and while another is active no further ones beyond ``few``. It waits at most
+    ``seconds`` for its turn, and has at most ``waiting`` waiting callers.
     """
 
-    def __init__(self, most: int, *, seconds: float = WAIT_SECONDS, waiting: int = MAX_WAITING_REQUESTS) -> None:
+    def __init__(
+        self,
+        most: int,
+        few: int = BESIDE_OTHERS,
+        *,
+        seconds: float = WAIT_SECONDS,
+        waiting: int = MAX_WAITING_REQUESTS,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._most = most
+        self._few = min(few, most)
         self._seconds = seconds
         self._most_waiting = waiting
+        self._monotonic = monotonic
         self._tenants: dict[UUID, _Share] = {}
+        """The tenants that hold connections; one that waits holds at least one."""
+        self._came: list[tuple[UUID, float]] = []
+        """The two tenants that came last, with the seconds of that."""
 
     async def take(self, tenant_id: UUID) -> None:
         """Wait for a connection of the tenant's share. Raises ``BusyError``."""
-        share = self._tenants.setdefault(tenant_id, _Share(self._most))
-        if share.waiting >= self._most_waiting:
-            raise _busy_error()
-        if not share.free.locked():
-            await share.free.acquire()  # does not wait
+        now = self._monotonic()
+        self._came = [(tenant_id, now), *(one for one in self._came if one[0] != tenant_id)][:2]
+        share = self._tenants.setdefault(tenant_id, _Share())
+        if not share.waiting and share.held < self._limit(tenant_id):
             share.held += 1
             return
-        share.waiting += 1
+        if len(share.waiting) >= self._most_waiting:
+            raise _busy_error()
+        place = asyncio.get_running_loop().create_future()
+        share.waiting[place] = None
         try:
             async with asyncio.timeout(self._seconds):
-                await share.free.acquire()
-        except TimeoutError:
-            raise _busy_error() from None
-        else:
-            share.held += 1
-        finally:
-            share.waiting -= 1
-            self._forget_if_unused(tenant_id, share)
+                await place
+        except BaseException as error:
+            if place.done() and not place.cancelled():  # it was given at the same moment
+                self.release(tenant_id)
+            share.waiting.pop(place, None)
+            if isinstance(error, TimeoutError):
+                raise _busy_error() from None
+            raise
 
     def release(self, tenant_id: UUID) -> None:
-        """Let the next caller of the tenant have the connection."""
+        """Let the next caller of the tenant have the connection, or several if the tenant is alone now."""
         share = self._tenants[tenant_id]
         share.held -= 1
-        share.free.release()
-        self._forget_if_unused(tenant_id, share)
+        limit = self._limit(tenant_id)
+        while share.waiting and share.held < limit:
+            place = next(iter(share.waiting))
+            del share.waiting[place]
+            if not place.done():
+                place.set_result(None)
+                share.held += 1
+        if not share.held:
+            del self._tenants[tenant_id]
 
-    def _forget_if_unused(self, tenant_id: UUID, share: _Share) -> None:
-        if not share.held and not share.waiting:
-            self._tenants.pop(tenant_id, None)
+    def _limit(self, tenant_id: UUID) -> int:
+        return self._few if self._has_company(tenant_id) else self._most
+
+    def _has_company(self, tenant_id: UUID) -> bool:
+        since = self._monotonic() - ACTIVE_SECONDS
+        others_hold = len(self._tenants) > (tenant_id in self._tenants)
+        return others_hold or any(one != tenant_id and at > since for one, at in self._came)
 
 
+@dataclass(slots=True)
 class _Share:
-    """The share of one tenant; a semaphore serves waiting callers in order."""
-
-    def __init__(self, most: int) -> None:
-        self.free = asyncio.Semaphore(most)
-        self.held = 0
-        self.waiting = 0
+    held: int = 0
+    waiting: dict[asyncio.Future[None], None] = field(default_factory=dict)
+    """Those that wait, in order."""
 
 
 def _busy_error() -> BusyError:

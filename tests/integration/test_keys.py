@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -288,13 +289,27 @@ async def test_forged_sessions_are_counted_with_such_keys_and_no_session_writes(
         async with engine.connect() as connection:
             version = text("SELECT xmin::text FROM tenants WHERE name = :name")
             before = await connection.scalar(version, {"name": name})
-        forged = {"Cookie": f"throughline_session={(await tenant_id(engine, name) or uuid4()).hex}.dGwx"}
+        tenant = (await tenant_id(engine, name) or uuid4()).hex
+        forged = [{"Cookie": f"throughline_session={tenant}.dGw{number}"} for number in range(5)]
         async with api.client() as stranger:
-            statuses = [(await stranger.get("/conversations", headers=forged)).status_code for _ in range(5)]
+            statuses = [(await stranger.get("/conversations", headers=one)).status_code for one in forged]
         assert statuses == [401, 401, 401, 429, 429]
         assert (await browser.get("/conversations")).status_code == 200, "who is logged in stays so"
         async with engine.connect() as connection:
             assert await connection.scalar(version, {"name": name}) == before
+
+
+async def test_a_page_with_a_cookie_of_before_another_sealing_key_locks_nobody_out(begin: UnitOfWorkFactory) -> None:
+    name, origin = str(uuid4()), {"Origin": "http://localhost"}
+    async with keyed(begin, auth_required=True, sealing_key=SecretStr("one" * 9)) as api, api.client() as browser:
+        _, secret = await api.key(name)
+        assert (await browser.post("/ui/session", json={"key": secret}, headers=origin)).status_code == 204
+        kept = {"Cookie": f"throughline_session={browser.cookies['throughline_session']}"}
+    rules: dict[str, Any] = {"failed_keys_per_minute": 3, "auth_required": True, "sealing_key": SecretStr("other" * 9)}
+    async with keyed(begin, **rules) as api, api.client() as browser:
+        statuses = [(await browser.get("/conversations", headers=kept)).status_code for _ in range(5)]
+        assert statuses == [401] * 5
+        assert (await browser.post("/ui/session", json={"key": secret}, headers=origin)).status_code == 204
 
 
 @pytest.mark.parametrize(("asks", "instead"), [(False, "leave it out"), (True, "use another")])

@@ -238,6 +238,27 @@ class TestSweeping:
             assert await unit.compactions.unsent(older_than=timedelta(seconds=10), limit=9) == []
             await unit.compactions.mark_sent([])
 
+    async def test_a_tenant_of_many_leaves_the_turn_to_one_of_few(self, begin: UnitOfWorkFactory, tenant: UUID) -> None:
+        other = await make_tenant(begin, "second")
+        many = [await claimed(begin, await stored(begin, tenant)) for _ in range(3)]
+        one = await claimed(begin, await stored(begin, other))
+        async with begin(None) as unit:
+
+            async def take(compaction_id: UUID) -> None:
+                await unit.compactions.take(compaction_id, lease_token=uuid4(), ran_in="worker", owner="mine")
+
+            next_in_turn = unit.compactions.next_in_turn
+            assert await next_in_turn(many[2].id) in {many[2].id, one.id}
+            await take(many[0].id)
+            assert await next_in_turn(many[2].id) == one.id, "its tenant has none running"
+            await take(one.id)
+            assert await next_in_turn(many[2].id) == many[2].id
+            assert await next_in_turn(one.id) == many[1].id, "a hint whose own row is taken"
+            await unit.conversations.hide(many[1].conversation_id)
+            assert await next_in_turn(one.id) == many[2].id
+            await take(many[2].id)
+            assert await next_in_turn(one.id) is None
+
     async def test_takeable_says_what_take_would(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.conversation import Usage
-from app.core.model.errors import RateLimitedError
+from app.core.model.errors import ModelUnavailableError, RateLimitedError
 from app.core.model.records import Attempt, DetailCall
 from app.http.errors import status_of
 from app.settings import Settings
@@ -128,6 +128,23 @@ class TestAnAutomaticOne:
         for conversation_id, before in zip(waiting, rows, strict=True):
             assert len(await service.compactions(conversation_id)) == before + is_raised
             assert ((await service.row(conversation_id)).quiet.reason == "spend_limit") is not is_raised
+
+    async def test_calls_that_the_provider_turned_away_leave_room_for_its_return(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        """Control: a call that got an answer counts (``test_is_skipped_once_and_quiet_until_there_is_room``)."""
+        refused = ModelUnavailableError("rate_limited", retryable=True)
+        service = Service(begin, tenant, refused, refused, honest, settings=Settings(tenant_calls_per_hour=2))
+        conversation_id = await service.conversation()
+        await service.say(conversation_id, 60)
+        failed = await service.container.compaction.execute(service.queue.ids[-1])
+        assert failed is not None
+        assert (failed.reason, len(failed.attempts)) == ("rate_limited", 2)
+        await age(engine, 1)
+        await service.say(conversation_id, 1)
+        ended = await service.container.compaction.execute(service.queue.ids[-1])
+        assert ended is not None
+        assert (ended.status, ended.reason) == ("applied", None)
 
     @pytest.mark.long
     async def test_control_with_room_it_is_applied(self, service: Service) -> None:

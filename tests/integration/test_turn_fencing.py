@@ -152,6 +152,17 @@ async def test_a_turn_that_others_ended_stores_no_second_reply(
     assert await both.endings(conversation_id) == ["reply.failed", "reply.completed"]
 
 
+async def test_a_turn_that_a_failover_lost_does_not_say_that_its_message_is_stored(both: Stopped) -> None:
+    conversation_id = await both.other.conversation()
+    handle = await both.stop(conversation_id)
+    async with both.engine.begin() as connection:  # as after a failover to a replica without the last seconds
+        await connection.execute(text("DELETE FROM turns"))
+        await connection.execute(text("DELETE FROM messages"))
+    both.machine.goes.set()
+    with pytest.raises(TurnLostError, match=r"no longer has the message, .* send the message again"):
+        await ended(handle)
+
+
 async def unfenced(repository: TurnRepository, turn_id: UUID, **changes: Any) -> Turn | None:
     """``end`` without its fence: it sets the fields whatever the row says."""
     changes |= {"warnings": list(changes["warnings"])} if "warnings" in changes else {}

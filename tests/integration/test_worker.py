@@ -10,10 +10,13 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from uuid import UUID, uuid4
 
 import pytest
 import redis
+import structlog
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -29,6 +32,7 @@ from tests.integration.rows import compaction, stored
 from tests.integration.test_database import OTHERS
 from tests.servers import ROOT
 from worker.runtime import Runtime
+from worker.tasks import compact_and_verify
 
 
 class Worker:
@@ -220,6 +224,29 @@ async def test_jobs_run_on_the_childs_one_loop_with_their_request(
     }
     assert len({child for _, child, _ in ended}) == 1
     assert len(worker.notes("started")) == len(ids)
+
+
+async def test_a_hint_runs_whose_turn_it_is_with_the_id_of_no_other_request() -> None:
+    """A tenant's thousand hints stand before another's one."""
+    hinted, in_turn, seen = uuid4(), uuid4(), list[tuple[UUID, str | None]]()
+
+    async def execute(compaction_id: UUID, **_: str) -> None:
+        seen.append((compaction_id, structlog.contextvars.get_contextvars().get("request_id")))
+
+    turns = [in_turn, hinted]
+
+    async def chosen(_: UUID) -> UUID:
+        return turns.pop(0)
+
+    async def verify(_: object) -> None:
+        return
+
+    compacting = SimpleNamespace(in_turn=chosen, execute=execute)
+    container = SimpleNamespace(compaction=compacting, verification=SimpleNamespace(verify_after=verify))
+    with structlog.contextvars.bound_contextvars(request_id="of the hint"):
+        await compact_and_verify(cast("Container", container), hinted)
+        await compact_and_verify(cast("Container", container), hinted)
+    assert seen == [(in_turn, None), (hinted, "of the hint")]
 
 
 @pytest.mark.long

@@ -39,6 +39,10 @@ class HoldingCompaction:
         self._begin = begin
         self._owner = owner
 
+    async def in_turn(self, hinted: UUID) -> UUID:
+        async with self._begin(None) as uow:
+            return await uow.compactions.next_in_turn(hinted) or hinted
+
     async def execute(self, compaction_id: UUID, *, ran_in: RanIn) -> Compaction | None:
         token = uuid4()
         async with self._begin(None) as uow:

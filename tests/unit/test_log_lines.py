@@ -9,13 +9,24 @@ import io
 import json
 import logging
 import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+from uuid import UUID, uuid4
 
 import pytest
 import structlog
 
+from app.core.model.timings import DEFAULT_TIMINGS
+from app.infrastructure.clock import SystemClock
+from app.infrastructure.counters import RedisCounters
+from app.infrastructure.turn_streams import RedisTurnStreams
+from app.infrastructure.wake_ups import WakeUpHub
 from app.logs import JsonFormatter, RedactingFormatter, configure_logs
 from app.settings import Settings
+from app.usecases.ports import Place
+from app.usecases.shared.work_records import WorkRecords
 
+NO_REDIS = "redis://127.0.0.1:1"
 SECRET = "AIzaSyA1234567890abcdefghijklmnopqrstuvw"
 
 
@@ -126,3 +137,55 @@ def test_nothing_fails_because_its_line_cannot_be_written(monkeypatch: pytest.Mo
     disk.is_full = False
     log.warning("start.waits")
     assert [line.split()[-1] for line in disk.getvalue().splitlines()] == ["start.waits"]
+
+
+async def subscribe() -> None:
+    async with WakeUpHub(cast("Any", None), lambda _: ()).subscribe(uuid4()):
+        pass
+
+
+async def follow() -> None:
+    async with RedisTurnStreams(NO_REDIS).follow(uuid4()):
+        pass
+
+
+async def give_back() -> None:
+    RedisCounters(NO_REDIS).release(Place(id=uuid4(), names=()))
+
+
+async def keep() -> None:
+    RedisCounters(NO_REDIS)._start_renewing()
+
+
+async def take_off_the_record() -> None:
+    def no_database(_: UUID | None) -> Any:
+        raise AssertionError
+
+    WorkRecords(no_database, SystemClock(), uuid4, uuid4(), DEFAULT_TIMINGS).remove(
+        cast("Any", Place(id=uuid4(), names=()))
+    )
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "begin"),
+    [
+        (WakeUpHub, "_run", subscribe),
+        (RedisTurnStreams, "_run", follow),
+        (RedisCounters, "_release_until_done", give_back),
+        (RedisCounters, "_renew", keep),
+        (WorkRecords, "_remove", take_off_the_record),
+    ],
+)
+async def test_what_works_for_all_requests_does_not_log_the_id_of_the_one_that_began_it(
+    owner: type, method: str, begin: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def look(_: object) -> None:
+        seen.append(structlog.contextvars.get_contextvars())
+
+    monkeypatch.setattr(owner, method, look)
+    with structlog.contextvars.bound_contextvars(request_id="of one request"):
+        await begin()
+        await asyncio.sleep(0)
+    assert seen == [{}]

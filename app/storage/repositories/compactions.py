@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 from sqlalchemy import and_, func, or_, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlmodel import col
 
 from app.core.model.continuity import Continuity
@@ -210,6 +210,21 @@ class CompactionRepository(LeasedRepository):
         touched = func.greatest(col(CompactionRow.queued_at), col(CompactionRow.sent_at))
         statement = select(CompactionRow).where(_QUEUED, or_(touched.is_(None), touched < now() - older_than))
         return await self._all(statement.order_by(_id).limit(limit).with_for_update(skip_locked=True))
+
+    async def next_in_turn(self, hinted: UUID) -> UUID | None:
+        """The queued row whose turn it is, of all tenants; ``None`` if none is queued.
+
+        It belongs to a tenant that has the fewest running; of several such tenants, chance decides. Of its rows it is
+        the hinted one, or else the oldest.
+        """
+        tenant = col(CompactionRow.tenant_id)
+        queued = select(tenant, _id).ext(distinct_on(tenant)).where(_QUEUED, not_deleted(CompactionRow))
+        oldest = queued.order_by(tenant, (_id == hinted).desc(), _id).subquery()
+        running = select(tenant, func.count().label("count")).where(_RUNNING).group_by(tenant).subquery()
+        statement = select(oldest.c.id).outerjoin(running, running.c.tenant_id == oldest.c.tenant_id)
+        in_turn = statement.order_by(func.coalesce(running.c.count, 0), func.random()).limit(1)
+        found: UUID | None = await self._session.first(in_turn)
+        return found
 
     async def _one_or_none(self, statement: Any) -> Compaction | None:
         row = await self._session.first(statement)

@@ -11,6 +11,7 @@ import hmac
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from contextvars import Context
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -238,7 +239,7 @@ class KeyService:
             return
         self._uses_to_note.add(key.id)
         if self._noting is None or self._noting.done():
-            self._noting = asyncio.create_task(self._write_uses())
+            self._noting = asyncio.create_task(self._write_uses(), context=Context())
 
     async def _write_uses(self) -> None:
         while self._uses_to_note:

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Final, Literal
 from uuid import UUID
@@ -151,7 +152,9 @@ class LimitService:
         ended = asyncio.Event()
         self._followed.ended[key_id].add(ended)
         if self._followed.looking is None or self._followed.looking.done():
-            self._followed.looking = asyncio.create_task(self._watch_keys_of_streams(), name="keys-of-streams")
+            self._followed.looking = asyncio.create_task(
+                self._watch_keys_of_streams(), name="keys-of-streams", context=Context()
+            )
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.stream_seconds(principal)):

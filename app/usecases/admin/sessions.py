@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -20,6 +21,8 @@ SCOPES: Final[frozenset[Scope]] = frozenset({"read", "write"})
 """The most scopes that a session may have; what the operator does needs the key itself."""
 MAX_TOKEN_LENGTH: Final = 1_000
 """The most characters of a token that are read; real tokens are shorter."""
+MAX_REFUSED: Final = 10_000
+"""How many refused tokens a process remembers; the one that was refused first is forgotten first."""
 ENDED: Final = "this session has ended: log in again"
 
 
@@ -41,6 +44,8 @@ class SessionService:
         self._shell = shell
         self._keys = keys
         self._sealer = sealer
+        self._refused: OrderedDict[bytes, None] = OrderedDict()
+        """The hashes of tokens that were not made here, or were sealed with another key of the operator."""
 
     async def begin(self, secret: str, address: str | None = None) -> Session:
         """Begin a session of a key; ``address`` is the address of the browser.
@@ -58,11 +63,16 @@ class SessionService:
     async def principal(self, token: str, address: str | None = None) -> Principal:
         """The principal that a token names; ``address`` is the address of the browser.
 
+        A token that was not made here is counted once, however often a browser sends it: who sends it again tries
+        nothing new, and a page that is left open must not keep others of its address from logging in.
+
         Raises:
             UnauthenticatedError: The token is invalid or has ended.
             RateLimitedError: Too many tokens or keys from this address were not made here.
         """
         (tenant_id, sealed), digest = _tenant_and_sealed(token), hash_of(token)
+        if digest in self._refused:
+            raise UnauthenticatedError(ENDED)
         self._keys.failures.check(address, digest)
         try:
             payload = self._sealer.open(sealed, tenant_id, await self._shell.sealing_secret(tenant_id))
@@ -70,6 +80,9 @@ class SessionService:
             payload = None
         if payload is None:
             self._keys.failures.failed(address)
+            self._refused[digest] = None
+            if len(self._refused) > MAX_REFUSED:
+                self._refused.popitem(last=False)
             raise UnauthenticatedError(ENDED)
         self._keys.failures.succeeded(digest)
         named = json.loads(payload)

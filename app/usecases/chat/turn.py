@@ -35,7 +35,7 @@ from app.usecases.chat.reply import Answer, parts_of
 from app.usecases.chat.tool_loop import ToolLoop
 from app.usecases.chat.toolbox import Scope
 from app.usecases.chat.turn_handle import REASONING, ChatEvent, ChatResult, TurnHandle, delta
-from app.usecases.chat.turn_watch import Watch, turn_lost_error, watched
+from app.usecases.chat.turn_watch import Watch, lost_message_error, turn_lost_error, watched
 from app.usecases.compaction.commands import CommandRunner
 from app.usecases.compaction.due_triggers import claim_after_reply, claim_in_turn, end_quiet_of_turn
 from app.usecases.compaction.inline import InlineClaim, InlineCompaction, InlineOutcome
@@ -277,14 +277,16 @@ class TurnRunner:
         return view
 
     async def _fail(self, started: Started, error: DomainError, handle: TurnHandle) -> None:
-        """End the turn's row as failed, and emit the error; the message stays stored."""
+        """End the turn's row as failed, and emit the error; the message stays stored, unless the database lost it."""
         number = None
         try:
             number = await self._record_failure(started, error)
-        except (DependencyUnavailableError, NotFoundError) as away:
+        except (DependencyUnavailableError, NotFoundError, TurnLostError) as away:
             log.warning("turn.failure_not_recorded", code=error.stable_code)
-            if isinstance(error, TurnLostError) and isinstance(away, NotFoundError):
-                error = away  # the conversation was deleted
+            if isinstance(away, TurnLostError) or (
+                isinstance(error, TurnLostError) and isinstance(away, NotFoundError)
+            ):
+                error = away  # the message is gone too, or the conversation was deleted
         except Exception:
             log.exception("turn.failure_crashed")  # followers are told all the same; a sweeper ends the row
         error.extra.setdefault("message_id", str(started.message.id))
@@ -292,12 +294,19 @@ class TurnRunner:
         handle.emit(ChatEvent(type="reply.failed", id=number, error=error))
 
     async def _record_failure(self, started: Started, error: DomainError) -> int | None:
-        """Record the failure and return its event's number; ``None`` if another process has ended the turn."""
+        """Record the failure and return its event's number; ``None`` if another process has ended the turn.
+
+        Raises ``TurnLostError`` if the database has lost the message.
+        """
         turn, now = started.turn, self._shell.clock.now()
         async with self._shell.uow(turn.tenant_id) as uow:
             await uow.conversations.lock(turn.conversation_id)
             ended = await uow.turns.end(turn.id, status="failed", error_code=error.stable_code, finished_at=now)
             if ended is None:
+                try:
+                    await uow.messages.get(turn.conversation_id, turn.message_id)
+                except NotFoundError:
+                    raise lost_message_error() from None
                 return None
             event = await add_failed_event(uow, ended, now)
             await uow.commit()

@@ -86,3 +86,11 @@ def turn_lost_error() -> TurnLostError:
         "the process that answered was silent for too long, and others ended its turn; the message is stored: look at"
         f" the conversation, and {SEND_AGAIN} if nobody answered it"
     )
+
+
+def lost_message_error() -> TurnLostError:
+    """The error after a failover to a replica that had neither the message nor its turn."""
+    return TurnLostError(
+        "the database no longer has the message, nor its turn: it goes on without its last seconds; send the message"
+        " again"
+    )

@@ -37,6 +37,10 @@ CONTEXT_TOO_LONG: Final = "context_too_long"
 WITHHELD: Final = "withheld"
 """The reason on an accepted attempt that did not see every message, and on its compaction."""
 NOT_ASKED: Final = "circuit_open"
+TURNED_AWAY: Final = frozenset({NOT_ASKED, "rate_limited", "quota_exceeded"})
+"""Reasons why no model began to answer. Such a call costs nothing, and does not count: otherwise an hour in which a
+provider turns calls away would use up the limit for the time after it.
+"""
 
 Outcome = Literal["accepted", "refused", "error"]
 Apply = Callable[[GateReport], AppliedCandidate | str]
@@ -312,6 +316,6 @@ def _attempt(
         reason=reason,
         duration_ms=0,
         usage=proposal.usage if proposal else Usage(),
-        metered=summarizer.profile.metered and reason != NOT_ASKED,
+        metered=summarizer.profile.metered and reason not in TURNED_AWAY,
         prompt_version=version if summarizer.profile.reads_prompts else None,
     )

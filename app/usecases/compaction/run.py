@@ -63,6 +63,17 @@ class CompactionService:
             log.warning("compaction.left_to_its_lease", compaction_id=str(compaction_id), reason=error.stable_code)
             return None
 
+    async def in_turn(self, hinted: UUID) -> UUID:
+        """The compaction to run after a hint: the one whose tenant's turn it is; the hinted one if none is queued.
+
+        A tenant's thousand compactions are thousand hints before another's one. A hint only means that there is work.
+        """
+        try:
+            async with self._shell.uow(None) as uow:
+                return await uow.compactions.next_in_turn(hinted) or hinted
+        except DependencyUnavailableError:
+            return hinted
+
     async def _run_in_time(self, row: Compaction) -> Compaction:
         """Run a row for at most the time of one job.
 

@@ -28,7 +28,7 @@ from app.core.model.word_overlap import message_text
 from app.off_loop import off_loop
 from app.storage.repositories.sizes import READ_BYTES
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import NOT_ASKED
+from app.usecases.compaction.attempts import TURNED_AWAY
 from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.ports import Embedder
 from app.usecases.shared.shell import Shell
@@ -264,7 +264,7 @@ def attempt_of(embedder: Embedder, error: ModelUnavailableError | None, usage: U
         reason=reason,
         duration_ms=round(seconds * _MILLISECONDS),
         usage=usage,
-        metered=embedder.metered and reason != NOT_ASKED,
+        metered=embedder.metered and reason not in TURNED_AWAY,
     )
 
 

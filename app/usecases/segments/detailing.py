@@ -27,7 +27,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation.detail_checks import DetailReport, check_detail
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import NOT_ASKED
+from app.usecases.compaction.attempts import NOT_ASKED, TURNED_AWAY
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.ports import Summarizer
@@ -354,5 +354,5 @@ def _attempt(claim: _Claim, proposal: Proposal | None, report: DetailReport, dur
         reason=report.reason,
         duration_ms=duration,
         usage=proposal.usage if proposal else Usage(),
-        metered=claim.summarizer.profile.metered and report.reason != NOT_ASKED,
+        metered=claim.summarizer.profile.metered and report.reason not in TURNED_AWAY,
     )

@@ -138,7 +138,7 @@ class WorkRecords:
         """Have the record removed soon, by a task of its own."""
         self._ended_ids.add(work.id)
         if self._removal_task is None or self._removal_task.done():
-            self._removal_task = asyncio.create_task(self._remove())
+            self._removal_task = asyncio.create_task(self._remove(), context=Context())  # for all requests
 
     async def drain(self) -> None:
         """Wait until the records of ended work are removed. Called when the process ends."""

@@ -37,7 +37,7 @@ from app.core.validation.verdicts import Verdict, verdicts_of
 from app.core.validation.verifier_prompts import VERIFY_VERSION, request_halves, shown_texts, verdict_output_tokens
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import BLOCKED, NOT_ASKED
+from app.usecases.compaction.attempts import BLOCKED, TURNED_AWAY
 from app.usecases.compaction.chunk import chunk_tokens
 from app.usecases.ports import Clock, Summarizer
 from app.usecases.verification.pending import PENDING
@@ -320,7 +320,7 @@ async def _ask_verifier(
         reason=reason,
         duration_ms=round((clock.monotonic() - started) * 1000),
         usage=proposal.usage if proposal else Usage(),
-        metered=summarizer.profile.metered and reason != NOT_ASKED,
+        metered=summarizer.profile.metered and reason not in TURNED_AWAY,
         prompt_version=VERIFY_VERSION,
     )
     return attempt, verdicts if reason in {None, CUT_OFF} else ()
