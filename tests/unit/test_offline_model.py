@@ -81,6 +81,7 @@ def test_of_many_sentences_each_is_compared_with_few_others(monkeypatch: pytest.
     compared = 0
 
     class Sentence(str):
+        __slots__ = ()
         __hash__ = str.__hash__
 
         def __eq__(self, other: object) -> bool:
