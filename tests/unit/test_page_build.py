@@ -76,7 +76,7 @@ def test_the_lock_names_no_package_host_and_pins_what_runs() -> None:
     text = (WEB / "package-lock.json").read_text(encoding="utf-8")
     lock = json.loads(text)["packages"]
     assert not re.search(r'"resolved"|://[^"]*\.tgz', text)
-    # Also for other machines: without a hash `npm ci` installs there whatever it is sent. A bundle has one for all of it.
+    # Also for other machines, where `npm ci` would install whatever it is sent. A bundle has one hash for all of it.
     assert not [path for path, one in lock.items() if path and "integrity" not in one and "inBundle" not in one]
     named = {path.rpartition("node_modules/")[2] for path in lock}
     assert {name for one in lock.values() for name in one.get("optionalDependencies", ())} <= named
