@@ -28,6 +28,8 @@ _LINE: Final = "%(levelname)s %(name)s %(message)s"
 """The form in which log lines of libraries are shown to people."""
 _MOST_CAUSES: Final = 10
 """How many errors of a chain are told, the last ones: one that leads back to itself has no end."""
+_CONTROL: Final = compiled("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that a terminal obeys; tabs and line breaks are harmless."""
 _ID: Final = compiled(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -46,6 +48,7 @@ def configure_logs(settings: Settings) -> None:
             structlog.contextvars.merge_contextvars,
             *([structlog.processors.ExceptionRenderer(_traceback_of)] if for_machines else []),
             _redacted_event,
+            *([] if for_machines else [_visible_event]),
             # Added later, since a time contains no secret, and each new text would have to be searched.
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso" if for_machines else "%H:%M:%S", utc=for_machines),
@@ -99,8 +102,8 @@ class RedactingFormatter(_WithoutTexts):
     """Formats log lines of libraries: lines without known secrets, and tracebacks without the texts of errors."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, redacted as a whole."""
-        return redact(super().format(record))
+        """The line, redacted as a whole, without characters that a terminal obeys."""
+        return _with_visible_controls(redact(super().format(record)))
 
 
 class RepeatedLineFilter(logging.Filter):
@@ -142,6 +145,15 @@ class JsonFormatter(_WithoutTexts):
 def _redacted_event(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     # ``exc_info`` is left for the renderer.
     return {key: value if key == "exc_info" else _redacted_value(key, value) for key, value in event.items()}
+
+
+def _visible_event(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    # In JSON they are escaped anyway.
+    return {key: _with_visible_controls(value) if isinstance(value, str) else value for key, value in event.items()}
+
+
+def _with_visible_controls(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
 
 
 def _redacted_value(key: str, value: object) -> object:

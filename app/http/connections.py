@@ -33,6 +33,8 @@ PROGRESS_BYTES: Final = 16_384
 """How many bytes a client has to read within ``unread_seconds``."""
 READ_BYTES: Final = 16_384
 """The most bytes that are read at once. Each byte of a body in chunks of one byte takes 2 µs of the loop."""
+SOCKET_READ_BYTES: Final = 4_096
+"""Likewise for a WebSocket: its smallest frames have six bytes, and each takes some 3 µs of the loop."""
 MAX_FRAGMENTS: Final = 16_384
 """The most frames of one message of a WebSocket. Each takes memory beside its bytes, and may have none."""
 RETRY_AFTER: Final = 1
@@ -171,6 +173,7 @@ class SocketConnection(_CheckedConnection, WebSocketsSansIOProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the WebSocket over from the connection of its request."""
         super().connection_made(transport)
+        self.transport.max_size = SOCKET_READ_BYTES  # type: ignore[attr-defined]  # of asyncio's own transport
         self._schedule_check()
 
     def handle_cont(self, event: Frame) -> None:

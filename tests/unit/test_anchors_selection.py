@@ -148,6 +148,11 @@ def test_control_the_marker_itself_is_what_escaping_takes_apart() -> None:
     assert escape_served("A → B, use L3 caches → 5") == "A → B, use L3 caches → 5"
 
 
+@pytest.mark.parametrize("level", ["ʟ3", "𝐋3", "L\u034f3", "L\ufe003", "L\u03013", "Ⓛ３"])
+def test_a_level_in_other_letters_makes_no_marker_either(level: str) -> None:
+    assert "→" not in escape_served(f"[anchors →{level}:anchors]")
+
+
 def test_nothing_is_nothing() -> None:
     assert anchors_element(NO_SERVED_ANCHORS.shown, behind_marker=0) == ""
     assert serve([], through_seq=9, held_seqs=(), token_limit=0) == NO_SERVED_ANCHORS

@@ -264,6 +264,25 @@ def test_passages_of_the_caller_stand_beside_it_in_their_order_as_far_as_there_i
     assert "passages_left_out:1" in found.warnings
 
 
+@pytest.mark.parametrize("budget", [700, 3_000, 20_000])
+def test_many_passages_are_rendered_a_few_times_each(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered: list[int] = []
+    element = recalled_messages.passages_element
+
+    def counted(passages: Sequence[Passage]) -> str:
+        rendered.append(len(passages))
+        return element(passages)
+
+    monkeypatch.setattr(recalled_messages, "passages_element", counted)
+    passages = [Passage(text=f"word {number} " * 20, source="s") for number in range(100)]
+    source = recalling(said(21), boundary=16, passages=passages, policy=policy_of(context_window=40_000))
+    found = put_together(source, budget)
+
+    assert sum(rendered) <= 25 * len(passages)
+    assert spent(found) <= budget
+    assert (budget > 10_000) is not any("passages_left_out" in warning for warning in found.warnings)
+
+
 def test_passages_go_before_pins_do() -> None:
     policy = policy_of(context_window=4_000, protect=["turn_0"])
     messages = said(41, policy=policy)

@@ -17,6 +17,8 @@ from uvicorn.server import ServerState
 from app.http.connections import (
     MAX_FRAGMENTS,
     MAX_HEAD_BYTES,
+    READ_BYTES,
+    SOCKET_READ_BYTES,
     ConnectionLimits,
     SocketConnection,
     connection_class,
@@ -273,6 +275,7 @@ class Unread(asyncio.Transport):
         super().__init__({"sockname": ("127.0.0.1", 1), "peername": ("127.0.0.1", 2)})
         self.written = b""
         self.is_closed = False
+        self.max_size = READ_BYTES
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data
@@ -303,6 +306,11 @@ async def socket_opened() -> AsyncIterator[tuple[SocketConnection, Unread]]:
     yield socket, transport
     socket.connection_lost(None)
     await asyncio.sleep(0.01)
+
+
+async def test_of_a_socket_less_is_read_at_a_stretch_since_its_frames_may_be_tiny() -> None:
+    async with socket_opened() as (_, transport):
+        assert transport.max_size == SOCKET_READ_BYTES < READ_BYTES
 
 
 async def test_a_message_of_a_socket_in_endless_frames_is_refused() -> None:

@@ -9,6 +9,7 @@ import io
 import json
 import logging
 import sys
+import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -113,6 +114,18 @@ async def test_of_a_lost_task_no_text_of_its_error_is_told(caplog: pytest.LogCap
 
 def test_for_people_it_stays_a_line_of_words() -> None:
     assert RedactingFormatter("%(levelname)s %(message)s").format(record()).startswith("WARNING Task x")
+
+
+@pytest.mark.usefixtures("plain_logs")
+def test_no_terminal_obeys_what_a_provider_named_something(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "resp_\x1b]0;title\x07\x9b2J"
+    configure_logs(Settings())
+    structlog.get_logger().warning("provider_copy.given_up", name=name)
+    written = capsys.readouterr().err + RedactingFormatter("%(message)s").format(
+        logging.LogRecord("uvicorn", logging.WARNING, __file__, 1, "lost %s\nit", (name,), None)
+    )
+    assert written.count(r"resp_\x1b]0;title\x07\x9b2J") == 2
+    assert not [sign for sign in written if unicodedata.category(sign) == "Cc" and sign != "\n"]
 
 
 class FullDisk(io.StringIO):

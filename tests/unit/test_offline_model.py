@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from app.core.model.conversation import Message
 from app.core.model.model_io import ChatRequest, ContextMessage, StepFinish, SummaryRequest, TextDelta
 from app.core.model.schemas.session import SESSION
+from app.core.retrieval import offline_responder
 from app.core.retrieval.offline_responder import respond
 from app.core.summarizer.offline.extractive import compress
 from app.core.text.token_counts import estimate_text
@@ -74,6 +75,24 @@ async def test_a_proposal_is_the_compressors_candidate() -> None:
     assert (proposal.finish, proposal.model, proposal.called_tool) == ("stop", "offline", False)
     assert (proposal.usage.input_tokens, proposal.usage.cost_usd) == (200, 0.0)
     assert proposal.usage.output_tokens == estimate_text(proposal.text)
+
+
+def test_of_many_sentences_each_is_compared_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    class Sentence(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    said = [Sentence(f"The boat lay in harbour {number} for a year.") for number in range(300)]
+    monkeypatch.setattr(offline_responder, "sentences", lambda _: said)
+    assert "harbour 0 " in respond((ContextMessage(role="user", content=" ".join(said), seq=1),))
+    assert compared <= 10 * len(said)
 
 
 def test_its_calls_are_never_metered() -> None:

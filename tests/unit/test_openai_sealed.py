@@ -10,8 +10,11 @@ from uuid import UUID
 import pytest
 from pydantic import TypeAdapter
 
+from app.core.model.errors import InvalidInputError
 from app.http.openai.items import InputItem, content_of, draft_of
+from app.infrastructure.sealing import AesSealer
 from app.usecases.history.drafts import MessageDraft
+from app.usecases.openai import sealed_inputs
 from app.usecases.openai.sealed_inputs import CompactedInput, SealedInputs
 
 TENANT = UUID(int=1)
@@ -45,6 +48,38 @@ async def test_large_input_is_sealed_and_opened_off_the_loop() -> None:
     assert await inputs.open(TENANT, await inputs.seal(TENANT, compacted)) == compacted
     assert sealer.threads
     assert threading.current_thread() not in sealer.threads
+
+
+@pytest.mark.parametrize(
+    ("made_for", "read_by", "opens"),
+    [
+        ("alice", "alice", True),
+        ("alice", "bob", False),
+        (None, "bob", False),
+        ("alice", None, True),
+        (None, None, True),
+    ],
+)
+async def test_what_was_sealed_for_an_end_user_no_other_end_user_opens(
+    made_for: str | None, read_by: str | None, monkeypatch: pytest.MonkeyPatch, *, opens: bool
+) -> None:
+    given: Any = (SimpleNamespace(sealing_secret=_secret), AesSealer("x" * 32))
+    inputs, compacted = SealedInputs(*given), CompactedInput(summary="s")
+    monkeypatch.setattr(sealed_inputs, "current_user", lambda: made_for)
+    token = await inputs.seal(TENANT, compacted)
+    monkeypatch.setattr(sealed_inputs, "current_user", lambda: read_by)
+    if opens:
+        assert await inputs.open(TENANT, token) == compacted
+    else:
+        with pytest.raises(InvalidInputError):
+            await inputs.open(TENANT, token)
+
+
+async def test_a_token_of_an_older_version_is_opened() -> None:
+    given: Any = (SimpleNamespace(sealing_secret=_secret), _Recording())
+    assert await SealedInputs(*given).open(TENANT, '{"v": 1, "summary": "s", "messages": []}') == CompactedInput(
+        summary="s"
+    )
 
 
 @pytest.mark.parametrize("limit", [0, 4, 100])

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
+import re._parser as parser  # type: ignore[import-not-found]  # how long the shortest match of a pattern is
 import unicodedata
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.model import secret_shapes
 from app.core.model.redaction import redact, redact_message, redact_value
 from tests.corpus import agreed, assert_values, assert_verdicts, corpus, product_of
 from tests.unit.talk import message
@@ -64,6 +68,24 @@ def test_a_key_goes_wherever_it_stands() -> None:
         return redacted == text["around"].replace("{}", f"[REDACTED:{text['kind']}]") or "[REDACTED:secret]" in redacted
 
     assert_values(WHEREVER, goes)
+
+
+def test_only_runs_that_may_be_keys_are_searched_for_keys_and_none_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, searched = secret_shapes._KEY, []
+
+    class Spy:
+        def finditer(self, *given: Any) -> Iterator[re.Match[str]]:
+            searched.append(given[1:])
+            return key.finditer(*given)
+
+    monkeypatch.setattr(secret_shapes, "_KEY", Spy())
+    assert list(secret_shapes._known_keys("We met in Turku, and decided to sell the boat. " * 50)) == []
+    assert searched == [], "prose"
+    for said in (one["said"] for one in SECRETS.texts()):
+        whole = [(found.start(), found.end(), found.lastgroup or "secret") for found in key.finditer(said)]
+        assert list(secret_shapes._known_keys(said)) == whole
+    shortest = min(parser.parse(shape, re.ASCII).getwidth()[0] for shape in secret_shapes._KEYS.values())
+    assert f"{{{shortest},}}" in secret_shapes._RUN.pattern
 
 
 def test_a_value_that_is_named_goes_and_what_is_no_secret_stays() -> None:

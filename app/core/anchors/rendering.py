@@ -8,8 +8,9 @@ from datetime import date, datetime
 from typing import Final
 
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
-from app.core.text.escaping import as_json_writes, escape_block
+from app.core.text.escaping import escape_block
 from app.core.text.memo import memoized
+from app.core.text.message_escaping import escape_arrows
 from app.core.text.patterns import compiled
 from app.core.text.relative import date_note
 from app.core.text.speakers import short_name
@@ -22,22 +23,16 @@ ANCHORS_MARKER: Final = "[anchors →L3:anchors]"
 FRAME_TOKENS: Final = 24
 """The tokens of the element's own lines and the marker, rounded up."""
 
-_ARROW: Final = compiled(
-    "[→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a]"
-    "(?=[\\s\\u00ad\\u200b-\\u200f\\u2060\\ufe0f\\ufeff]{0,8}[LlＬｌⅬⅼ][\\s\\u00ad\\u200b-\\u200f\\u2060\\ufe0f\\ufeff]{0,8}\\d)"
-)
-"""An arrow of any form before a level: without it nothing reads as a marker."""
-
 _LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([^()（）\n]+\))?(?: ?[(（][^()（）\n]{1,60}[)）])?: ", re.MULTILINE)
 """An anchor's line; lines of layouts that were stored long ago do not name the speaker."""
 
 
 def escape_served(text: str) -> str:
-    r"""Escape a text for the block: no bracket begins one of our tags, no arrow names a level (``\u2192``).
+    r"""Escape a text for the block: no bracket begins one of our tags, no arrow is that of a marker (``\u2192``).
 
     JSON keeps its value.
     """
-    return _ARROW.sub(as_json_writes, escape_block(text))
+    return escape_arrows(escape_block(text))
 
 
 def anchor_line(

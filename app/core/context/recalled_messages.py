@@ -45,7 +45,7 @@ from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut, messages_tokens
 from app.core.summarizer.offline.items import entry_tokens, label_and_clauses
 from app.core.text.budget import without_last
 from app.core.text.parts import joined_from, own_content, without_repeats
-from app.core.text.token_counts import estimate_lines
+from app.core.text.token_counts import MESSAGE_OVERHEAD, byte_length, estimate_lines, tokens_of
 
 MAX_RECALL_SHARE: Final = Fraction(9, 10)
 """The largest share of the room beside pins and the last user message that recall gets, unless nothing else needs more.
@@ -280,7 +280,7 @@ def _allotment(
     reserved = min(lasting, math.floor(ANCHORS_SHARE * available))
     recall_limit = math.floor(MAX_RECALL_SHARE * (available - reserved))
     recall_limit = recall_limit if may_cut else min(recall_limit, max(free, 0))
-    wanted = rendered_weight(inputs, (ContextMessage(role="user", content=passages_element(recall.passages)),))
+    wanted = MESSAGE_OVERHEAD + sum(_passage_sizes(inputs, recall.passages))
     passages = min(recall_limit, wanted) if recall.passages else 0
     if not recall.question:
         return Allotment(passages=passages, recalled=0)
@@ -359,14 +359,29 @@ def _with_passages_and_recall(
 
 
 def _with_passages(inputs: ContextInputs, draft: Draft, passages: tuple[Passage, ...], max_tokens: int) -> Draft:
-    taken: tuple[Passage, ...] = ()
-    for passage in passages:
-        longer = replace(draft, passages=(*taken, passage))
-        if recall_tokens(inputs, longer) <= max_tokens:
-            taken = longer.passages
-    left_out = len(passages) - len(taken)
-    draft = replace(draft, passages=taken)
-    return draft.warned(f"passages_left_out:{left_out}") if left_out else draft
+    # Each passage is weighed by itself: weighing all that were taken with each next one takes quadratic time, and no
+    # other thread goes on while megabytes are searched at once.
+    sizes = _passage_sizes(inputs, passages)
+    whole = replace(draft, passages=passages)
+    may_fit = sum(sizes) - len(sizes) <= max_tokens  # each is rounded up
+    if not passages or (may_fit and recall_tokens(inputs, whole) <= max_tokens):
+        return whole
+    frame_tokens = recall_tokens(inputs, replace(draft, passages=passages[:1])) - sizes[0]
+    taken: list[Passage] = []
+    left = max_tokens - max(frame_tokens, 0)
+    for passage, size in zip(passages, sizes, strict=True):
+        if size <= left:
+            taken.append(passage)
+            left -= size
+    fitting = replace(draft, passages=tuple(taken))
+    while fitting.passages and recall_tokens(inputs, fitting) > max_tokens:  # all together may be rounded up
+        fitting = replace(fitting, passages=fitting.passages[:-1])
+    return fitting.warned(f"passages_left_out:{len(passages) - len(fitting.passages)}")
+
+
+def _passage_sizes(inputs: ContextInputs, passages: Sequence[Passage]) -> list[int]:
+    texts = (f"{passages_element((passage,))}\n" for passage in passages)
+    return [tokens_of(estimate_lines(text), byte_length(text), inputs.policy.estimator) for text in texts]
 
 
 def _fitted_recall(inputs: ContextInputs, draft: Draft, max_tokens: int) -> Draft:

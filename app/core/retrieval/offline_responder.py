@@ -102,7 +102,7 @@ def _acknowledgement(statement: str, context: Sequence[ContextMessage], catalogu
                 text=clip(pieces[0], _ECHO_CHARACTERS)
             )
         )
-    best = max(informative, key=lambda piece: (len(cues_of(piece)), -informative.index(piece)))
+    best = max(informative, key=lambda piece: len(cues_of(piece)))  # the first of them
     cues = cues_of(best)
     echo = clip(best, _ECHO_CHARACTERS)
     if "correction" in cues or "update" in cues:

@@ -48,7 +48,7 @@ TAGS: Final = (
 
 _NAMES: Final = tuple(tag.replace("_", "") for tag in TAGS)
 _BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
-BRACKET: Final = compiled("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸ❮❰⦑⧼⟪《≺≪⋖]")
+BRACKET: Final = compiled("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸᚲ❬❮❰⦑⦓⧼⟪《\ufe3d\ufe3f≺⪻≪⋘⪡⫷⋖⊰≮\U0001d236]")
 _LOOK_AHEAD: Final = 80  # characters between bracket and name that are skipped; a longer gap is itself suspicious
 
 # Characters between the letters of a name that a reader does not notice: slashes and joiners, beside whole categories.
@@ -56,10 +56,12 @@ _SKIPPED: Final = frozenset("_-‐‑‒–—/\\⁄∕╱⧸\uff0f\uff3c\u115f\
 _SKIPPED_CATEGORIES: Final = frozenset({"Cf", "Cc", "Cs", "Cn", "Co", "Zs", "Zl", "Zp", "Mn", "Me"})
 
 _CONFUSABLE: Final = str.maketrans(
-    "асеһіјӏорѕѵхумтқкпгԁԛԝαεικνορτυσıɑɡɩᴀᴄᴅᴇɢɪᴍɴᴏʀᴛᴜᴠʏʟꜱꜰᴘłøđ",
-    "acehijlopsvxymtkknrdqwaeikvoptuoiagiacdegimnortuvylsfplod",
+    "асеһіјӏорѕѵхумтқкпгԁԛԝαεικνορτυσıɑɡɩօոսհցյᎪᎠᎬᏀᎻᎥᏞᎷᏢᎡᏚᎢꓮꓚꓓꓰꓝꓖꓧꓲꓡꓟꓠꓳꓑꓣꓢꓔꓴꓬⲥⲟⲣ",
+    "acehijlopsvxymtkknrdqwaeikvoptuoiagionuhgjadeghilmprstacdefghilmnoprstuycop",
 )
-"""Letters of other alphabets and small capitals, with the plain letters that they look like."""
+"""Letters of other alphabets with the plain letters that they look like. Latin ones are known by their names."""
+_LATIN_LETTER: Final = compiled(r"(?:.*LATIN .*(?:LETTER|CAPITAL)|.*SYMBOL LETTER) ([A-Z])(?: WITH .*)?")
+"""The Unicode names of letters such as ø, ʂ, ꜱ, 🆂 and 🇸."""
 
 _UNSENDABLE: Final = compiled("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _LIKE_A_REFERENCE: Final = compiled(r"&((?:amp;)*)#x(?=[0-9a-f]{1,6};)")
@@ -150,7 +152,14 @@ def plain_letters(character: str) -> str:
     if character in _SKIPPED or unicodedata.category(character) in _SKIPPED_CATEGORIES:
         return ""
     folded = unicodedata.normalize("NFKD", character).casefold().translate(_CONFUSABLE)
-    return "".join(letter for letter in folded if unicodedata.category(letter) not in _SKIPPED_CATEGORIES)
+    return "".join(map(_plain_letter, folded))
+
+
+def _plain_letter(letter: str) -> str:
+    if unicodedata.category(letter) in _SKIPPED_CATEGORIES:
+        return ""
+    found = _LATIN_LETTER.fullmatch(unicodedata.name(letter, ""))
+    return found[1].lower() if found else letter
 
 
 def as_json_writes(found: re.Match[str]) -> str:

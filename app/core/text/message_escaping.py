@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from app.core.text.escaping import BRACKET, SERVED_TAGS, plain_letters
+from app.core.text.escaping import BRACKET, SERVED_TAGS, as_json_writes, plain_letters
 from app.core.text.patterns import compiled
 
 ARROWS: Final = "→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a"
@@ -61,6 +61,11 @@ def as_data(text: str, following: str = "") -> str:
     return text if shown == text else shown
 
 
+def escape_arrows(text: str) -> str:
+    r"""The text with each arrow that reads like that of a marker as a JSON escape (``\u2192``)."""
+    return _ARROW.sub(lambda found: as_json_writes(found) if _names_level(found) else found.group(), text)
+
+
 def value_as_data(value: Any, depth: int = 0) -> Any:
     """A JSON value with ``as_data`` applied to every text in it, keys included; ``value`` itself if nothing changes."""
     if isinstance(value, str):
@@ -93,7 +98,11 @@ def _exchanged_bracket(found: re.Match[str], following: str, *, has_types: bool)
 
 
 def _exchanged_arrow(found: re.Match[str], following: str) -> str:
-    return EXCHANGED_ARROW if _is_level(_characters_ahead(found.string, found.end(), following)) else found.group()
+    return EXCHANGED_ARROW if _names_level(found, following) else found.group()
+
+
+def _names_level(found: re.Match[str], following: str = "") -> bool:
+    return _is_level(_characters_ahead(found.string, found.end(), following))
 
 
 def _characters_ahead(text: str, start: int, following: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from app.core.text.speakers import name_in
 from app.off_loop import off_loop
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Sealer
+from app.usecases.shared.caller import current_user
 from app.usecases.shared.shell import Shell
 
 VERSION: Final = 1
@@ -54,7 +55,10 @@ class CompactedInput:
 
 
 class SealedInputs:
-    """Seals and opens compacted input; a tenant's secret is made when it is first needed."""
+    """Seals and opens compacted input; a tenant's secret is made when it is first needed.
+
+    What the key of one end user opens was sealed for the same end user.
+    """
 
     def __init__(self, shell: Shell, sealer: Sealer) -> None:
         self._shell = shell
@@ -63,21 +67,29 @@ class SealedInputs:
     async def seal(self, tenant_id: UUID, compacted: CompactedInput) -> str:
         """The compacted input as an encrypted token."""
         secret = await self._shell.sealing_secret(tenant_id)
-        return await off_loop(lambda: self._sealer.seal(_text_of(compacted), tenant_id, secret))
+        user = current_user()
+        return await off_loop(lambda: self._sealer.seal(_text_of(compacted, user), tenant_id, secret))
 
     async def open(self, tenant_id: UUID, token: str) -> CompactedInput:
-        """The content of a token. Raises ``InvalidInputError`` unless this service gave it to this tenant."""
-        secret = await self._shell.sealing_secret(tenant_id)
-        found = await off_loop(lambda: _compacted_in(self._sealer.open(token, tenant_id, secret)), size=len(token))
+        """The content of a token.
+
+        Raises ``InvalidInputError`` unless this service gave it to this tenant, and to the end user of the key if the
+        key is limited to one.
+        """
+        secret, user = await self._shell.sealing_secret(tenant_id), current_user()
+        found = await off_loop(
+            lambda: _compacted_in(self._sealer.open(token, tenant_id, secret), user), size=len(token)
+        )
         if found is None:
             message = "this compacted input was not made here, or it or its key changed: send the messages themselves"
             raise InvalidInputError.of("input", message)
         return found
 
 
-def _text_of(compacted: CompactedInput) -> str:
+def _text_of(compacted: CompactedInput, user: str | None) -> str:
     payload = {
         "v": VERSION,
+        "user": user,
         "summary": compacted.summary,
         "messages": [
             {
@@ -92,10 +104,13 @@ def _text_of(compacted: CompactedInput) -> str:
     return json.dumps(payload, ensure_ascii=False)
 
 
-def _compacted_in(text: str | None) -> CompactedInput | None:
+def _compacted_in(text: str | None, user: str | None) -> CompactedInput | None:
+    """The content of a token's text; ``None`` if there is no text, or the end user ``user`` may not read it."""
     if text is None:
         return None
     payload = json.loads(text)
+    if user is not None and payload.get("user", user) != user:  # tokens of older versions name nobody
+        return None
     return CompactedInput(summary=payload["summary"], messages=tuple(_draft(one) for one in payload["messages"]))
 
 
