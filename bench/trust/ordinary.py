@@ -26,7 +26,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -50,12 +50,28 @@ SETS: Final = (
     *("open", "held", "later", "work-open", "work-held"),
     *("everyday", "languages", "further", "further-held", "rounds"),
     *("restated", "restated-held", "fresh", "varied", "summed", "sixteenth", "freely", "kinds"),
+    *("formulas", "formulas-held"),
 )
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """Counts by kind of statement, and ``all``, ``failing`` or (for items) ``gone``. For the control there are ``changed``
 and ``changed, failing``, for hints ``hint, right`` and ``hint, wrong``, for cuts ``true values`` and ``true values,
 left``, which have ``changed, `` before them for the control."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lie:
+    """One edit of an item that makes it false: ``before`` becomes ``after``."""
+
+    kind: str
+    item: CandidateItem
+    before: str
+    after: str
+
+    @property
+    def told(self) -> CandidateItem:
+        """The item with the lie."""
+        return replace(self.item, text=self.item.text.replace(self.before, self.after, 1))
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,7 @@ class Answer:
     anchors: tuple[FoundAnchor, ...]
     system_prompt: str
     schema: StateSchema
+    lies: tuple[Lie, ...] = ()
 
     @cached_property
     def shown(self) -> SourceTexts:
@@ -114,6 +131,19 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
                 for hint in (one.hints for one in examined.failures if one.hints):
                     found[kind, "hint, right" if _names(hint, value) else "hint, wrong"] += 1
     return found
+
+
+def lies_counted(given: Iterable[Answer]) -> Counts:
+    """How many planted lies there are, and how many fail though their honest item does not, by kind."""
+    found = Counts()
+    for answer, lie in ((answer, lie) for answer in given for lie in answer.lies):
+        found[lie.kind, "all"] += 1
+        found[lie.kind, "failing"] += _fails(lie.told, answer.shown) and not _fails(lie.item, answer.shown)
+    return found
+
+
+def _fails(item: CandidateItem, shown: SourceTexts) -> bool:
+    return bool(examine_candidate(Candidate(items=(item,), narrative={}), shown).failures)
 
 
 def _count_left(found: Counts, repairs: Iterable[Repair], wrong: int = 0) -> None:
@@ -170,16 +200,22 @@ def _answer(row: Mapping[str, Any]) -> Answer:
     messages = tuple(message(*one) for one in row["messages"])
     schema = schema_named(row["schema"])
     previous = tuple(_entry(**one) for one in row["previous"])
+    candidate = attribute_sources(parse_candidate(row["answer"], schema), messages, previous)
     return Answer(
         talk=row["talk"],
         language=row["language"],
-        candidate=attribute_sources(parse_candidate(row["answer"], schema), messages, previous),
+        candidate=candidate,
         messages=messages,
         previous=previous,
         anchors=tuple(_anchor(*one) for one in row["anchors"]),
         system_prompt=row["system_prompt"],
         schema=schema,
+        lies=tuple(_lie(candidate, **one) for one in row.get("lies", ())),
     )
+
+
+def _lie(candidate: Candidate, *, field: str, item: int, **edit: str) -> Lie:
+    return Lie(item=[one for one in candidate.items if one.field == field][item], **edit)
 
 
 def _entry(**fields: Any) -> StateEntry:
