@@ -136,9 +136,9 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
 def lies_counted(given: Iterable[Answer]) -> Counts:
     """How many planted lies there are, and how many fail though their honest item does not, by kind."""
     found = Counts()
-    for answer, lie in ((answer, lie) for answer in given for lie in answer.lies):
+    for shown, lie in ((answer.shown, lie) for answer in given for lie in answer.lies):
         found[lie.kind, "all"] += 1
-        found[lie.kind, "failing"] += _fails(lie.told, answer.shown) and not _fails(lie.item, answer.shown)
+        found[lie.kind, "failing"] += _fails(lie.told, shown) and not _fails(lie.item, shown)
     return found
 
 
@@ -254,6 +254,13 @@ def main() -> int:
     heads = [*(f"{kind}, failing" for kind in KINDS), "one value changed", "hints, right"]
     heads += ["values left", "beside the changed one"]
     print_table(["set", "language", "answers", "items gone", *heads], rows)
+    lies = {name: lies_counted(some) for name, some in given.items() if any(one.lies for one in some)}
+    lie_rows = [
+        [name, kind, _share(found[kind, "failing"], found[kind, "all"])]
+        for name, found in lies.items()
+        for kind in sorted({kind for kind, _ in found})
+    ]
+    print_table(["set", "lie", "found"], lie_rows)
     if asked.show:
         for answer in [*given["open"], *given["work-open"]]:
             for failure in examine_candidate(answer.candidate, answer.shown).failures:

@@ -32,7 +32,7 @@ from app.core.text.numerals import (
     number_of_words,
     plain_number,
 )
-from app.core.text.patterns import capped, compiled
+from app.core.text.patterns import capped
 from app.core.text.scan_results import TIGHT, Cursor, FoundValue, Unit
 from app.core.text.spelled_numbers import added_fraction, spelled_number_words
 from app.core.text.tables import (
@@ -112,7 +112,12 @@ _MIN_DIGITS_OF_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
 _LAST_DAY: Final = 31
 _MAX_TERM_LENGTH: Final = 8
-_CODE_OF_CAPITALS: Final = compiled(r"[A-Z]{2}[A-Z0-9]*\d\d")
+_TERM: Final = capped(
+    r"(?![A-Z]{2}[A-Z0-9]*\d\d)(?:[^\W\d_]_)?\d{0,4}[^\W\d_]*+(?:\d{1,2}[^\W\d_]?)?$", _MAX_TERM_LENGTH
+)
+"""A part of a formula: letters with a number before and after them, but no code of capitals such as "AB12"."""
+_IN_CALL: Final = capped(r"[^\W_]\(\)$", 7)
+"""What is around the numbers of "F(2,69)"."""
 _MIN_DIGITS_OF_REFERENCE: Final = 3
 """A shorter number after "no." or "#" is not an identifier."""
 
@@ -465,10 +470,9 @@ def _is_approximate(c: Cursor, first: int, after: int) -> bool:
 
 def is_term(c: Cursor, place: int) -> bool:
     """Whether a short code is a term of a formula: "2as" in "v² = u² + 2as", "v0" in "v0 = 14"."""
-    token = c.tokens[place]
-    is_short = len(token.text) <= _MAX_TERM_LENGTH and token.text.isalnum()
-    is_code = _CODE_OF_CAPITALS.match(c.cased[token.start : token.end]) is not None
-    return is_short and not is_code and _has_operator(c, token.start, token.end)
+    start, end = c.tokens[place].start, c.tokens[place].end
+    is_short = end - start <= _MAX_TERM_LENGTH and _TERM.match(c.cased[start:end]) is not None
+    return is_short and _has_operator(c, start, end)
 
 
 def _has_operator(c: Cursor, start: int, end: int) -> bool:
@@ -479,7 +483,7 @@ def _has_operator(c: Cursor, start: int, end: int) -> bool:
 def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
     start, end = c.tokens[place].start, c.tokens[after - 1].end
     before, behind = c.text[max(0, start - _CHARACTERS_BEFORE) : start], c.text[end : end + _CHARACTERS_AFTER]
-    if _REFERENCE.search(before) or _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(behind):
+    if _REFERENCE.search(before) or _has_operator(c, start, end):
         return True
     if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a space, a colon
         return True
@@ -574,7 +578,7 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
         found.forms |= {f"v:{digits}", *forms_of_eight_digits(digits)}
     around = c.text[max(0, token.start - _CHARACTERS_BEFORE) : token.start] + c.text[token.end : token.end + 1]
     is_list = found.kind == "number" and not found.unit and c.all_readings and is_in_hundreds(digits)  # "12,34,567"
-    is_list |= "," in digits and c.text[token.start - 1 : token.start] == "(" and c.text[token.end : token.end + 1] == ")" and c.text[max(0, token.start - 2) : token.start - 1].isalnum()
+    is_list |= "," in digits and _IN_CALL.search(around) is not None
     if is_list or (("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around)):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
         found.forms |= set(parts) if c.all_readings else {"&".join(parts)}

@@ -67,8 +67,8 @@ _SQUASHED_WITHIN: Final = compiled(r"[^\w:;,\n]|_|,(?=\S)")
 """Separators within one identifier, without those of a time of day, a list or an end of a line."""
 _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """A network address; it is one even if it could be a number with separated thousands."""
-_EXPONENT: Final = compiled(r"e\+?(-?\d{1,2})")
-_MAX_EXPONENT: Final = 15
+_LEAST_AMOUNT: Final = 1e-5
+"""The least amount that is compared as a number: numbers are compared with six decimals."""
 _RESULT_BEHIND: Final = compiled(r" ?= ?[\d(-]")
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
 _POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
@@ -349,12 +349,19 @@ def decimal(match: re.Match[str]) -> Iterator[Token]:
     yield Token("n", text, match.start(), match.end(), [float(text)])
 
 
+def power(match: re.Match[str]) -> Iterator[Token]:
+    """A number with its power of ten, such as "3.986e14"; one that rounds to nothing is looked up as it is written."""
+    text, start = match.group(), match.start()
+    amount = float(text.replace(",", "."))
+    if amount < _LEAST_AMOUNT:
+        yield _code_token(text, start)
+    else:
+        yield _token("n", text, start, [amount])
+
+
 def number(match: re.Match[str], cased: str) -> Iterator[Token]:
     """Digits with what directly follows them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e", "45-CB"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
-    if tail and (exponent := _EXPONENT.fullmatch(tail)) and (token := _power_of_ten(match, int(exponent[1]))):
-        yield token
-        return
     if times := list(_half_day(match) if half else _minutes_and_seconds(digits, tail or "", start)):
         yield from times
         return
@@ -385,15 +392,6 @@ def number(match: re.Match[str], cased: str) -> Iterator[Token]:
         )
     else:
         yield _identifier(match.group(), start, match.group().split("-"))
-
-
-def _power_of_ten(match: re.Match[str], exponent: int) -> Token | None:
-    """A number with its power of ten: "3.986e14"; ``None`` if it may as well be a code ("12e3")."""
-    digits = match["digits"].replace(",", ".")
-    amounts = readings_of_digits(digits)
-    if abs(exponent) > _MAX_EXPONENT or not amounts or not (exponent < 0 or "." in digits or len(digits) == 1):
-        return None
-    return Token("n", match.group(), match.start(), match.end(), [float(f"{amounts[-1]}e{exponent}")])
 
 
 def _ends_with_code(tail: str, cased: str) -> bool:
@@ -510,7 +508,7 @@ def _clock_parts(match: re.Match[str], half: str = "") -> tuple[int, int, int | 
 
 
 def _digit_tokens(digits: str, start: int, *, is_term: bool = False) -> Iterator[Token]:
-    # "700-1 200", "2160-774-70 = 1316"
+    # A range such as "700-1 200", or a difference with its result behind it.
     is_several = "-" in digits and (" " in digits or (is_term and digits.count("-") > 1))
     token = None if is_several else _digits_in_one(digits, start)
     if token:
