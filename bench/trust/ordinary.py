@@ -11,8 +11,8 @@ and ``rounds`` (ten talks in five rounds) were worked on, ``further-held`` was o
 ``varied`` (18, both most in three rounds), ``summed`` (12 in two rounds, by a writer who was to calculate) and
 ``sixteenth`` (20, most in three rounds, in nine languages) were counted first, and read then, as were ``freely`` (12 in
 two rounds, full of numbers) and ``kinds`` (15 in two rounds: friends, lessons, support with tools, code). ``formulas``
-and ``formulas-held`` are six talks each, full of calculations, in two rounds and with planted lies, which are counted in
-a table of their own. ``--show`` prints the failing statements of the open talks.
+and ``formulas-held`` are six talks each, full of calculations, in two rounds. They have planted lies, which are counted
+in a table of their own. ``--show`` prints the failing statements of the open talks.
 
 The other columns are a control: one number, amount, date or time of each statement is replaced by a random one. They
 count how many hints to the writer of such a statement name the original value. The last two columns say how many of the
