@@ -10,8 +10,9 @@ and ``rounds`` (ten talks in five rounds) were worked on, ``further-held`` was o
 ``restated`` and ``restated-held`` state nearly every value in another form than it was said. ``fresh`` (16 talks),
 ``varied`` (18, both most in three rounds), ``summed`` (12 in two rounds, by a writer who was to calculate) and
 ``sixteenth`` (20, most in three rounds, in nine languages) were counted first, and read then, as were ``freely`` (12 in
-two rounds, full of numbers) and ``kinds`` (15 in two rounds: friends, lessons, support with tools, code). ``--show``
-prints the failing statements of the open talks.
+two rounds, full of numbers) and ``kinds`` (15 in two rounds: friends, lessons, support with tools, code). ``formulas``
+and ``formulas-held`` are six talks each, full of calculations, in two rounds. They have planted lies, which are counted
+in a table of their own. ``--show`` prints the failing statements of the open talks.
 
 The other columns are a control: one number, amount, date or time of each statement is replaced by a random one. They
 count how many hints to the writer of such a statement name the original value. The last two columns say how many of the
@@ -26,7 +27,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -50,12 +51,28 @@ SETS: Final = (
     *("open", "held", "later", "work-open", "work-held"),
     *("everyday", "languages", "further", "further-held", "rounds"),
     *("restated", "restated-held", "fresh", "varied", "summed", "sixteenth", "freely", "kinds"),
+    *("formulas", "formulas-held"),
 )
 KINDS: Final = ("items", "narrative sentences", "digests")
 Counts = Counter[tuple[str, str]]
 """Counts by kind of statement, and ``all``, ``failing`` or (for items) ``gone``. For the control there are ``changed``
 and ``changed, failing``, for hints ``hint, right`` and ``hint, wrong``, for cuts ``true values`` and ``true values,
 left``, which have ``changed, `` before them for the control."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lie:
+    """One edit of an item that makes it false: ``before`` becomes ``after``."""
+
+    kind: str
+    item: CandidateItem
+    before: str
+    after: str
+
+    @property
+    def told(self) -> CandidateItem:
+        """The item with the lie."""
+        return replace(self.item, text=self.item.text.replace(self.before, self.after, 1))
 
 
 @dataclass(frozen=True)
@@ -70,6 +87,7 @@ class Answer:
     anchors: tuple[FoundAnchor, ...]
     system_prompt: str
     schema: StateSchema
+    lies: tuple[Lie, ...] = ()
 
     @cached_property
     def shown(self) -> SourceTexts:
@@ -114,6 +132,19 @@ def counted(given: Iterable[Answer], seed: int = 7) -> Counts:
                 for hint in (one.hints for one in examined.failures if one.hints):
                     found[kind, "hint, right" if _names(hint, value) else "hint, wrong"] += 1
     return found
+
+
+def lies_counted(given: Iterable[Answer]) -> Counts:
+    """How many planted lies there are, and how many fail though their honest item does not, by kind."""
+    found = Counts()
+    for shown, lie in ((answer.shown, lie) for answer in given for lie in answer.lies):
+        found[lie.kind, "all"] += 1
+        found[lie.kind, "failing"] += _fails(lie.told, shown) and not _fails(lie.item, shown)
+    return found
+
+
+def _fails(item: CandidateItem, shown: SourceTexts) -> bool:
+    return bool(examine_candidate(Candidate(items=(item,), narrative={}), shown).failures)
 
 
 def _count_left(found: Counts, repairs: Iterable[Repair], wrong: int = 0) -> None:
@@ -170,16 +201,22 @@ def _answer(row: Mapping[str, Any]) -> Answer:
     messages = tuple(message(*one) for one in row["messages"])
     schema = schema_named(row["schema"])
     previous = tuple(_entry(**one) for one in row["previous"])
+    candidate = attribute_sources(parse_candidate(row["answer"], schema), messages, previous)
     return Answer(
         talk=row["talk"],
         language=row["language"],
-        candidate=attribute_sources(parse_candidate(row["answer"], schema), messages, previous),
+        candidate=candidate,
         messages=messages,
         previous=previous,
         anchors=tuple(_anchor(*one) for one in row["anchors"]),
         system_prompt=row["system_prompt"],
         schema=schema,
+        lies=tuple(_lie(candidate, **one) for one in row.get("lies", ())),
     )
+
+
+def _lie(candidate: Candidate, *, field: str, item: int, **edit: str) -> Lie:
+    return Lie(item=[one for one in candidate.items if one.field == field][item], **edit)
 
 
 def _entry(**fields: Any) -> StateEntry:
@@ -218,6 +255,13 @@ def main() -> int:
     heads = [*(f"{kind}, failing" for kind in KINDS), "one value changed", "hints, right"]
     heads += ["values left", "beside the changed one"]
     print_table(["set", "language", "answers", "items gone", *heads], rows)
+    lies = {name: lies_counted(some) for name, some in given.items() if any(one.lies for one in some)}
+    lie_rows = [
+        [name, kind, _share(found[kind, "failing"], found[kind, "all"])]
+        for name, found in lies.items()
+        for kind in sorted({kind for kind, _ in found})
+    ]
+    print_table(["set", "lie", "found"], lie_rows)
     if asked.show:
         for answer in [*given["open"], *given["work-open"]]:
             for failure in examine_candidate(answer.candidate, answer.shown).failures:

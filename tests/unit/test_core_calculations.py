@@ -298,6 +298,19 @@ def test_a_weekday_is_the_day_of_a_stay_that_was_named_anywhere(text: str, *, fa
     assert bool(examine_candidate(candidate(item(text, 7)), SourceTexts(STAY)).failures) is fails
 
 
+@pytest.mark.parametrize(
+    ("text", "fails"),
+    [
+        ("The sheets are cut on Saturday, 6 June 2026.", False),
+        ("The sheets are cut on Saturday, 13 June 2026.", True),
+        ("They are glued on 7 June 2026.", False),
+    ],
+)
+def test_a_weekday_that_its_date_has_is_not_that_of_the_next_week(text: str, *, fails: bool) -> None:
+    said = talk("We cut the sheets on Saturday, 6 June 2026, and glue them on Sunday.", "Noted.")
+    assert bool(examine_candidate(candidate(item(text, 1)), SourceTexts(said)).failures) is fails
+
+
 def test_control_without_the_stays_that_day_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_texts, "_MAX_STAYS", 0)
     text = "They have dinner together on 29 May."

@@ -599,6 +599,53 @@ def test_a_formula_is_no_money_and_its_commands_are_no_identifiers(text: str, to
     assert [value.text for value in values(text)] == told
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("v^2 = u^2+2as, h=2R=1.2 and v0=14 at 30 degrees", ["1.2", "30 degrees"]),
+        ("CH4 + 2O2 gives CO2", ["CO2"]),
+        ("216 W /230 = 0,94 A", ["216 W", "0,94 A"]),
+        ("2160-774-70 = 1316, serial 2160-774-70", ["2160", "2160-774-70"]),
+        ("$67{,}50 + 40$ in total, $38.40 + 21.75 = 60.15$ too", []),
+        ("AB12 = 14 euros, 9a41c7 = broken", ["AB12", "14 euros", "9a41c7"]),  # codes
+        ("it is $5 + $6 or $7 (=4€)", ["$5", "$6", "$7", "4€"]),  # money
+    ],
+)
+def test_a_part_of_a_formula_is_neither_code_path_nor_money(text: str, told: list[str]) -> None:
+    assert [value.text for value in values(text)] == told
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "other"),
+    [
+        ("p = .024", "p = 0.024", "p = .034"),
+        ("p = 0.007", "p=.007 here", "p = 0.07"),
+        ("It took 0.8 s.", "v=sqrt(2*5.206*.8) after .8 s", "It took 0.9 s."),
+        ("The factor is 27.1.", "(27.1)*.5 *and more*", "The factor is 27.6."),
+        ("The rate is 3e-4.", "rate 0.0003", "The rate is 4e-4."),
+        ("41.7 million rows", "n = 4.17e7 rows", "47.1 million rows"),
+        ("F(2,69) = 4.57", "$F(2, 69) = 4.57$", "F(2,67) = 4.57"),
+        ("67,50 €", "$67{,}50 + 40$: insgesamt $107{,}50$ €", "76,50 €"),
+    ],
+)
+def test_numbers_of_formulas_are_found(claim: str, text: str, other: str) -> None:
+    assert holds(claim, text)
+    assert not holds(other, text)
+
+
+def test_a_number_behind_a_point_may_be_the_end_of_an_address() -> None:
+    assert holds("Proxmox is on .28.", "The hosts are 27-29.")
+    assert holds("Proxmox is on .28.", "Proxmox is 10.0.0.28")
+    assert not holds("p = .28", "The hosts are 27-29.")
+
+
+@pytest.mark.parametrize("text", ["on Saturday 6 June", "6 June, Saturday evening", "on 6 June. Saturday it is"])
+def test_a_weekday_that_a_date_has_means_no_day_a_week_later(text: str) -> None:
+    found = shown(text, at=datetime(2026, 6, 1, tzinfo=UTC))
+    assert found.holds(values("Saturday, 6 June 2026")[0])
+    assert not found.holds(values("Saturday, 13 June 2026")[0])
+
+
 @pytest.mark.parametrize(("text", "number"), [
     ("a million and a half are left", "n:1500000"),
     ("$1 million and a half", "n:1500000"),

@@ -75,6 +75,13 @@ def test_only_what_users_said_is_critical_unless_it_is_anchored() -> None:
     assert quotes(span, hidden=[anchor(2, SAID)]) == [(2, f'The assistant wrote: "{SAID}"')]
 
 
+def test_a_formula_does_not_come_back_for_its_terms() -> None:
+    formulas = ["a^2 = 49 + 81 - 2x7x9 cos48 = 4", "why /7 and not /8???", "v^2 = u^2+2as per component?"]
+    said = [*formulas, "my room is B204, it is 2.7 m high"]
+    span = talk(*(text for one in said for text in (one, "Yes.")))
+    assert [text for _, text in quotes(span)] == ['The user wrote: "my room is B204, it is 2.7 m high"']
+
+
 def test_small_talk_has_nothing_to_lose() -> None:
     assert quotes(talk("I was at 5 shops with Anna, see you at 7 pm!", "Nice.", "Two cats, three dogs.")) == []
 

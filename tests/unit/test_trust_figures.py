@@ -14,7 +14,7 @@ from bench.trust.cost import Tokens, cost_of_fold, cost_of_play, row_of, verifyi
 from bench.trust.folding import folded
 from bench.trust.joined import folds_of
 from bench.trust.measures import figures_of, honest_figures_of
-from bench.trust.ordinary import KINDS, answers, counted
+from bench.trust.ordinary import KINDS, answers, counted, lies_counted
 from bench.trust.readers import Reading, judgements, kappa, readings_of
 from bench.trust.rounds import talk_named
 from bench.trust.ten_rounds import facts_of, halves_of, kept_in, line_of
@@ -45,6 +45,15 @@ def test_the_figures_of_talks_of_the_kinds_that_products_have_are_those_of_the_d
     assert f"of {all_items} items failed when they were first counted, and now {items / all_items:.1%}" in " ".join(
         (Path(__file__).parents[2] / "docs/trust.md").read_text("utf-8").replace(" %", "%").split()
     )
+
+
+@pytest.mark.long
+def test_the_figures_of_talks_full_of_formulas_are_those_of_the_docs() -> None:
+    found = [counted(answers(name)) for name in ("formulas", "formulas-held")]
+    assert [(one["items", "failing"], one["items", "all"]) for one in found] == [(2, 118), (1, 119)]
+    assert not any(one[kind, "failing"] for one in found for kind in KINDS[1:])
+    lies = [lies_counted(answers(name))["date", "failing"] for name in ("formulas", "formulas-held")]
+    assert lies == [12, 11]
 
 
 class TestCosts:

@@ -66,6 +66,7 @@ _APPROXIMATE_NOTE: Final = capped(
 )
 _OPERATOR_BEFORE: Final = capped(r"[\w)}\]]\s?[+*×·÷^√]\s?$|(?:\d|[)}\]])\s?[=≈<>≤≥]\s?$|[\^√_]\s?$", 6)
 _OPERATOR_AFTER: Final = capped(r"\s?(?:[*×·÷^√]|\+\s?[\w(\\]|-\s?\d{1,6}\s?=|=\s?[\w(\\-])", 12)
+_OPERATOR_OR_SIGN_BEFORE: Final = capped(r"[-=+*/×·<>≤≥≈~$€£±^(\[] ?$", 2)
 _KEY_BEFORE: Final = capped(r"_([a-z]{1,12})[\"']? ?[:=] ?$", 20)
 _YEAR_MARKS: Final = words_of("values", "year_marks")
 _CHARACTERS_BEFORE_KEY, _MAX_SHORT_RANGE_LENGTH = 20, 10
@@ -110,6 +111,13 @@ _MAX_SCALES, _MAX_CHARACTERS_BETWEEN = 3, 6
 _MIN_DIGITS_OF_CODE: Final = 7
 _LENGTH_OF_YEAR: Final = 4
 _LAST_DAY: Final = 31
+_MAX_TERM_LENGTH: Final = 8
+_TERM: Final = capped(
+    r"(?![A-Z]{2}[A-Z0-9]*\d\d)(?:[^\W\d_]_)?\d{0,4}[^\W\d_]*+(?:\d{1,2}[^\W\d_]?)?$", _MAX_TERM_LENGTH
+)
+"""A part of a formula: letters with a number before and after them, but no code of capitals such as "AB12"."""
+_IN_CALL: Final = capped(r"[^\W_]\(\)$", 7)
+"""What is around the numbers of "F(2,69)"."""
 _MIN_DIGITS_OF_REFERENCE: Final = 3
 """A shorter number after "no." or "#" is not an identifier."""
 
@@ -433,9 +441,6 @@ def _add_implied(c: Cursor, place: int, after: int, found: FoundValue) -> None:
         shares = [(percentage, ""), (percentage / 100, "")]
         share_forms = frozenset(f"n:{plain_number(one)}" for one, _ in shares)
         c.found.append(FoundValue("share", start, c.tokens[place].end, share_forms, is_stated=False, amounts=shares))
-    before = c.text[max(0, start - 2) : start]
-    if before[-1:] == "." and not before[:1].isalnum() and digits.isdecimal():  # ".10", the end of a network address
-        c.add_possible(place, [f"p:.{digits}", f"n:{plain_number(float(f'.{digits}'))}"], "version")
     if c.word(place - 1) in RANGE_WORDS and c.near(place - 1) and c.near(place):
         _add_days_of_range(c, place, (c.small(place - 2), c.small(place)), found)
     if c.gap(place) != "-":
@@ -463,10 +468,22 @@ def _is_approximate(c: Cursor, first: int, after: int) -> bool:
     return _APPROXIMATE_NOTE.match(c.text[end : end + _CHARACTERS_OF_NOTE]) is not None
 
 
+def is_term(c: Cursor, place: int) -> bool:
+    """Whether a short code is a term of a formula: "2as" in "v² = u² + 2as", "v0" in "v0 = 14"."""
+    start, end = c.tokens[place].start, c.tokens[place].end
+    is_short = end - start <= _MAX_TERM_LENGTH and _TERM.match(c.cased[start:end]) is not None
+    return is_short and _has_operator(c, start, end)
+
+
+def _has_operator(c: Cursor, start: int, end: int) -> bool:
+    before, behind = c.text[max(0, start - _CHARACTERS_BEFORE) : start], c.text[end : end + _CHARACTERS_AFTER]
+    return _OPERATOR_BEFORE.search(before) is not None or _OPERATOR_AFTER.match(behind) is not None
+
+
 def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
     start, end = c.tokens[place].start, c.tokens[after - 1].end
     before, behind = c.text[max(0, start - _CHARACTERS_BEFORE) : start], c.text[end : end + _CHARACTERS_AFTER]
-    if _REFERENCE.search(before) or _OPERATOR_BEFORE.search(before) or _OPERATOR_AFTER.match(behind):
+    if _REFERENCE.search(before) or _has_operator(c, start, end):
         return True
     if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a space, a colon
         return True
@@ -553,10 +570,15 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
             _state_day_of_weekday(c, found, moments.form_of_weekday(weekday, int(digits)))
     if c.near(place + 1) and c.word(place + 1) in CLOCK:  # "8.50 uur", "8.30 Uhr"
         found.forms |= {form for form in short_day_and_time_forms(digits) if form[:2] == "t:"}
+    if c.text[token.start] == ".":  # ".10" may be the end of a network address, but not in "p = .10"
+        digits = c.text[token.start + 1 : token.end]
+        is_end = c.all_readings or not _OPERATOR_OR_SIGN_BEFORE.search(c.text[max(0, token.start - 2) : token.start])
+        found.forms |= {f"p:.{digits}", *([f"n:{int(digits)}"] if is_end else ())}
     if c.all_readings:
         found.forms |= {f"v:{digits}", *forms_of_eight_digits(digits)}
     around = c.text[max(0, token.start - _CHARACTERS_BEFORE) : token.start] + c.text[token.end : token.end + 1]
     is_list = found.kind == "number" and not found.unit and c.all_readings and is_in_hundreds(digits)  # "12,34,567"
+    is_list |= "," in digits and _IN_CALL.search(around) is not None
     if is_list or (("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around)):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
         found.forms |= set(parts) if c.all_readings else {"&".join(parts)}

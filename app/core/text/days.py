@@ -215,9 +215,10 @@ def add_days_of_weekdays(c: Cursor) -> None:
     days = {day for one in first_dates for form in one.forms if (day := moments.day_in(form))}
     for place, weekday in islice(c.weekdays.items(), _MAX_DAYS_IN_LIST):
         for day in sorted(days):
-            ahead = (weekday - day.weekday() - 1) % _WEEK + 1
+            # A date that is such a weekday is the day meant, and not the days a week before and after it.
+            ahead = (weekday - day.weekday()) % _WEEK
             # A date may be the last one of the calendar, which many systems write for "without an end".
-            distances = (ahead * _DAY, (ahead - _WEEK) * _DAY)
+            distances = (ahead * _DAY, (ahead - _WEEK) * _DAY) if ahead else (0,)
             near = [one for distance in distances for one in moments.days_at_distance(day, distance, "s")]
             c.add_possible(place, moments.forms_of_dates(near), WEEKDAY)
 

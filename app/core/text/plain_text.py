@@ -23,12 +23,15 @@ _MARKUP: Final = compiled(
     r"|(?P<blank>\\[,;:! ]|\\quad\b|</?(?:b|i|u|em|strong|td|th|tr|br|p|li|sub|sup|span|code)(?: [^<>]{0,80})?/?>)"
     r"|(?<![\w:/\\.])(?P<command>\\[a-zA-Z]{2,20}+_?+)(?=\d)"
     r"|\\(?P<sign>[%$#_&])|\{(?P<comma>[.,])\}|(?P<times>\\times\b|\\cdot\b)"
-    r"|(?P<emphasis>\*\*|~~|`|(?<!\w)\*(?!\s)|(?<![\s*])\*(?!\w))"
+    r"|(?P<emphasis>\*\*|~~|`|(?<![\w)])\*(?!\s)|(?<![\s*])\*(?!\w|(?<=[\d)]\*)[.(]\w))"
     rf"|(?P<accented>[^\W\d_][{_ACCENTS}]{{1,4}})"
     rf"|(?P<unseen>(?<=[\d/.,:-])[{_UNSEEN}]{{1,4}}(?=[\d/.,:-])|(?<=\w)[{_UNSEEN_IN_WORD}]{{1,4}}(?=\w))"
 )
-_FORMULA: Final = compiled(r"\${1,2}[^$\n\\^_]{0,300}+[\\^_][^$\n]{0,300}+\${1,2}(?![A-Za-z0-9_])")
-"""A formula between dollar signs, which do not mean money there."""
+_FORMULA: Final = compiled(
+    r"\${1,2}(?:[^$\n\\^_{]{0,300}+[\\^_{]|[^$\n=+]{0,300}+[=+](?=[^$\n]{1,300}+(?<!\s)\$))[^$\n]{0,300}+\${1,2}"
+    r"(?![A-Za-z0-9_])"
+)
+"""A formula between dollar signs, which do not mean money there; "$5 + $6" is money."""
 _COMMAND: Final = compiled(r"\\(?![dt]?frac)[a-zA-Z]{2,20}+_?+(?=\d|\\[dt]?frac)")
 _PLAIN: Final = {"degree": "°", "times": "×", "blank": " ", "command": " "}
 _MAY_HAVE_MARKUP: Final = compiled(rf"[\\&*`<{{~${_ACCENTS}{_UNSEEN}]")

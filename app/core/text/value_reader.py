@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Final
 
 from app.core.text import moments
-from app.core.text.amounts import number_at
+from app.core.text.amounts import is_term, number_at
 from app.core.text.days import (
     add_days_of_weekdays,
     add_relative_days,
@@ -89,13 +89,15 @@ def _complete(cursor: Cursor, place: int) -> int:
         cursor.add_possible(place, moments.forms_of_span(cursor.at, *token.data) if cursor.at else (), WEEKDAY)
     else:
         forms = [*token.data, *(_numbers_and_days_inside(token.text) if cursor.all_readings else ())]
-        cursor.add(token.kind, place, place + 1, forms, is_stated=not _is_dotted_name(cursor, place))
+        cursor.add(token.kind, place, place + 1, forms, is_stated=not _is_name(cursor, place))
     return place + 1
 
 
-def _is_dotted_name(cursor: Cursor, place: int) -> bool:
+def _is_name(cursor: Cursor, place: int) -> bool:
     token = cursor.tokens[place]
-    return token.kind == "path" and cursor.is_capital(place) and token.text.replace(".", "").isalpha()
+    if token.kind == "path":
+        return cursor.is_capital(place) and token.text.replace(".", "").isalpha()
+    return token.kind in {"identifier", "version"} and is_term(cursor, place)
 
 
 def _numbers_and_days_inside(text: str) -> Iterator[str]:

@@ -124,8 +124,10 @@ class _Date(ExpectedValue):
 
     @staticmethod
     def _weekdays_after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
+        # A weekday that a day has is that of this day, and not of the day a week later.
         for day, weekday in product(days, weekdays):
-            yield float(day.toordinal() + (weekday - day.weekday() - 1) % _WEEK + 1)
+            if distance := (weekday - day.weekday()) % _WEEK:
+                yield float(day.toordinal() + distance)
 
     @staticmethod
     def _weekdays_within(stays: Iterable[tuple[date, date]], weekdays: Sequence[int]) -> Results:
