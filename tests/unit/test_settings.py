@@ -313,8 +313,9 @@ def test_the_offline_model_and_a_model_with_a_key_may_start() -> None:
 
 
 PROCESSES = {
-    "api": ("app.main",),
-    "worker": ("celery", "-A", "worker.celery_app", "worker"),
+    "what both begin with": ("-c", "from app.process_settings import settings_of_process as read; read()"),
+    "api": ("-m", "app.main"),
+    "worker": ("-m", "celery", "-A", "worker.celery_app", "worker"),
 }
 
 
@@ -328,7 +329,7 @@ def test_a_process_that_cannot_start_says_one_line_without_a_secret(process: str
         "GOOGLE_API_KEY": "AIzaOfNobody",
         "THROUGHLINE_SEALING_KEY": "sealed",
     }
-    command = [sys.executable, "-m", *PROCESSES[process]]
+    command = [sys.executable, *PROCESSES[process]]
     done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "Settings that cannot be used: THROUGHLINE_SEALING_KEY: write at least 16 characters.\n"
