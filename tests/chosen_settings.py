@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Final
 
 from app.settings import Settings
 
-_READ: Final[dict[str, Settings]] = {}
+_READ: Final[dict[tuple[str, frozenset[tuple[str, str]]], Settings]] = {}
 
 
 def chosen_settings(**chosen: Any) -> Settings:
-    """The defaults with these settings of a test; no ``.env`` is read, and equal ones are read once in a process."""
-    key = repr(sorted(chosen.items()))
+    """The environment's settings with these of a test, but no ``.env``; a process reads equal ones once."""
+    around = frozenset(one for one in os.environ.items() if not one[0].startswith("PYTEST_"))  # pytest's names the test
+    key = repr(sorted(chosen.items())), around
     if key not in _READ:
         _READ[key] = Settings(_env_file=None, **chosen)
     return _READ[key]

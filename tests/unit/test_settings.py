@@ -20,6 +20,7 @@ from app.process_settings import settings_of_process
 from app.providers.other_providers import COMMON_KINDS
 from app.setting_files import misnamed_keys, unknown_variables
 from app.settings import Settings
+from tests.chosen_settings import chosen_settings
 from tests.corpus import assert_values, corpus, holds
 
 
@@ -310,6 +311,15 @@ def test_a_verifier_that_cannot_be_built_is_named_by_its_setting() -> None:
 def test_the_offline_model_and_a_model_with_a_key_may_start() -> None:
     check_models(Settings())
     check_models(Settings(GOOGLE_API_KEY="k"))
+
+
+def test_settings_that_tests_share_are_read_anew_in_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen_settings(verify="off") is chosen_settings(verify="off")
+    assert chosen_settings(tenant_limits={"requests_per_minute": 7}) is not chosen_settings()
+    monkeypatch.setenv("THROUGHLINE_SWEEP_SECONDS", "7")
+    assert chosen_settings().sweep_seconds == 7
+    monkeypatch.undo()
+    assert chosen_settings().sweep_seconds != 7
 
 
 PROCESSES = {
