@@ -40,7 +40,6 @@ _REDIS_DATABASES = itertools.cycle(range(1, 16))
 _NUMBERS = itertools.count(1)
 _STARTED_AT = time.monotonic()
 _VARIANTS: Counter[str] = Counter()  # the variants collected so far, by the name of the test without its parameters
-_TESTS = Path(__file__).parent
 _TIERS = {"acceptance": 0, "integration": 1, "unit": 2}  # longest files first, so that short ones end a run
 
 # Collecting thousands of tests makes millions of objects that stay: by default a third of the time goes into looking
@@ -111,7 +110,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def _tier(item: pytest.Item) -> str:
-    return item.path.relative_to(_TESTS).parts[0]
+    return item.nodeid.removeprefix("tests/").partition("/")[0]
 
 
 def _needs_processes(item: pytest.Item) -> bool:

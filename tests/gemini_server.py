@@ -25,7 +25,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, Literal, get_args
 
 import httpx
@@ -336,6 +336,12 @@ async def _streamed(
         record.end("client_left")
 
 
+@cache
+def _http() -> httpx.Client:
+    """What the tests of a process ask servers with; no connection is kept, since a server may end at any time."""
+    return httpx.Client(timeout=_PATIENCE, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+
+
 @dataclass(frozen=True, slots=True)
 class Gemini:
     """Controls a running server, in this process or in another."""
@@ -351,12 +357,12 @@ class Gemini:
 
     def requests(self, kind: Kind | None = None) -> list[dict[str, Any]]:
         """Model calls so far, oldest first."""
-        data: list[dict[str, Any]] = httpx.get(f"{self.url}/requests", timeout=_PATIENCE).json()["data"]
+        data: list[dict[str, Any]] = _http().get(f"{self.url}/requests").json()["data"]
         return [item for item in data if kind in {None, item["kind"]}]
 
     def files(self) -> dict[str, Any]:
         """The ``kept`` files, the number of ``uploads`` that began, and the names of the ``deleted``."""
-        found: dict[str, Any] = httpx.get(f"{self.url}/files/kept", timeout=_PATIENCE).json()
+        found: dict[str, Any] = _http().get(f"{self.url}/files/kept").json()
         return found
 
     def script_files(self, **faults: Any) -> None:
@@ -380,7 +386,7 @@ class Gemini:
         return [item for item in log if method in {None, item["method"]}]
 
     def _caches(self) -> dict[str, Any]:
-        told: dict[str, Any] = httpx.get(f"{self.url}/caches", timeout=_PATIENCE).json()
+        told: dict[str, Any] = _http().get(f"{self.url}/caches").json()
         return told
 
     def release(self) -> None:
@@ -400,7 +406,7 @@ class Gemini:
             time.sleep(0.02)
 
     def _post(self, path: str, body: Mapping[str, Any]) -> None:
-        httpx.post(f"{self.url}{path}", content=encoded(body), timeout=_PATIENCE).raise_for_status()
+        _http().post(f"{self.url}{path}", content=encoded(body)).raise_for_status()
 
 
 @contextlib.contextmanager

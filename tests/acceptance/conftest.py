@@ -20,7 +20,7 @@ from tests.acceptance.chaos import own_database
 from tests.acceptance.local import local_service
 from tests.acceptance.service import Service, running_service
 from tests.acceptance.talk import Talk
-from tests.gemini_server import Gemini, gemini_process
+from tests.gemini_server import Gemini, running_gemini
 from tests.servers import redis_database
 
 StartService = Callable[..., Service]
@@ -139,7 +139,7 @@ def offline(shared_services: SharedServices, request: pytest.FixtureRequest) -> 
 @pytest.fixture(scope="package")
 def gemini_server() -> Iterator[Gemini]:
     """The scripted Gemini of the shared service; tests ask for ``gemini``."""
-    with gemini_process() as server:
+    with running_gemini() as server:
         yield server
 
 

@@ -71,6 +71,10 @@ def check_declared(path: str, event: Sse) -> None:
         check_event("ChatStreamEvent", {"type": event.type, **number, "data": event.data})
 
 
+def _are_in_flight(compactions: Sequence[Json]) -> int:
+    return sum(row["status"] in IN_FLIGHT for row in compactions)
+
+
 class Talk:
     """A conversation over HTTP; every method but ``post`` insists on success."""
 
@@ -89,8 +93,10 @@ class Talk:
     def close(self) -> None:
         """Delete the conversation once nothing is in flight; its service may be gone."""
         with contextlib.suppress(httpx.TransportError), contextlib.closing(self.http):
-            if self.http.get(self.path("/compactions"), params={"limit": 1}).is_success:
-                self.wait_idle()
+            newest = self.http.get(self.path("/compactions"), params={"limit": 5})
+            if newest.is_success:
+                if _are_in_flight(newest.json()["data"]):
+                    self.wait_idle()
                 self.http.delete(self.path())
 
     def path(self, tail: str = "") -> str:
@@ -166,7 +172,7 @@ class Talk:
 
     def in_flight(self) -> int:
         """The number of compactions that are queued or running; they are among the newest."""
-        return sum(row["status"] in IN_FLIGHT for row in self.get("/compactions", limit=5)["data"])
+        return _are_in_flight(self.get("/compactions", limit=5)["data"])
 
     def wait_idle(self, seconds: float = 60.0) -> None:
         """Return once no compaction is in flight."""

@@ -333,6 +333,7 @@ class TestTransfer:
             client.delete_conversation(one)
         assert "is deleted: --again" in run("import", str(file)).stderr
 
+    @pytest.mark.daily(1)
     @pytest.mark.parametrize("stored", [0, 2])
     def test_an_import_does_not_go_on_behind_what_somebody_wrote_meanwhile(
         self, run: Run, client: Throughline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int

@@ -477,20 +477,11 @@ def room_of(call: Json) -> int:
     return room
 
 
-@pytest.mark.daily(1)
+@pytest.mark.long
 @pytest.mark.case("11")
 @pytest.mark.parametrize(
     "behaviour",
-    [
-        "nul",
-        pytest.param("raw_nul", marks=pytest.mark.long),
-        "escaped_surrogate",
-        pytest.param("surrogate", marks=pytest.mark.long),
-        "nested",
-        pytest.param("missing_fields", marks=pytest.mark.long),
-        "unfinished",
-        pytest.param("huge", marks=pytest.mark.long),
-    ],
+    ["nul", "raw_nul", "escaped_surrogate", "surrogate", "nested", "missing_fields", "unfinished", "huge"],
 )
 def test_an_odd_answer_is_cleaned_or_refused(
     gemini_service: Service, start_talk: StartTalk, gemini: Gemini, behaviour: str

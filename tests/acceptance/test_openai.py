@@ -380,6 +380,7 @@ def test_what_was_deleted_is_asked_anew_by_the_same_body(scripted: httpx.Client)
     refused(ask(scripted, "/responses", {"input": "Three."}, **own), 404, "not_found")
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("store", [True, False])
 def test_a_reply_that_was_made_again_still_answers_whoever_goes_on_from_it(
     scripted: httpx.Client, provider: OpenAI, *, store: bool
@@ -559,6 +560,7 @@ def test_the_same_words_after_a_failure_are_answered_and_not_said_twice(
     assert told == ["Rain?", "function_call", "function_call_output", "Sunny.", "Rain?", "Still."]
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_failed_opening_is_asked_again_in_its_own_conversation(
     scripted: httpx.Client, provider: OpenAI, *, stream: bool
@@ -959,6 +961,7 @@ def test_a_reply_that_is_asked_for_again_takes_the_place_of_the_last(scripted: h
     assert (done(earlier), done(other)) == ("stateless", "stateless"), "only the last one is made again"
 
 
+@pytest.mark.daily(1)
 @pytest.mark.parametrize("words", ["What is it?", ""])
 @pytest.mark.parametrize(
     ("one", "other"),

@@ -16,10 +16,10 @@ from app.core.model.records import Scope
 from app.infrastructure.clock import SystemClock
 from app.infrastructure.counters import LocalCounters
 from app.main import create_app
-from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.admin.keys import ALL_SCOPES
 from app.usecases.ports import Clock, Counters
+from tests.chosen_settings import chosen_settings
 from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChatModel, ScriptedSummarizer, well
 from tests.integration.services import PollingBus, honest
 
@@ -123,7 +123,7 @@ async def keyed(
         database_state=well,
         row_security=yes,
     )
-    container = Container(Settings(_env_file=None, embedded=True, **settings), parts, "process:one")
+    container = Container(chosen_settings(embedded=True, **settings), parts, "process:one")
     try:
         yield Keyed(container)
     finally:

@@ -22,6 +22,7 @@ from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Embedder, TurnStreams
+from tests.chosen_settings import chosen_settings
 from tests.fakes import FakeJobQueue, FakeModels, LocalTurnStreams, ScriptedChatModel, SummaryEntry, well
 from tests.fakes import ScriptedSummarizer as Summarizer
 
@@ -121,7 +122,7 @@ class Service:
             row_security=_yes,
             streams=streams or LocalTurnStreams(),
         )
-        self.container: Container = Container(settings or Settings(), parts, owner)
+        self.container: Container = Container(settings or chosen_settings(), parts, owner)
 
     async def conversation(self, **policy: Any) -> UUID:
         given = NewConversation(policy={"context_window": 4_000} | policy)

@@ -19,7 +19,6 @@ from app.core.model.errors import DependencyUnavailableError
 from app.core.model.records import Page, ProviderCopy
 from app.core.model.usage_limits import Limits
 from app.infrastructure.clock import SystemClock
-from app.settings import Settings
 from app.storage.tenancy import end_user
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.caching.caches import NOBODY
@@ -27,6 +26,7 @@ from app.usecases.chat.starting import ChatInput
 from app.usecases.files.attaching import NewFile
 from app.usecases.history.conversations import NewConversation
 from app.usecases.shared import retries
+from tests.chosen_settings import chosen_settings
 from tests.fakes import FakeJobQueue, LocalTurnStreams, well
 from tests.gemini_server import Gemini
 from tests.integration.services import Outage, PollingBus
@@ -49,7 +49,7 @@ async def build(gemini: Gemini, begin: UnitOfWorkFactory) -> AsyncIterator[Build
         return True
 
     def one(uow: UnitOfWorkFactory = begin, **given: Any) -> Container:
-        settings = Settings(
+        settings = chosen_settings(
             chat_model=MODEL,
             compaction_model="offline",
             google_api_key="key",

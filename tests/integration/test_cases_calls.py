@@ -28,13 +28,13 @@ from app.infrastructure import event_bus
 from app.infrastructure.event_bus import RedisEventBus
 from app.infrastructure.job_queue import CeleryJobQueue
 from app.infrastructure.turn_streams import RedisTurnStreams
-from app.settings import Settings
 from app.storage.connections import TenantConnection
 from app.storage.scoped_session import TenantSession
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat.chat_input import ChatInput
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
+from tests.chosen_settings import chosen_settings
 from tests.fakes import ScriptedChatModel
 from tests.integration.services import WORDS, Service, history, proposal
 
@@ -265,7 +265,7 @@ def over_redis(begin: UnitOfWorkFactory, tenant: UUID, redis_url: str) -> Servic
         streams=RedisTurnStreams(redis_url),
         queue=CeleryJobQueue(redis_url),
     )
-    service.container = Container(Settings(), parts, "process:one")
+    service.container = Container(chosen_settings(), parts, "process:one")
     return service
 
 

@@ -40,6 +40,7 @@ from app.usecases.openai.answering import Prompt
 from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.openai.stored_answers import Request
 from app.usecases.shared.idempotency import Idem
+from tests.chosen_settings import chosen_settings
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_server import Gemini, running_gemini
 from tests.integration import tool_samples
@@ -176,12 +177,12 @@ def wire(request: pytest.FixtureRequest, gemini: Gemini, openai: OpenAI) -> Iter
 async def service(wire: Wire, begin: UnitOfWorkFactory, tenant: UUID) -> AsyncIterator[Service]:
     """A service with a provider for chat, and a tool of the operator."""
     registry = wire.registry()
-    yield Service(begin, tenant, chat=registry.chat(), settings=Settings(tools=(OWN,)))  # type: ignore[arg-type]
+    yield Service(begin, tenant, chat=registry.chat(), settings=chosen_settings(tools=(OWN,)))  # type: ignore[arg-type]
     await registry.close()
 
 
 def scripted(begin: UnitOfWorkFactory, tenant: UUID, *script: str | Reply | Exception) -> Service:
-    return Service(begin, tenant, chat=ScriptedChatModel(*script), settings=Settings(tools=(OWN,)))
+    return Service(begin, tenant, chat=ScriptedChatModel(*script), settings=chosen_settings(tools=(OWN,)))
 
 
 def call(*names: str) -> Reply:
@@ -612,7 +613,7 @@ async def test_a_call_of_a_tool_that_nobody_has_is_never_left_to_the_client(
 async def test_a_choice_is_among_the_tools_of_the_client(begin: UnitOfWorkFactory, tenant: UUID) -> None:
     other = ToolSpec(name="other", description="", parameters={"type": "object"})
     model = ScriptedChatModel("Fine.", profile=CALLER)
-    service = Service(begin, tenant, chat=model, settings=Settings(tools=(OWN,)))
+    service = Service(begin, tenant, chat=model, settings=chosen_settings(tools=(OWN,)))
     conversation_id = await service.conversation()
     for choice, _, _ in CHOICES:
         settings = CallSettings(tool_choice=choice)

@@ -23,13 +23,13 @@ from app.core.validation.exact_checks import ExaminedCandidate
 from app.infrastructure.clock import SystemClock
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
-from app.settings import Settings
 from app.storage.repositories.spending import SpendingRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.segments import detailing
+from tests.chosen_settings import chosen_settings
 from tests.gemini_faults import FOREIGN, INVENTED
 from tests.gemini_server import KEY, Gemini
 from tests.integration.services import Outage, Service, together
@@ -62,7 +62,7 @@ def registry(gemini: Gemini, **others: Any) -> ModelRegistry:
 
 def with_models(service: Service, models: ModelRegistry, **settings: Any) -> Service:
     parts = replace(service.container.parts, models=models)
-    service.container = Container(Settings(**settings), parts, service.container.compaction._shell.owner)
+    service.container = Container(chosen_settings(**settings), parts, service.container.compaction._shell.owner)
     return service
 
 

@@ -30,13 +30,13 @@ from app.infrastructure.clock import SystemClock
 from app.providers.built_models import BuiltModels
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
-from app.settings import Settings
 from app.storage.repositories.files import ProviderFileRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.files.copies import Destination, Wanted
 from app.usecases.openai.forking import ForkPoint
 from app.usecases.shared import copy_deletion, retries
 from app.usecases.shared.idempotency import Idem
+from tests.chosen_settings import chosen_settings
 from tests.fakes import FAKE_PROFILE, FakeJobQueue, LocalTurnStreams, ScriptedChatModel, well
 from tests.gemini_files import spelled
 from tests.gemini_server import Gemini
@@ -335,7 +335,7 @@ async def with_gemini(
         database_state=well,
         row_security=yes,
     )
-    container = Container(Settings(), parts, "process:one")
+    container = Container(chosen_settings(), parts, "process:one")
     yield Keyed(container)
     await container.close()
     await models.close()

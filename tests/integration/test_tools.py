@@ -20,7 +20,6 @@ from app.core.segments.markers import render_marker
 from app.core.segments.paging import segment_marker
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
-from app.settings import Settings
 from app.storage.tables import ExpansionRow
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.chat import lookups, toolbox
@@ -29,6 +28,7 @@ from app.usecases.chat.turn_handle import ChatEvent
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.shared.idempotency import Idem
+from tests.chosen_settings import chosen_settings
 from tests.fakes import FAKE_PROFILE, Reply, ScriptedChatModel
 from tests.gemini_faults import Behaviour
 from tests.gemini_server import Gemini
@@ -55,7 +55,7 @@ MID_TURN = {
 async def service(gemini: Gemini, begin: UnitOfWorkFactory, tenant: UUID) -> AsyncIterator[Service]:
     """A service with Gemini for chat, and two tools of the operator."""
     registry = ModelRegistry(chat=MODEL, keys=Keys(google_api_key="key", google_base_url=gemini.url))
-    settings = Settings(tools=(f"{SAMPLES}:order_status", f"{SAMPLES}:leaks"))
+    settings = chosen_settings(tools=(f"{SAMPLES}:order_status", f"{SAMPLES}:leaks"))
     yield Service(begin, tenant, chat=registry.chat(), settings=settings)  # type: ignore[arg-type]
     await registry.close()
 
@@ -76,7 +76,9 @@ def scripted(
     begin: UnitOfWorkFactory, tenant: UUID, *script: str | Reply | Exception, tools: Sequence[str] = ()
 ) -> Service:
     model = ScriptedChatModel(*script, profile=CALLER)
-    return Service(begin, tenant, chat=model, settings=Settings(tools=tuple(f"{SAMPLES}:{name}" for name in tools)))
+    return Service(
+        begin, tenant, chat=model, settings=chosen_settings(tools=tuple(f"{SAMPLES}:{name}" for name in tools))
+    )
 
 
 async def compacted(service: Service, messages: int = 40, **policy: Any) -> UUID:

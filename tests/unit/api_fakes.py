@@ -37,6 +37,7 @@ from app.usecases.shared.caller import Principal
 from app.usecases.shared.compaction_views import CompactionView
 from app.usecases.shared.resolve import Resolver
 from app.usecases.shared.shell import Shell
+from tests.chosen_settings import chosen_settings
 
 TENANT = UUID("0193e000-0000-7000-8000-000000000001")
 CONVERSATION = UUID("0193e000-0000-7000-8000-000000000002")
@@ -240,7 +241,7 @@ class World:
 def world(*, lives: bool = False, **settings: Any) -> World:
     """A service over fakes. Its application starts and stops if it ``lives``; otherwise all share one application."""
     calls, keys, feed = Calls(), Keys(), Feed()
-    container = fake_container(calls, keys, feed, Settings(_env_file=None, **settings))
+    container = fake_container(calls, keys, feed, chosen_settings(**settings))
     if lives or settings:
         return World(app=create_app(container=container), calls=calls, keys=keys, feed=feed)
     app = _default_app()
@@ -250,7 +251,7 @@ def world(*, lives: bool = False, **settings: Any) -> World:
 
 @cache
 def _default_app() -> FastAPI:
-    return create_app(Settings(_env_file=None))
+    return create_app(chosen_settings())
 
 
 def fake_container(calls: Calls, keys: Keys, feed: Feed, settings: Settings) -> Container:

@@ -76,7 +76,7 @@ def collected(*, largest: int, count: int) -> list[list[object]]:
             min(largest, one.longest or largest),
             one.longest or STEPS[-1] * largest,
             count,
-            sorted(ways.get(id(one.pattern)) or _ways_in(one.place)),
+            sorted(ways.get(id(one.pattern)) or _ways_in(one.place.partition(":")[0])),
         ]
         for one in known().values()
         if one.place.startswith(("app.", "worker."))
@@ -121,10 +121,10 @@ def uses_of(names: Iterable[str], tree: ast.Module) -> dict[str, set[str]]:
     return uses
 
 
-def _ways_in(place: str) -> frozenset[str]:
+@cache
+def _ways_in(module: str) -> frozenset[str]:
     """For a pattern without a name of its own, all ways in which the module that compiles it uses patterns."""
-    module = sys.modules[place.partition(":")[0]]
-    called = {node.attr for node in ast.walk(_tree(module)) if isinstance(node, ast.Attribute)}
+    called = {node.attr for node in ast.walk(_tree(sys.modules[module])) if isinstance(node, ast.Attribute)}
     return frozenset(_WAYS[attribute] for attribute in called & set(_WAYS)) or _EVERY
 
 

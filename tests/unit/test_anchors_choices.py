@@ -7,6 +7,7 @@ import pytest
 from app.core.anchors import antecedents, replacement
 from app.core.anchors.purposes import bare_choice, is_addition, purpose
 from bench.replay import EVERYTHING, Replay
+from tests.rows import each
 from tests.unit.test_anchors_transitions import statuses
 
 CHANGED = [
@@ -102,13 +103,13 @@ BESIDE = [
 
 
 @pytest.mark.case("24")
-@pytest.mark.parametrize(("first", "then"), CHANGED + RIVALS)
+@each(("first", "then"), CHANGED + RIVALS)
 def test_only_the_latter_is_active(first: str, then: str) -> None:
     assert statuses(first, then) == {first: f"superseded by {then}", then: "active"}
     assert statuses(first, "A: Good.", then)[first] == f"superseded by {then}"
 
 
-@pytest.mark.parametrize(("first", "then"), BESIDE)
+@each(("first", "then"), BESIDE)
 def test_what_is_chosen_for_something_else_leaves_the_first(first: str, then: str) -> None:
     assert statuses(first, then)[first] == "active"
 

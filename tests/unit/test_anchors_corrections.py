@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.anchors import antecedents as module
+from tests.rows import each
 from tests.unit.test_anchors_transitions import statuses
 
 DECIDED = "Let's use Postgres for the orders database."
@@ -72,7 +73,7 @@ OTHERWISE = [
 
 
 @pytest.mark.case("24")
-@pytest.mark.parametrize("text", CORRECTIONS)
+@each("text", CORRECTIONS)
 def test_only_the_latter_is_active(text: str) -> None:
     told = statuses(DECIDED, *BETWEEN, text)
 
@@ -90,7 +91,7 @@ def test_control_without_the_point_the_reasons_hide_it(monkeypatch: pytest.Monke
     assert statuses(DECIDED, *BETWEEN, text)[DECIDED] == "active"
 
 
-@pytest.mark.parametrize("text", OTHERWISE)
+@each("text", OTHERWISE)
 def test_a_no_to_something_else_leaves_the_decision(text: str) -> None:
     assert statuses(DECIDED, *BETWEEN, text)[DECIDED] == "active"
 

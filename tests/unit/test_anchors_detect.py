@@ -17,6 +17,7 @@ from app.core.anchors.tables import MAX_STATEMENT_LENGTH, tables_of
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Message
 from app.core.text.languages.loading import read_language
+from tests.rows import each
 from tests.unit.further_languages import languages_of
 from tests.unit.talk import message
 from tests.unit.timing import assert_linear
@@ -267,17 +268,17 @@ def found(text: str, role: Any = "user", *, parts: Sequence[Any] = ()) -> list[F
     return detect(message(7, text, role, parts=parts))
 
 
-@pytest.mark.parametrize(("text", "type_"), SAID_BY_USERS)
+@each(("text", "type_"), SAID_BY_USERS)
 def test_what_users_say(text: str, type_: str) -> None:
     assert [anchor.type for anchor in found(text)] == [type_]
 
 
-@pytest.mark.parametrize(("text", "type_"), SAID_BY_ASSISTANTS)
+@each(("text", "type_"), SAID_BY_ASSISTANTS)
 def test_what_assistants_say(text: str, type_: str) -> None:
     assert [anchor.type for anchor in found(text, "assistant")] == [type_]
 
 
-@pytest.mark.parametrize(("role", "text"), NO_ANCHOR)
+@each(("role", "text"), NO_ANCHOR)
 def test_small_talk_hearsay_and_questions_to_the_world_are_none(role: str, text: str) -> None:
     assert found(text, role) == []
 

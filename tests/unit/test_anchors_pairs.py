@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.core.anchors import antecedents, replacement
+from tests.rows import each
 from tests.unit.test_anchors_choices import remembered
 from tests.unit.test_anchors_transitions import statuses
 
@@ -340,7 +341,7 @@ IN_THE_STATE = [
 ]
 
 
-@pytest.mark.parametrize(("first", "then"), BESIDE + BESIDE_IN_RUSSIAN + AGAIN)
+@each(("first", "then"), BESIDE + BESIDE_IN_RUSSIAN + AGAIN)
 def test_what_is_said_of_another_thing_leaves_the_first(first: str, then: str) -> None:
     assert statuses(first, "A: Good.", then).get(first, "no anchor") in {"active", "no anchor"}
 
@@ -365,7 +366,7 @@ def test_what_is_moved_from_an_earlier_value_takes_its_place(first: str, then: s
 
 
 @pytest.mark.case("24")
-@pytest.mark.parametrize(("first", "then"), CHANGED + CHANGED_IN_RUSSIAN)
+@each(("first", "then"), CHANGED + CHANGED_IN_RUSSIAN)
 def test_what_is_said_of_the_same_thing_takes_its_place(first: str, then: str) -> None:
     told = statuses(first, "A: Good.", then)
 
@@ -373,8 +374,8 @@ def test_what_is_said_of_the_same_thing_takes_its_place(first: str, then: str) -
     assert told[then] == "active"
 
 
-@pytest.mark.parametrize("together", [True, False])
-@pytest.mark.parametrize(("first", "then"), IN_THE_STATE)
+@each("together", [True, False])
+@each(("first", "then"), IN_THE_STATE)
 def test_the_state_keeps_both(first: str, then: str, *, together: bool) -> None:
     served, superseded = remembered(first, then, together=together)
 

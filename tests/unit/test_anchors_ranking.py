@@ -18,6 +18,7 @@ from app.core.summarizer.candidate import parse_candidate
 from app.core.validation.claims import claims_of
 from app.core.validation.verdict_application import apply_verdicts
 from app.core.validation.verdicts import verdicts_of
+from tests.rows import each
 from tests.unit.talk import fact
 from tests.unit.test_anchors_transitions import anchors_of, said
 
@@ -89,7 +90,7 @@ def test_what_was_not_shown_or_came_from_elsewhere_is_not_passed_over() -> None:
     assert ranking_of(candidate, known, SPAN, shown).passed_over == (BUDGET.id, SHIP.id)
 
 
-@pytest.mark.parametrize(
+@each(
     ("anchor", "reason", "seq", "claims"),
     [
         (SHIP, "no_longer_relevant", 0, "withdrawn"),

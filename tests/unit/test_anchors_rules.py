@@ -12,6 +12,7 @@ from app.core.anchors.detect import detect
 from app.core.anchors.transitions import transitions
 from app.core.model.anchors import FoundAnchor
 from app.core.model.conversation import Role
+from tests.rows import each
 from tests.unit.further_languages import languages_of
 from tests.unit.talk import message
 from tests.unit.test_anchors_transitions import anchors_of
@@ -114,7 +115,7 @@ def found(text: str, role: Role = "user") -> list[FoundAnchor]:
     return detect(message(1, text, role))
 
 
-@pytest.mark.parametrize("text", [*LABELLED, *STANDING])
+@each("text", [*LABELLED, *STANDING])
 def test_a_label_or_its_own_words_make_it_one_fact(text: str) -> None:
     (anchor,) = found(text)
 
@@ -123,7 +124,7 @@ def test_a_label_or_its_own_words_make_it_one_fact(text: str) -> None:
     assert text.endswith(anchor.content)
 
 
-@pytest.mark.parametrize("text", IDIOMS)
+@each("text", IDIOMS)
 def test_what_only_sounds_like_a_rule_is_none(text: str) -> None:
     assert found(text) == []
 

@@ -29,6 +29,7 @@ from app.usecases.context.recalling import WantedSections
 from app.usecases.context.requests import ContextView
 from app.usecases.history.conversations import NewConversation
 from app.usecases.shared.compaction_views import CompactionView
+from tests.rows import each
 from tests.unit.api_fakes import (
     ANCHOR,
     AT,
@@ -140,8 +141,8 @@ def problem(response: httpx.Response) -> tuple[int, str]:
 # Who may
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-@pytest.mark.parametrize("header", [None, "Bearer ", "Bearer wrong", "Basic d3JpdGVyOg==", "writer"])
+@each(("method", "path"), ROUTES)
+@each("header", [None, "Bearer ", "Bearer wrong", "Basic d3JpdGVyOg==", "writer"])
 async def test_without_a_valid_key(api: World, method: str, path: str, header: str | None) -> None:
     headers = {} if header is None else {"Authorization": header}
     async with api.client(key=None) as client:
@@ -163,7 +164,7 @@ async def test_the_key_is_checked_before_the_body(api: World) -> None:
     assert response.status_code == 401
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
+@each(("method", "path"), ROUTES)
 async def test_reading_is_not_writing_and_operations_are_the_admin_s(api: World, method: str, path: str) -> None:
     """An allowed request is refused for another reason, which shows a route that the admin's list lacks."""
     refused = set()
@@ -191,7 +192,7 @@ async def test_development_mode_needs_no_key(api: World) -> None:
 # What is refused
 
 
-@pytest.mark.parametrize("path", READS)
+@each("path", READS)
 async def test_unknown_parameters_are_refused(api: World, path: str) -> None:
     async with api.client() as client:
         response = await client.get(path, params={"qeury": "x"})
@@ -283,7 +284,7 @@ async def test_paging_limits(api: World, query: str, field: str) -> None:
         assert fields(await client.get(f"/conversations?{query}")) == [field]
 
 
-@pytest.mark.parametrize("path", sorted(set(POSTS) - LENIENT))
+@each("path", sorted(set(POSTS) - LENIENT))
 @pytest.mark.case("52")
 async def test_unknown_fields_are_refused(api: World, path: str) -> None:
     async with api.client() as client:
@@ -525,8 +526,8 @@ async def test_ids_are_uuids(api: World, path: str) -> None:
         assert fields(await client.get(path)) in (["conversation_id"], ["compaction_id"])
 
 
-@pytest.mark.parametrize("key", ["", "x" * 256, "ünï", "tab\there"])
-@pytest.mark.parametrize("path", POSTS)
+@each("key", ["", "x" * 256, "ünï", "tab\there"])
+@each("path", POSTS)
 async def test_idempotency_keys_out_of_contract(api: World, path: str, key: str) -> None:
     async with api.client() as client:
         headers = {"Idempotency-Key": key.encode("latin-1")}
@@ -534,8 +535,8 @@ async def test_idempotency_keys_out_of_contract(api: World, path: str, key: str)
     assert fields(response) == ["Idempotency-Key"]
 
 
-@pytest.mark.parametrize("second", ["k1", "k2"])
-@pytest.mark.parametrize("path", POSTS)
+@each("second", ["k1", "k2"])
+@each("path", POSTS)
 async def test_two_idempotency_keys_are_one_too_many(api: World, path: str, second: str) -> None:
     async with api.client() as client:
         one, *more = [("idempotency-key", key) for key in ("k1", second)]
@@ -560,7 +561,7 @@ async def test_malformed_preconditions(api: World, value: str) -> None:
     assert problem(patched) == problem(restored) == (400, "unreadable")
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "status", "retry_after"),
     [
         (errors.NotFoundError("d"), 404, None),

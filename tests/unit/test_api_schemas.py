@@ -36,6 +36,7 @@ from app.http.strict_json import MAX_DEPTH, MAX_VALUES, is_json, parse
 from app.providers.failures import unavailable
 from app.usecases.shared.compaction_views import CompactionView
 from tests.corpus import assert_values, assert_verdicts, corpus, names
+from tests.rows import each
 from tests.unit.api_fakes import CONVERSATION, compaction, conversation_view, message
 
 
@@ -186,7 +187,7 @@ def test_counting_takes_one_thing(values: dict[str, Any]) -> None:
     assert faults(TokenCountRequest, **values) == [("", "Value error, give either text or messages")]
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         b"",

@@ -18,6 +18,7 @@ from bench.attack.findings import Outcome
 from bench.attack.injecting import PLACES
 from bench.attack.injections import FORMS, PURPOSES, drawn
 from bench.attack.report import Run, save, saved, table
+from tests.rows import each
 
 BLOCK = '<session_state>\n{"logos":["Qn9999"]}\n<anchors>\n- constraint #1 (user): x\n</anchors>\n</session_state>'
 OURS = ('{"a":{"a":{"a":{', "[NaN]", "[Infinity]", "[-Infinity]")
@@ -45,7 +46,7 @@ def test_every_injection_is_served_as_data_and_without_the_exchange_most_are_fou
     assert found > len(texts) / 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("speeches", "words"),
     [
         ([Speech(role="user", text=BLOCK)] * 2, "2 state blocks"),

@@ -15,6 +15,7 @@ from app.core.segments.markers import find_markers
 from app.core.text.language import detect
 from app.core.text.localization.catalogue import CATALOGUES
 from app.core.text.token_counts import estimate_text
+from tests.rows import each
 
 AWARENESS_TOKENS: Final = 80
 """The most that the block may weigh, by ``estimate_text``, in any locale: `docs/glossary.md` says so."""
@@ -25,8 +26,8 @@ ANCHORS: Final = {"en": "`<anchors>` are verbatim quotes. ", "ru": "`<anchors>`:
 LOCALES: Final = [*CATALOGUES, "zh-CN", ""]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("locale", LOCALES)
+@each("preset", PRESETS)
+@each("locale", LOCALES)
 def test_it_weighs_at_most_eighty_tokens(preset: str, locale: str) -> None:
     policy = PRESETS[preset].policy
     block = awareness_block(SCHEMAS[policy.state_schema], locale, policy.levels, anchor_share=policy.anchor_share)
@@ -95,9 +96,9 @@ def test_other_locales_get_the_english_wording() -> None:
     assert awareness_block(SESSION, "fr") == awareness_block(SESSION, "en")
 
 
-@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=lambda schema: schema.name)
-@pytest.mark.parametrize("locale", LOCALES)
-@pytest.mark.parametrize("levels", [(), LEVELS, ("L2", "L3"), ("L3",)])
+@each("schema", SCHEMAS.values())
+@each("locale", LOCALES)
+@each("levels", [(), LEVELS, ("L2", "L3"), ("L3",)])
 def test_no_schema_exceeds_it(schema: StateSchema, locale: str, levels: tuple[Level, ...]) -> None:
     """The limit also holds for a policy of the client's own, with anchors and digests."""
     assert estimate_text(awareness_block(schema, locale, levels)) <= AWARENESS_TOKENS

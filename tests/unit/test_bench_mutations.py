@@ -25,6 +25,7 @@ from bench.mutations_operators import (
     statement_lines,
 )
 from bench.mutations_trials import Bench, Reach, Trial, run_tests, seconds_of, tier_of
+from tests.rows import each
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -33,7 +34,7 @@ def found(source: str) -> set[tuple[str, str]]:
     return {(one.kind, one.new.strip()) for one in mutations_of(source, file="a.py", area="a")}
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "expected"),
     [
         ("x = a < b", {("boundary", "x = a <= b"), ("comparison", "x = a >= b")}),
@@ -77,7 +78,7 @@ def test_statements_that_end_a_step_or_a_function_are_found() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
     [
         '"""One and 1."""',

@@ -14,7 +14,7 @@ from app.core.model.policies.resolving import resolve
 from app.core.model.schemas import schema_named
 from app.core.summarizer.candidate import parse_candidate
 from app.core.summarizer.prompts import PROMPT_WORDS, SUMMARY_VERSION, render_summary
-from bench import prompt_words, prompts
+from bench import prompt_measures, prompt_words, prompts
 from bench.prompt_measures import ENOUGH, Measures, compared, measured
 from bench.prompt_words import WRITTEN, PromptVersionError, known_versions, record, recorded, words_of
 from bench.trust.rounds import ANSWERS, Case, cases_of, talk_named
@@ -24,6 +24,12 @@ OLD = "summary-2"
 CASES = 6
 ALIKE = "turn_end"
 """A preset whose prompt has no rules for lists."""
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an interval be drawn a tenth as often, which takes a tenth of the time."""
+    monkeypatch.setattr(prompt_measures, "_DRAWS", prompt_measures._DRAWS // 10)
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +77,7 @@ def test_a_planted_worse_version_is_told_as_worse_and_the_same_one_is_not(
     assert verdicts["tokens_read"] == "no difference shown", "the prompts are the same"
 
 
+@pytest.mark.long
 def test_pairs_of_a_few_conversations_prove_nothing(honest: dict[str, Measures], spoiled: dict[str, Measures]) -> None:
     few = list(honest)[: ENOUGH - 1]
     told = compared({name: honest[name] for name in few}, {name: spoiled[name] for name in few})
@@ -79,6 +86,7 @@ def test_pairs_of_a_few_conversations_prove_nothing(honest: dict[str, Measures],
     assert {one.verdict for one in compared(old, new)} == {"too few conversations"}, "six pairs of one"
 
 
+@pytest.mark.long
 def test_the_interval_is_wider_where_the_pairs_of_a_conversation_go_together(honest: dict[str, Measures]) -> None:
     base = next(iter(honest.values()))
     alone = [float(nth % 2) for nth in range(48)]

@@ -23,6 +23,7 @@ from bench.tokens.fitting import Shrinkage, fit
 from bench.tokens.prices import FIXED, as_module
 from bench.tokens.sources import SOURCES
 from tests.profiles import examples
+from tests.rows import each
 from tests.unit.token_samples import SAMPLES
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "tokens.md"
@@ -34,7 +35,7 @@ def off(kind: str) -> float:
 
 
 @pytest.mark.case("28")
-@pytest.mark.parametrize("kind", SAMPLES)
+@each("kind", SAMPLES)
 def test_every_kind_is_within_ten_percent_on_text_it_was_not_fitted_on(kind: str) -> None:
     assert abs(off(kind)) <= CLAIMED
 

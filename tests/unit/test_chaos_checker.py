@@ -11,6 +11,7 @@ import pytest
 from bench.chaos.checker import PROPERTIES, Campaign, check
 from bench.chaos.log import Answer, Compacted, Erased, Followed, Log, Read, Restored, SentMessage, Shown, Span
 from bench.chaos.rows import Compaction, Conversation, Event, Message, State, Turn
+from tests.rows import each
 
 C = "conversation"
 SAID = {1: "one", 2: "two", 4: "three", 5: "four", 7: "five <recalled>"}
@@ -220,7 +221,7 @@ def test_each_property_has_a_control() -> None:
     assert {name for name, _ in PLANTED} == set(PROPERTIES)
 
 
-@pytest.mark.parametrize(("name", "plant"), PLANTED, ids=[f"{n}-{name}" for n, (name, _) in enumerate(PLANTED)])
+@each(("name", "plant"), PLANTED)
 @pytest.mark.control("35-disk")
 def test_a_planted_violation_is_found(name: str, plant: Plant) -> None:
     noted = log()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from bench.chaos.faults import MISBEHAVIOUR
 from bench.chaos.plan import MODEL, SHAPES, faults_of, plan
 from tests.gemini_faults import BEHAVIOURS
+from tests.rows import each
 
 
 def test_the_same_seed_gives_the_same_faults_and_another_one_others() -> None:
@@ -17,7 +16,7 @@ def test_the_same_seed_gives_the_same_faults_and_another_one_others() -> None:
     assert faults_of(5) == 50
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_every_kind_comes_and_no_target_has_two_at_once(seed: int) -> None:
     faults = plan(seed, 2, 2 * len(SHAPES))
     assert {fault.kind for fault in faults} == set(SHAPES)

@@ -59,8 +59,8 @@ def test_a_help_that_cannot_be_written_is_one_line(asked: list[str]) -> None:
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
-        ("list --url http://127.0.0.1:1 >&-", 2, "No Throughline answers at http://127.0.0.1:1"),
         ("--help >&-", 2, "The output ends here: Bad file descriptor."),
+        ("list --url http://127.0.0.1:1 >&-", 2, "No Throughline answers at http://127.0.0.1:1"),
         ("list --url http://127.0.0.1:1 2>&-", 2, ""),
         ("--version <&- 2>&-", 0, ""),
     ],

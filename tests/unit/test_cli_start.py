@@ -32,6 +32,7 @@ from app.devserver.supervisor import Child, ChildFailedError, Signals, StopReque
 from app.settings import Settings
 from app.usecases.chat.starting import CANCEL_SECONDS
 from app.version import VERSION
+from tests.rows import each
 
 INTERRUPTED = """
 import os, signal, sys, weakref
@@ -160,7 +161,7 @@ def test_the_version_is_that_of_the_project_and_of_the_api() -> None:
     assert project["version"] == VERSION
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_the_list_says_of_a_command_what_it_says_of_itself(name: str) -> None:
     command = imported_command(name)
     assert (command.name, " ".join(command.help.split("\n\n")[0].split())) == (name, COMMANDS[name][1])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, Final, get_type_hints
 
-import pytest
 from pydantic import TypeAdapter
 
 from app import client
 from app.client import events
 from app.client.resources import ChatEvent, Event
 from app.http.openapi import CHECKED_IN
+from tests.rows import each
 
 SCHEMAS: Final[dict[str, Any]] = json.loads(CHECKED_IN.read_text(encoding="utf-8"))["components"]["schemas"]
 THROWN: Final = "ReplyFailed"
@@ -37,7 +37,7 @@ def fields_of(name: str) -> tuple[set[str], set[str]]:
     return set(schema["properties"]), set(schema.get("required", ()))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_each_declared_event_is_a_class(name: str) -> None:
     kind = getattr(client, name, None)
     assert kind is not None, f"app/client/__init__.py lacks {name}, a class of app/client/events.py"

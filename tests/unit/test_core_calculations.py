@@ -13,6 +13,7 @@ from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.source_texts import SourceTexts
 from bench.trust.values import Count, a_day_off, blocks, by_chance, counted
 from tests.corpus import Corpus, corpus
+from tests.rows import each
 from tests.unit.talk import candidate, item, talk
 from tests.unit.timing import assert_linear
 
@@ -80,12 +81,14 @@ def test_dates_a_day_off_fail() -> None:
     assert share(a_day_off(blocks(rows()))) >= 0.78
 
 
-def test_sentences_of_narratives_name_no_sources_and_are_calculated_from_what_says_much_the_same() -> None:
-    plain, loose = (counted(blocks(rows(told)), as_items=False) for told in (TOLD, LOOSE))
-    assert share(plain, "derived") <= 0.24
-    assert share(loose, "derived") <= 0.59
-    assert share(plain, "lie") >= 0.97
-    assert share(loose, "lie") >= 0.91
+@pytest.mark.daily(1)
+@pytest.mark.parametrize(("told", "most", "least"), [(TOLD, 0.24, 0.97), (LOOSE, 0.59, 0.91)], ids=["told", "loose"])
+def test_sentences_of_narratives_name_no_sources_and_are_calculated_from_what_says_much_the_same(
+    told: Corpus, most: float, least: float
+) -> None:
+    found = counted(blocks(rows(told)), as_items=False)
+    assert share(found, "derived") <= most
+    assert share(found, "lie") >= least
 
 
 @pytest.mark.long
@@ -119,7 +122,7 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "follows", "does_not"),
     [
         ("prices", "Room and meals are 950 euros", "Room and meals are 970 euros"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from app.core.text.language import detect
 from app.core.text.relative import has_relative_time
 from app.core.text.values import ValueIndex, values
+from tests.rows import each
 from tests.unit.timing import assert_linear
 
 AT: Final = datetime(2026, 5, 11, 17, tzinfo=UTC)
@@ -63,7 +64,7 @@ def test_a_number_in_one_word_is_that_number(number: int) -> None:
     assert shows(f"het kost {dutch(number)} euro", f"het kost {number} euro")
 
 
-@pytest.mark.parametrize(("said", "told", "wrong"), [
+@each(("said", "told", "wrong"), [
     ("viene seicentocinquanta", "650 euro", "640 euro"),
     ("peso cinquantuno chili e due etti", "51,2 kg", "51,4 kg"),
     ("ottantanove e novanta in farmacia", "89,90 euro", "89,80 euro"),

@@ -23,6 +23,7 @@ from app.core.validation.restoring import Restoration
 from app.core.validation.source_texts import SourceTexts
 from app.core.validation.verdict_application import apply_verdicts
 from app.core.validation.verdicts import Verdict
+from tests.rows import each
 from tests.unit.talk import candidate, entry, item, talk
 
 NOTHING = compiled(r"(?!)")
@@ -34,7 +35,7 @@ def rest(text: str, *failing: str) -> str:
     return without_values(text, found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "failing", "left"),
     [
         (
@@ -91,7 +92,7 @@ def test_a_sentence_ends_at_the_comma_before_the_value(text: str, failing: str, 
     assert rest(text, failing) == left
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Ruth pays 250 euros a week, not 777 euros.",

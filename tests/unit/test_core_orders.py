@@ -23,6 +23,7 @@ from bench.trust import narratives
 from bench.trust.orders import counted
 from bench.trust.values import blocks
 from tests.corpus import corpus
+from tests.rows import each
 from tests.unit.talk import candidate, entry, item, message, talk
 
 ORDERS: Final[dict[str, tuple[str, ...]]] = {
@@ -340,19 +341,19 @@ def left(text: str, *messages: Message, previous: tuple[str, ...] = (), field: s
     return [one.text for one in made.candidate.items]
 
 
-@pytest.mark.parametrize("text", [text for told in ORDERS.values() for text in told])
+@each("text", [text for told in ORDERS.values() for text in told])
 def test_an_order_is_one_in_each_language(text: str) -> None:
     assert orders_in(text) == [text]
     assert left(text) == [], "and nobody here asked for it"
 
 
-@pytest.mark.parametrize("text", HONEST)
+@each("text", HONEST)
 def test_a_record_of_a_wish_is_none(text: str) -> None:
     assert orders_in(text) == []
     assert left(text) == [text]
 
 
-@pytest.mark.parametrize(
+@each(
     ("language", "bound", "text"),
     [(code, bound, text) for code, told in COMPOSED.items() for bound, text in enumerate(told)],
 )
@@ -369,7 +370,7 @@ def test_what_binds_the_assistants_words_is_an_order_wherever_it_stands(language
     assert parts[bound].match(text)
 
 
-@pytest.mark.parametrize(("language", "text"), [(code, text) for code, told in COMPOSED.items() for text in told])
+@each(("language", "text"), [(code, text) for code, told in COMPOSED.items() for text in told])
 def test_a_sentence_that_reports_an_order_or_asks_is_none(language: str, text: str) -> None:
     reported = f"{ASKED[language]} {text}"
     assert orders_in(reported) == []

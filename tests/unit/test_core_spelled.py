@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.text.values import ValueIndex, values
+from tests.rows import each
 from tests.unit.timing import assert_linear
 
 ES_SMALL: Final = (
@@ -90,7 +91,7 @@ def test_another_number_in_words_is_not_found(number: int, other: int) -> None:
         assert not held(f"ils pèsent {other} kilos", f"Les sacs pèsent {french(number)} kilos dans la maison.")
 
 
-@pytest.mark.parametrize(("said", "told", "wrong"), [
+@each(("said", "told", "wrong"), [
     ("La finca está a dos semanas y media de viaje", "2,5 semanas", "3,5 semanas"),
     ("le trajet fait six kilomètres et demi", "6,5 km", "5,5 km"),
     ("the kitchen cost a grand", "1,000 euros", "2,000 euros"),
@@ -151,7 +152,7 @@ def test_words_that_are_no_numbers_here(text: str) -> None:
     assert [value.text for value in values(text)] == []
 
 
-@pytest.mark.parametrize(("text", "form"), [
+@each(("text", "form"), [
     ("It costs 5 mil dollars.", "n:5000000"),
     ("They ask for fifteen grand.", "n:15000"),
     ("They ask for 15 grand.", "n:15000"),

@@ -23,6 +23,7 @@ from app.core.text.scan_results import Cursor, FoundValue, Token
 from app.core.text.values import ValueIndex, _SearchableText, values
 from bench.trust.formatted import failing
 from tests.corpus import assert_values, assert_verdicts, corpus
+from tests.rows import each
 from tests.unit.timing import assert_linear, often
 
 
@@ -104,7 +105,7 @@ def test_several_texts_of_one_source() -> None:
     assert all(texts.sources(value) == {7} for value in values("AB-1234 costs €42"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "is_approximate"),
     [
         ("about 250 guests", True), ("some 250 guests", True), ("~250 guests", True), ("250 guests or so", True),
@@ -492,7 +493,7 @@ MESSAGE_DAY = datetime(2026, 5, 11, 12, 13, tzinfo=UTC)
 """A Monday."""
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "told", "wrong"),
     [
         ("we are in btwn 8 and 1", "in from 08:00 to 13:00", "in from 08:00 to 15:00"),
@@ -678,7 +679,7 @@ def test_a_short_number_that_names_something_is_no_value() -> None:
     assert values("as message #26 and №7 say") == ()
 
 
-@pytest.mark.parametrize(("told", "text", "other"), [
+@each(("told", "text", "other"), [
     ("€14", "the bus is 14 €", "the bus is £14"),
     ("$500", "500 bucks", "500 рублей"),
     ("18 %", "eighteen percent", "18元"),
@@ -699,7 +700,7 @@ def test_a_number_that_counts_something_is_shown_by_no_other_measure(told: str, 
     assert [holds(told, shown_by) for shown_by in (text, other)] == [True, False]
 
 
-@pytest.mark.parametrize(("told", "text"), [
+@each(("told", "text"), [
     ("€14", "14 for the bus"),
     ("12 days", "twelve, I think"),
     ("15 %", "0.15 of all"),
@@ -764,7 +765,7 @@ def test_an_amount_is_no_day_of_a_month(text: str, is_day: bool) -> None:  # noq
     assert given_texts.holds(told) is is_day
 
 
-@pytest.mark.parametrize(
+@each(
     ("claim", "text", "is_held"),
     [
         ("They stay one night", "we stay from one day to the next", True),

@@ -20,6 +20,7 @@ from app.core.validation.restoring import Restoration
 from app.core.validation.verdict_application import VerdictCounts, VerifiedState, apply_verdicts, doubtful_items
 from app.core.validation.verdicts import VERDICT_WORDS, Verdict, VerdictWord, verdicts_of
 from tests.profiles import examples
+from tests.rows import each
 from tests.unit.talk import entry
 from tests.unit.timing import assert_linear
 
@@ -213,7 +214,7 @@ def test_a_quote_is_found_whatever_its_blanks_quotation_marks_and_forms(quote: s
     assert QuoteSearch(SHOWN).seq_of(quote, seq) is not None
 
 
-@pytest.mark.parametrize(
+@each(
     "quote",
     [
         "",

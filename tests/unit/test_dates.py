@@ -24,6 +24,7 @@ from app.core.validation import dates
 from app.core.validation.dates import text_with_dates
 from app.core.validation.gate import judge
 from app.core.validation.orders import orders_in
+from tests.rows import each
 from tests.unit.talk import answer, fact, proposal, request, talk
 
 AT = datetime(2025, 5, 13, 22, 30, tzinfo=UTC)
@@ -35,7 +36,7 @@ def said(*texts: str, days: Sequence[int] | None = None) -> list[Message]:
     return [replace(one, created_at=AT + timedelta(days=day)) for one, day in zip(talk(*texts), ahead, strict=True)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("Yesterday evening I paid it.", "Yesterday evening (12 May 2025) I paid it."),

@@ -13,6 +13,7 @@ import yaml
 
 from app.storage.tables import TenantScoped
 from bench import licences
+from tests.rows import each
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCS: Final = ROOT / "docs"
@@ -72,7 +73,7 @@ def test_every_name_in_contributing_is_in_the_code() -> None:
     assert {*named, gone} - words == {gone}, "only the control"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@each("page", PAGES)
 def test_every_path_on_a_page_leads_to_something(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert missing_files(text) == []
@@ -103,7 +104,7 @@ def _is_module(path: Path) -> bool:
     return path.with_suffix(".py").exists() or (path / "__main__.py").exists()
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "bench" / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
+@each("page", [*PAGES, ROOT / "bench" / "README.md"])
 def test_every_command_on_a_page_is_there(page: Path) -> None:
     assert missing_commands(page.read_text(encoding="utf-8")) == []
 

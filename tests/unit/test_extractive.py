@@ -33,6 +33,7 @@ from app.core.text.token_counts import estimate_text, weigh
 from app.core.validation.gate import judge
 from tests.corpus import assert_values, corpus, holds
 from tests.profiles import examples
+from tests.rows import each
 from tests.unit.timing import assert_linear, assert_linear_in
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
@@ -474,8 +475,8 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("kind", LISTS)
-@pytest.mark.parametrize("schema", [SESSION, HANDOFF, RESEARCH, SUMMARY], ids=lambda schema: schema.name)
+@each("kind", LISTS)
+@each("schema", [SESSION, HANDOFF, RESEARCH, SUMMARY])
 def test_of_a_list_in_one_line_its_beginning_is_told(kind: str, schema: StateSchema) -> None:
     span = (message(1, "user", LISTS[kind]), message(2, "assistant", "Noted."), message(3, "user", "ok"))
     request = SummaryRequest(schema=schema, messages=span)

@@ -19,6 +19,7 @@ from tests.cases import (
     read,
     table,
 )
+from tests.rows import each
 from tests.servers import ROOT
 
 BUILT = [number for number in CASES if number not in LATER]
@@ -49,8 +50,8 @@ class TestIt:
 """
 
 
-@pytest.mark.parametrize("number", BUILT)
-@pytest.mark.parametrize("mark", ["case", "control"])
+@each("number", BUILT)
+@each("mark", ["case", "control"])
 def test_every_case_has_a_test_and_a_control(number: str, mark: str) -> None:
     tests = [one.test for one in found() if (one.number, one.mark) == (number, mark)]
     is_excused = mark == "control" and number in WITHOUT_CONTROL

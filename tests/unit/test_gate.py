@@ -17,6 +17,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation import gate
 from app.core.validation.excuses import is_excuse
 from app.core.validation.gate import judge, new_word_count, saves_too_little
+from tests.rows import each
 from tests.unit.talk import answer, entry, fact, message, proposal, request, talk
 
 TRIP = talk(
@@ -191,7 +192,7 @@ HONEST: list[tuple[str, tuple[Message, ...], str]] = [
 
 
 @pytest.mark.case("22b")
-@pytest.mark.parametrize(("span", "text"), [case[1:] for case in HONEST], ids=[case[0] for case in HONEST])
+@each(("span", "text"), [case[1:] for case in HONEST])
 def test_honest_paraphrases_pass_at_the_first_attempt(span: tuple[Message, ...], text: str) -> None:
     report = judge(proposal(text), request(span))
     assert report.reason is None
@@ -323,7 +324,7 @@ EXCUSES = [
 
 
 @pytest.mark.case("3")
-@pytest.mark.parametrize("excuse", EXCUSES)
+@each("excuse", EXCUSES)
 def test_an_excuse_in_the_right_shape_is_no_summary(excuse: str) -> None:
     assert reason(answer(excuse)) == "not_a_summary"
     assert reason(answer("", [excuse])) == "not_a_summary"
@@ -331,7 +332,7 @@ def test_an_excuse_in_the_right_shape_is_no_summary(excuse: str) -> None:
     assert reason(answer(excuse), CHAT) == "not_a_summary"
 
 
-@pytest.mark.parametrize(
+@each(
     "told",
     [
         "As an AI startup founder, the user wants to hire two engineers.",

@@ -13,6 +13,7 @@ from app.core.summarizer.detail_prompts import DETAIL_TASK, render_detail
 from app.core.text.token_counts import estimate_text
 from app.core.validation import detail_checks as gating
 from app.core.validation.detail_checks import DetailReport, check_detail
+from tests.rows import each
 from tests.unframing import unframe
 from tests.unit.talk import proposal, talk
 from tests.unit.test_gate_digests import CHINESE, RUSSIAN, SERVER, TRIP
@@ -71,7 +72,7 @@ def test_a_sentence_that_does_not_hold_goes(added: str) -> None:
     assert found == DetailReport(text=HONEST)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "finish", "reason"),
     [
         ("", "stop", "empty_summary"),

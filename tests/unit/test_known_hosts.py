@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from app.http.hosts import is_known
 from app.http.openapi import CHECKED_IN
 from app.settings import Settings
+from tests.rows import each
 from tests.unit.api_fakes import PATH_IDS, World, world
 
 PATH = "/conversations"
@@ -63,14 +64,14 @@ def open_world() -> World:
     return made
 
 
-@pytest.mark.parametrize("host", KNOWN)
+@each("host", KNOWN)
 async def test_known_hosts_are_answered_without_a_key(host: str) -> None:
     async with open_world().client(key=None) as client:
         response = await client.get(PATH, headers={"Host": host})
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize("host", FOREIGN)
+@each("host", FOREIGN)
 @pytest.mark.case("66-host")
 async def test_foreign_hosts_are_not(host: str) -> None:
     api = open_world()

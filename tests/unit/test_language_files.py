@@ -17,6 +17,7 @@ from app.core.text.languages.combined_words import pattern_of
 from app.core.text.languages.language_file import Language
 from app.core.text.languages.loading import LanguageError, languages, read_language, read_languages
 from app.core.text.languages.sections_of_talk import Phrases
+from tests.rows import each
 from tests.unit import speaking
 
 ESPERANTO: Final = r"""
@@ -139,7 +140,7 @@ def told(state: Any) -> str:
 
 def test_a_further_language_is_one_file_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "eo.toml").write_text(ESPERANTO, encoding="utf-8")
-    found, without = heard(tmp_path), heard()
+    found, without = heard(tmp_path), json.loads(json.dumps(speaking.heard()))
 
     assert set(found["known"]) - set(without["known"]) == {"eo"}
     assert [found["language"], without["language"]] == ["eo", "es"], "they have words in common"
@@ -177,7 +178,7 @@ def test_a_file_of_two_lines_is_a_language() -> None:
     assert (language.anchors, language.phrases, language.cues.decision) == (None, None, ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ('code = "eo"', "eo.toml: name: this key is needed"),

@@ -20,6 +20,7 @@ from app.core.text.budget import Budget
 from app.core.text.token_counts import estimate_text
 from app.core.validation.lost_values import critical_values, lost_sentences
 from tests.profiles import examples
+from tests.rows import each
 from tests.unit.talk import entry, message, talk
 
 
@@ -86,7 +87,7 @@ def test_small_talk_has_nothing_to_lose() -> None:
     assert quotes(talk("I was at 5 shops with Anna, see you at 7 pm!", "Nice.", "Two cats, three dogs.")) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "critical"),
     [
         ("see /etc/hosts", True),

@@ -16,6 +16,7 @@ from alembic import command
 
 from app.storage.migrations import SCRIPTS, alembic_config
 from app.storage.row_security import protection_sql
+from tests.rows import each
 
 SMALL: Final = frozenset({"tenants", "api_keys", "alembic_version"})
 """Tables with few rows, however many years pass."""
@@ -126,7 +127,7 @@ def test_no_new_revision_locks_for_long_or_breaks_the_version_before() -> None:
     assert {name: each for name, each in found.items() if each} == KNOWN
 
 
-@pytest.mark.parametrize(
+@each(
     ("sql", "finding"),
     [
         ("CREATE INDEX ix ON messages (role);", "builds an index"),

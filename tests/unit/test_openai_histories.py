@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from app.core.model.conversation import Message
 from app.core.model.model_io import ContextMessage
 from app.core.text.speakers import name_in
 from app.usecases.openai.conversation_names import ConversationName, derived_id
+from tests.rows import each
 from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
@@ -98,7 +98,7 @@ OPENING: Final = [u("Hello"), a("Hi, how can I help?")]
 REMINDER: Final = "<system-reminder>\nChange  nothing.\n\nThink.\n</system-reminder>"
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "history", "new"),
     [
         ([u("Hello")], [], 0),
@@ -187,7 +187,7 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
     assert (found.diverged, found.new_from) == (False, new)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "history"),
     [
         ([u("### Task: make a title for <chat>Hello</chat>")], OPENING),
@@ -240,7 +240,7 @@ def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Sai
     assert not found.is_all_stored
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "history", "again"),
     [
         ([u("Hello")], OPENING, True),
@@ -268,7 +268,7 @@ def test_a_history_without_the_last_reply_asks_for_another(
     assert not (again and found.is_all_stored)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "history", "unanswered", "new"),
     [
         ([*OPENING, u("Or so")], [*OPENING, u("More")], {3}, 2),

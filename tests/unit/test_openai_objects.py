@@ -46,6 +46,7 @@ from app.http.shutdown import Stopping
 from app.settings import Settings
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import AnswerEvent, Ended, Failed, ServiceEvent, TextDelta, ToolsCalled
+from tests.rows import each
 from tests.unit.timing import assert_linear_in
 
 ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
@@ -140,7 +141,7 @@ def test_an_item_is_a_message_or_one_part_of_it(text: str) -> None:
 # Errors
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "status", "expected"),
     [
         (UnauthenticatedError("No."), 401, (401, "authentication_error", None, "invalid_api_key")),

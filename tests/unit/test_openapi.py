@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from app.http.openapi import CHECKED_IN, document
+from tests.rows import each
 
 ROOT = CHECKED_IN.parent
 DOCUMENT: dict[str, Any] = json.loads(CHECKED_IN.read_text(encoding="utf-8"))
@@ -39,7 +40,7 @@ def test_the_version_is_the_project_s() -> None:
     assert DOCUMENT["info"]["version"] == project["version"]
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+@each(("method", "path"), OPERATIONS)
 def test_every_operation_names_its_problem_and_its_key(method: str, path: str) -> None:
     operation = DOCUMENT["paths"][path][method]
     kind = "application/json" if path.startswith("/v1/") else "application/problem+json"
@@ -49,7 +50,7 @@ def test_every_operation_names_its_problem_and_its_key(method: str, path: str) -
     assert operation["description"]
 
 
-@pytest.mark.parametrize("path", [path for method, path in OPERATIONS if method == "post"])
+@each("path", [path for method, path in OPERATIONS if method == "post"])
 def test_every_post_takes_an_idempotency_key(path: str) -> None:
     names = [item["name"] for item in DOCUMENT["paths"][path]["post"]["parameters"]]
     assert "Idempotency-Key" in names

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.core.text.plain_view import plain_view
+from tests.rows import each
 
 SEEN = {
     "p\u0430ssword": "password",
@@ -26,7 +26,7 @@ SEEN = {
 }
 
 
-@pytest.mark.parametrize(("text", "seen"), SEEN.items(), ids=ascii)
+@each(("text", "seen"), SEEN.items())
 def test_a_text_is_seen_in_plain_signs(text: str, seen: str) -> None:
     assert plain_view(text).text == seen
 

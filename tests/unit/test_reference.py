@@ -13,11 +13,11 @@ from uuid import uuid4
 import pytest
 
 from app.http import reference
-from app.http.openapi import document
+from app.http.openapi import CHECKED_IN
 from app.http.reference import POLICY, page
 from tests.unit.api_fakes import World, world
 
-DOCUMENT: Final[dict[str, Any]] = json.loads(document())
+DOCUMENT: Final[dict[str, Any]] = json.loads(CHECKED_IN.read_text(encoding="utf-8"))
 OPERATIONS: Final = [
     (method, path, operation)
     for path, operations in DOCUMENT["paths"].items()

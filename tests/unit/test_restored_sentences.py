@@ -32,6 +32,7 @@ from app.core.validation.lost_values import LostSentence, lost_sentences
 from app.core.validation.verdict_application import VerdictCounts, VerifiedState
 from tests.builders import budgets, policy_of
 from tests.builders import message as weighed
+from tests.rows import each
 from tests.unit.talk import answer, fact, message, proposal, talk
 from tests.unit.timing import assert_linear
 
@@ -113,7 +114,7 @@ def test_served_in_parts_it_is_not_lost_and_one_missing_value_is_enough() -> Non
     assert texts(lost(SPAN, "An invoice over 48,500 euros")) == [(3, INVOICE)]
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         "900 euros",

@@ -20,6 +20,7 @@ from app.process_settings import settings_of_process
 from app.providers.other_providers import COMMON_KINDS
 from app.setting_files import misnamed_keys, unknown_variables
 from app.settings import Settings
+from tests.chosen_settings import chosen_settings
 from tests.corpus import assert_values, corpus, holds
 
 
@@ -312,9 +313,19 @@ def test_the_offline_model_and_a_model_with_a_key_may_start() -> None:
     check_models(Settings(GOOGLE_API_KEY="k"))
 
 
+def test_settings_that_tests_share_are_read_anew_in_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen_settings(verify="off") is chosen_settings(verify="off")
+    assert chosen_settings(tenant_limits={"requests_per_minute": 7}) is not chosen_settings()
+    monkeypatch.setenv("THROUGHLINE_SWEEP_SECONDS", "7")
+    assert chosen_settings().sweep_seconds == 7
+    monkeypatch.undo()
+    assert chosen_settings().sweep_seconds != 7
+
+
 PROCESSES = {
-    "api": ("app.main",),
-    "worker": ("celery", "-A", "worker.celery_app", "worker"),
+    "what both begin with": ("-c", "from app.process_settings import settings_of_process as read; read()"),
+    "api": ("-m", "app.main"),
+    "worker": ("-m", "celery", "-A", "worker.celery_app", "worker"),
 }
 
 
@@ -328,7 +339,7 @@ def test_a_process_that_cannot_start_says_one_line_without_a_secret(process: str
         "GOOGLE_API_KEY": "AIzaOfNobody",
         "THROUGHLINE_SEALING_KEY": "sealed",
     }
-    command = [sys.executable, "-m", *PROCESSES[process]]
+    command = [sys.executable, *PROCESSES[process]]
     done = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "Settings that cannot be used: THROUGHLINE_SEALING_KEY: write at least 16 characters.\n"

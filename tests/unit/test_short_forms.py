@@ -10,6 +10,7 @@ from app.core.model.errors import PolicyInvalidError
 from app.core.model.policies.budgets import budgets_of
 from app.core.model.policies.contradictions import contradictions, without_triggers
 from app.core.model.policies.resolving import PRESETS, resolve
+from tests.rows import each
 
 TRIGGERS = [{"name": "sync", "on": "before_call", "at": {"share": 0.8}, "run": "inline"}]
 
@@ -24,7 +25,7 @@ def found(overrides: dict[str, Any], preset: str = "semantic") -> list[str]:
     return [item.field.removeprefix("policy.") for item in (*wrong, *without_triggers(policy, overrides))]
 
 
-@pytest.mark.parametrize(
+@each(
     ("preset", "overrides", "fields"),
     [
         ("semantic", {"background_at": 1.5}, ["background_at"]),

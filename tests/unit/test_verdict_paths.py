@@ -126,7 +126,7 @@ def last_successors(versions: Sequence[Version]) -> dict[str, tuple[str, ...]]:
     return {one.id: one.replaced_by for one in (*last, *lost_entries(last, [one.entries for one in versions[::-1]]))}
 
 
-@examples(8)
+@examples(3)
 @given(histories(), st.lists(st.sampled_from(WORDS), min_size=7, max_size=7))
 def test_nothing_false_is_served_after_a_verdict_and_what_it_replaced_is(
     versions: list[Version], words: list[VerdictWord | None]
@@ -143,7 +143,7 @@ def test_nothing_false_is_served_after_a_verdict_and_what_it_replaced_is(
             assert one.text in {other.text for other in after.served}
 
 
-@examples(8)
+@examples(3)
 @given(histories(), st.lists(st.sampled_from(WORDS), min_size=7, max_size=7), st.integers(1, 3))
 def test_what_was_contradicted_does_not_come_back_with_the_next_verdict(
     versions: list[Version], words: list[VerdictWord | None], first: int
