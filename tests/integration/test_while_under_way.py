@@ -600,7 +600,7 @@ async def test_no_model_is_asked_for_a_reply_to_a_fork_that_is_still_being_copie
     with pytest.raises(ForkInProgressError):
         await service.container.forks.fork(tenant, place, idem)
     (fork,) = service.queue.forks
-    await service.container.forks._copy_step(tenant, fork)
+    await service.container.forks._copied_further(await service.row(fork))
     given = ChatInput(regenerates=copied == 10)
     with pytest.raises(ForkInProgressError):
         await (await service.container.chat.start(tenant, fork, given)).result()
@@ -624,7 +624,7 @@ async def test_a_fork_goes_if_its_source_is_deleted_while_it_is_copied(
     with pytest.raises(ForkInProgressError):
         await forks.fork(tenant, place, idem)
     (fork,) = service.queue.forks
-    await forks._copy_step(tenant, fork)
+    await forks._copied_further(await service.row(fork))
     await service.container.conversations.delete(tenant, conversation_id)
     await forks.work(fork)
     with pytest.raises(NotFoundError):

@@ -16,7 +16,7 @@ from app.core.context.drafts import Draft, first_draft
 from app.core.model.conversation import Message
 from app.core.model.errors import BudgetTooSmallError
 from app.core.retrieval.corpus import Corpus, Source
-from app.core.retrieval.rendering import Passage, Recall
+from app.core.retrieval.rendering import Passage, Recall, passages_element
 from tests.builders import material, message, policy_of
 from tests.profiles import examples
 
@@ -267,11 +267,10 @@ def test_passages_of_the_caller_stand_beside_it_in_their_order_as_far_as_there_i
 @pytest.mark.parametrize("budget", [700, 3_000, 20_000])
 def test_many_passages_are_rendered_a_few_times_each(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rendered: list[int] = []
-    element = recalled_messages.passages_element
 
     def counted(passages: Sequence[Passage]) -> str:
         rendered.append(len(passages))
-        return element(passages)
+        return passages_element(passages)
 
     monkeypatch.setattr(recalled_messages, "passages_element", counted)
     passages = [Passage(text=f"word {number} " * 20, source="s") for number in range(100)]
