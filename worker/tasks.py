@@ -33,9 +33,13 @@ def compact(self: Any, compaction_id: str) -> None:
 async def compact_and_verify(container: Container, hinted: UUID) -> None:
     """Run a compaction and, once it is applied, verify what it wrote. A failed verification does not fail the job."""
     chosen = await container.compaction.in_turn(hinted)
-    # The hint's request did not ask for another compaction.
-    with nullcontext() if chosen == hinted else bound_contextvars(request_id=None):
-        await container.verification.verify_after(await container.compaction.execute(chosen, ran_in="worker"))
+    for compaction_id in dict.fromkeys((chosen, hinted)):
+        # The hint's request did not ask for another compaction.
+        with nullcontext() if compaction_id == hinted else bound_contextvars(request_id=None):
+            ended = await container.compaction.execute(compaction_id, ran_in="worker")
+            await container.verification.verify_after(ended)
+        if ended is not None:  # else another worker chose it too, and there is no further hint of the named one
+            return
 
 
 @app.task(name=LATER_TASK_NAMES["detail"])  # type: ignore[untyped-decorator]  # Celery has no types

@@ -68,6 +68,8 @@ class ConnectionShares:
             raise _busy_error()
         place = asyncio.get_running_loop().create_future()
         share.waiting[place] = None
+        if not share.is_watched:
+            self._watch(tenant_id, share)
         try:
             async with asyncio.timeout(self._seconds):
                 await place
@@ -83,6 +85,18 @@ class ConnectionShares:
         """Let the next caller of the tenant have the connection, or several if the tenant is alone now."""
         share = self._tenants[tenant_id]
         share.held -= 1
+        self._let_in(tenant_id, share)
+        if not share.held:
+            del self._tenants[tenant_id]
+
+    def _watch(self, tenant_id: UUID, share: _Share) -> None:
+        """Let in those that wait once the others are no longer active: nobody says so."""
+        self._let_in(tenant_id, share)
+        share.is_watched = bool(share.waiting)
+        if share.is_watched:
+            asyncio.get_running_loop().call_later(ACTIVE_SECONDS, self._watch, tenant_id, share)
+
+    def _let_in(self, tenant_id: UUID, share: _Share) -> None:
         limit = self._limit(tenant_id)
         while share.waiting and share.held < limit:
             place = next(iter(share.waiting))
@@ -90,8 +104,6 @@ class ConnectionShares:
             if not place.done():
                 place.set_result(None)
                 share.held += 1
-        if not share.held:
-            del self._tenants[tenant_id]
 
     def _limit(self, tenant_id: UUID) -> int:
         return self._few if self._has_company(tenant_id) else self._most
@@ -107,6 +119,8 @@ class _Share:
     held: int = 0
     waiting: dict[asyncio.Future[None], None] = field(default_factory=dict)
     """Those that wait, in order."""
+    is_watched: bool = False
+    """Whether a timer runs while some wait."""
 
 
 def _busy_error() -> BusyError:

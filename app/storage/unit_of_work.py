@@ -109,7 +109,7 @@ class UnitOfWork:
         self.session = TenantSession(engine, tenant_id, shares)
         self._added: list[Event] = []
         self._committed: tuple[Event, ...] = ()
-        self._is_committed = False
+        self._committed_jobs: list[UUID] = []
         self.jobs: list[UUID] = []
         """The compactions that this transaction queues for workers."""
         self.compactions = CompactionRepository(self.session, timings.lease_seconds)
@@ -128,8 +128,10 @@ class UnitOfWork:
     async def commit(self) -> None:
         """Commit the transaction."""
         await self.session.commit()
-        self._committed, self._is_committed = (*self._committed, *self._added), True
+        self._committed = (*self._committed, *self._added)
+        self._committed_jobs += self.jobs
         self._added.clear()
+        self.jobs.clear()
 
     def forget_values(self) -> None:
         """Let the process forget the values of statements that it has sent. Call it after an erasure's commit."""
@@ -148,8 +150,8 @@ class UnitOfWork:
     async def __aexit__(self, *exc: object) -> None:
         """Roll back what was not committed, give the connection back, and deliver what was committed."""
         await self.session.close()
-        if self.deliver is not None and self._is_committed:
-            await self.deliver(self._committed, self.jobs, waits=self.waits_for_delivery)
+        if self.deliver is not None and (self._committed or self._committed_jobs):
+            await self.deliver(self._committed, self._committed_jobs, waits=self.waits_for_delivery)
 
 
 UnitOfWorkFactory = Callable[[UUID | None], UnitOfWork]

@@ -63,15 +63,18 @@ async def test_events_of_a_cancelled_caller_are_published() -> None:
 
 
 async def test_a_unit_of_work_delivers_only_what_it_has_committed() -> None:
-    job, delivered = uuid4(), list[tuple[list[Event], list[UUID], bool]]()
+    job, undone, delivered = uuid4(), uuid4(), list[tuple[list[Event], list[UUID], bool]]()
 
     async def deliver(events: Sequence[Event], jobs: Sequence[UUID], *, waits: bool) -> None:
         delivered.append((list(events), list(jobs), waits))
 
-    for commits in (False, True):
+    for commits, rolls_back in ((False, False), (True, False), (True, True)):
         async with UnitOfWork(create_async_engine("postgresql+asyncpg://"), None) as unit:
             unit.deliver = deliver
             unit.jobs.append(job)
             if commits:
                 await unit.commit()
-    assert delivered == [([], [job], True)]
+                unit.jobs.append(undone)
+            if rolls_back:
+                await unit.roll_back()
+    assert delivered == [([], [job], True)] * 2
