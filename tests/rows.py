@@ -62,7 +62,7 @@ class _Failures:
 
     def __init__(self) -> None:
         self._found: list[Exception] = []
-        self._skipped: pytest.skip.Exception | None = None
+        self._skipped: BaseException | None = None
         self._row: dict[str, Any] = {}
 
     def of(self, row: dict[str, Any]) -> _Failures:
