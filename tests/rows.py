@@ -2,7 +2,7 @@
 the row.
 
 A row of a table of sentences takes a tenth of a millisecond, and each test that is collected, set up and reported takes
-several in each process. All rows are tried, and every row that fails is told.
+several in each process. All rows are tried, and every row that fails is told, also where another row is skipped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,15 @@ def each(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[Test], Te
     """Let a test go through rows, with the arguments of ``pytest.mark.parametrize``.
 
     The test's fixtures are made once for all rows, so that it must not matter what an earlier row has left in them.
+
+    Raises:
+        ValueError: There are no rows, so that nothing would be tested.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     given = [dict(zip(wanted, row if len(wanted) > 1 else (row,), strict=True)) for row in rows]
+    if not given:
+        message = f"there are no rows of {names}"
+        raise ValueError(message)
 
     def over_rows(test: Test) -> Test:
         @wraps(test)
@@ -56,6 +62,7 @@ class _Failures:
 
     def __init__(self) -> None:
         self._found: list[Exception] = []
+        self._skipped: BaseException | None = None
         self._row: dict[str, Any] = {}
 
     def of(self, row: dict[str, Any]) -> _Failures:
@@ -71,11 +78,15 @@ class _Failures:
             told.add_note(f"in the row {self._row!r}")
             self._found.append(told)
             return True
-        return False
+        if isinstance(error, pytest.skip.Exception):
+            self._skipped = error
+        return error is self._skipped
 
     def tell(self) -> None:
-        """Raise what failed, if anything did."""
+        """Raise what failed, if anything did, or else a skip."""
         if len(self._found) == 1:
             raise self._found[0]
         if self._found:
             raise ExceptionGroup(f"{len(self._found)} rows failed", self._found)
+        if self._skipped:
+            raise self._skipped

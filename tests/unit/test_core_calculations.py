@@ -314,6 +314,22 @@ def test_a_weekday_that_its_date_has_is_not_that_of_the_next_week(text: str, *, 
     assert bool(examine_candidate(candidate(item(text, 1)), SourceTexts(said)).failures) is fails
 
 
+@each(
+    "said",
+    [
+        ["We meet on Saturday, 6 June 2026, and again the Saturday after."],
+        ["The first lesson is on 6 June 2026. The second is on the next Saturday."],
+        ["Kurs am Samstag, 6. Juni 2026, und am Samstag darauf."],
+        ["The first lesson is on Saturday, 6 June 2026.", "Noted.", "And another one on the Saturday after that."],
+        ["Lessons every Saturday from 6 June 2026."],
+    ],
+)
+def test_a_weekday_that_is_named_alone_may_be_that_of_the_next_week(said: list[str]) -> None:
+    for day, fails in ((13, False), (14, True)):
+        told = candidate(item(f"Also on {day} June 2026.", 1, len(said)))
+        assert bool(examine_candidate(told, SourceTexts(talk(*said, "Noted."))).failures) is fails
+
+
 def test_control_without_the_stays_that_day_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_texts, "_MAX_STAYS", 0)
     text = "They have dinner together on 29 May."

@@ -610,6 +610,9 @@ def test_a_formula_is_no_money_and_its_commands_are_no_identifiers(text: str, to
         ("$67{,}50 + 40$ in total, $38.40 + 21.75 = 60.15$ too", []),
         ("AB12 = 14 euros, 9a41c7 = broken", ["AB12", "14 euros", "9a41c7"]),  # codes
         ("it is $5 + $6 or $7 (=4€)", ["$5", "$6", "$7", "4€"]),  # money
+        ("20$ = 18€, 30$ + 5 $ tip = 35$", ["20$", "18€", "30$", "5 $", "35$"]),  # the sign behind it
+        ("locker b7 = Anna, db1=primary, iron + B12", ["b7", "db1", "B12"]),  # names
+        ("x1 = sqrt(2), t0 = time.now(), a2 = sin 30", ["30"]),
     ],
 )
 def test_a_part_of_a_formula_is_neither_code_path_nor_money(text: str, told: list[str]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.core.model.anchors import FoundAnchor
 from app.core.summarizer.framing import MAX_NAMED_SOURCES, fenced_text, frame_entries, frame_messages
 from app.core.text.elision import elide, size_limits
-from app.core.text.escaping import TAGS, clean, escape, escape_block, place_in_escaped, unescape
+from app.core.text.escaping import BRACKET, TAGS, clean, escape, escape_block, place_in_escaped, unescape
 from app.core.text.token_counts import estimate_text
 from tests.corpus import agreed, assert_verdicts, corpus
 from tests.unframing import unframe
@@ -209,6 +209,12 @@ def test_every_tag_that_is_written_is_guarded() -> None:
         assert f"</{tag}>" not in escape(f"</{tag}>")
         assert f"</{tag}>" not in escape_block(f"</{tag}>")
         assert fenced_text(tag, f"x</{tag}>y").count(f"</{tag}>") == 1
+
+
+def test_an_escaped_bracket_has_the_same_value_in_json_wherever_it_is_in_unicode() -> None:
+    for bracket in BRACKET.pattern[1:-1]:
+        said = f"{bracket}session_state>"
+        assert json.loads(f'"{escape_block(said)}"') == unescape(escape(said)) == said != escape_block(said)
 
 
 @given(st.recursive(texts, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)))

@@ -41,6 +41,24 @@ def test_what_fails_alone_is_raised_as_it_is_and_a_skip_is_none() -> None:
         skips()
 
 
+def test_a_skip_hides_no_failure_and_a_table_without_rows_is_a_mistake() -> None:
+    tried: list[int] = []
+
+    @each("number", [1, 2, 3])
+    def rows(number: int) -> None:
+        tried.append(number)
+        assert number > 1, "too small"
+        if number == 2:
+            pytest.skip("not here")
+
+    with pytest.raises((AssertionError, pytest.skip.Exception)) as raised:
+        rows()
+    assert isinstance(raised.value, AssertionError)
+    assert tried == [1, 2, 3]
+    with pytest.raises(ValueError, match="no rows of number"):
+        each("number", [])
+
+
 @each("first", [1, 2])
 @each("second", [10, 20])
 async def test_rows_of_two_tables_meet_beside_fixtures(request: pytest.FixtureRequest, first: int, second: int) -> None:

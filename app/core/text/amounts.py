@@ -116,6 +116,9 @@ _TERM: Final = capped(
     r"(?![A-Z]{2}[A-Z0-9]*\d\d)(?:[^\W\d_]_)?\d{0,4}[^\W\d_]*+(?:\d{1,2}[^\W\d_]?)?$", _MAX_TERM_LENGTH
 )
 """A part of a formula: letters with a number before and after them, but no code of capitals such as "AB12"."""
+_WORD_BEFORE: Final = capped(r"[^\W\d_]{3} ?[+=] ?$", 6)
+_WORD_BEHIND: Final = capped(r" ?[+=] ?[^\W\d_]{3,}+(?![\w(^*/+=-]|\.\w| ?\d)", 12)
+"""A word beside a code: "locker b7 = Anna" and "iron + B12" are no formulas."""
 _IN_CALL: Final = capped(r"[^\W_]\(\)$", 7)
 """What is around the numbers of "F(2,69)"."""
 _MIN_DIGITS_OF_REFERENCE: Final = 3
@@ -471,19 +474,24 @@ def _is_approximate(c: Cursor, first: int, after: int) -> bool:
 def is_term(c: Cursor, place: int) -> bool:
     """Whether a short code is a term of a formula: "2as" in "v² = u² + 2as", "v0" in "v0 = 14"."""
     start, end = c.tokens[place].start, c.tokens[place].end
-    is_short = end - start <= _MAX_TERM_LENGTH and _TERM.match(c.cased[start:end]) is not None
-    return is_short and _has_operator(c, start, end)
+    if end - start > _MAX_TERM_LENGTH or not _TERM.match(c.cased[start:end]):
+        return False
+    before, behind = _around(c, start, end)
+    return _has_operator(before, behind) and not (_WORD_BEFORE.search(before) or _WORD_BEHIND.match(behind))
 
 
-def _has_operator(c: Cursor, start: int, end: int) -> bool:
-    before, behind = c.text[max(0, start - _CHARACTERS_BEFORE) : start], c.text[end : end + _CHARACTERS_AFTER]
+def _around(c: Cursor, start: int, end: int) -> tuple[str, str]:
+    return c.text[max(0, start - _CHARACTERS_BEFORE) : start], c.text[end : end + _CHARACTERS_AFTER]
+
+
+def _has_operator(before: str, behind: str) -> bool:
     return _OPERATOR_BEFORE.search(before) is not None or _OPERATOR_AFTER.match(behind) is not None
 
 
 def _is_no_amount(c: Cursor, place: int, after: int) -> bool:
     start, end = c.tokens[place].start, c.tokens[after - 1].end
-    before, behind = c.text[max(0, start - _CHARACTERS_BEFORE) : start], c.text[end : end + _CHARACTERS_AFTER]
-    if _REFERENCE.search(before) or _has_operator(c, start, end):
+    before, behind = _around(c, start, end)
+    if _REFERENCE.search(before) or _has_operator(before, behind):
         return True
     if c.word(place - 1) in NUMBERING and len(c.gap(place)) <= 2:  # noqa: PLR2004 - a space, a colon
         return True

@@ -212,13 +212,14 @@ def add_days_of_weekdays(c: Cursor) -> None:
     """Add the days that weekdays may mean, counted from the dates in the same text: "sat 3 Oct is bad, rather fri"."""
     dates = (one for one in c.found if one.kind == "date" and (one.is_stated or _has_digit(c, one)))
     first_dates = list(islice(dates, _MAX_DAYS_IN_LIST))
-    days = {day for one in first_dates for form in one.forms if (day := moments.day_in(form))}
+    days = {day: one.end for one in first_dates for form in one.forms if (day := moments.day_in(form))}
     for place, weekday in islice(c.weekdays.items(), _MAX_DAYS_IN_LIST):
-        for day in sorted(days):
-            # A date that is such a weekday is the day meant, and not the days a week before and after it.
-            ahead = (weekday - day.weekday()) % _WEEK
+        for day, end in sorted(days.items()):
+            ahead = (weekday - day.weekday() - 1) % _WEEK + 1
+            # A weekday directly behind a date that is such a day means this day, and not those a week before and after.
+            is_same = ahead == _WEEK and 0 <= c.tokens[place].start - end <= len(", ")
             # A date may be the last one of the calendar, which many systems write for "without an end".
-            distances = (ahead * _DAY, (ahead - _WEEK) * _DAY) if ahead else (0,)
+            distances = (0,) if is_same else (ahead * _DAY, (ahead - _WEEK) * _DAY)
             near = [one for distance in distances for one in moments.days_at_distance(day, distance, "s")]
             c.add_possible(place, moments.forms_of_dates(near), WEEKDAY)
 

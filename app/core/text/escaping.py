@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from app.core.text.patterns import compiled
+from app.core.text.patterns import capped, compiled
 
 SERVED_TAGS: Final = (
     "session_state",
@@ -60,8 +60,8 @@ _CONFUSABLE: Final = str.maketrans(
     "acehijlopsvxymtkknrdqwaeikvoptuoiagionuhgjadeghilmprstacdefghilmnoprstuycop",
 )
 """Letters of other alphabets with the plain letters that they look like. Latin ones are known by their names."""
-_LATIN_LETTER: Final = compiled(r"(?:.*LATIN .*(?:LETTER|CAPITAL)|.*SYMBOL LETTER) ([A-Z])(?: WITH .*)?")
-"""The Unicode names of letters such as ø, ʂ, ꜱ, 🆂 and 🇸."""
+_LATIN_LETTER: Final = capped(r"(?:.*LATIN .*(?:LETTER|CAPITAL)|.*SYMBOL LETTER) ([A-Z])(?: WITH .*)?$", 100)
+"""The Unicode names of letters such as ø, ʂ, ꜱ, 🆂 and 🇸; no name is longer."""
 
 _UNSENDABLE: Final = compiled("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _LIKE_A_REFERENCE: Final = compiled(r"&((?:amp;)*)#x(?=[0-9a-f]{1,6};)")
@@ -78,7 +78,7 @@ def escape(text: str) -> str:
     ``unescape`` restores exactly the same text, whatever it was.
     """
     literal = _LIKE_A_REFERENCE.sub(r"&amp;\1#x", text)
-    return _UNSENDABLE.sub(_reference, BRACKET.sub(lambda found: _guard(found, "&#x{:x};"), literal))
+    return _UNSENDABLE.sub(_reference, BRACKET.sub(lambda found: _guard(found, _reference), literal))
 
 
 def unescape(text: str) -> str:
@@ -106,7 +106,7 @@ def escape_block(text: str) -> str:
 
     JSON keeps its value, and no text inside can close the element around it.
     """
-    return BRACKET.sub(lambda found: _guard(found, "\\u{:04x}"), text)
+    return BRACKET.sub(lambda found: _guard(found, as_json_writes), text)
 
 
 def clean(text: str) -> str:
@@ -132,9 +132,8 @@ def _dereferenced(found: re.Match[str]) -> str:
     return chr(code) if code <= sys.maxunicode else found.group()
 
 
-def _guard(found: re.Match[str], form: str) -> str:
-    bracket = found.group()
-    return form.format(ord(bracket)) if _begins_tag(found.string, found.end()) else bracket
+def _guard(found: re.Match[str], escaped: Callable[[re.Match[str]], str]) -> str:
+    return escaped(found) if _begins_tag(found.string, found.end()) else found.group()
 
 
 def _begins_tag(text: str, start: int) -> bool:
@@ -158,7 +157,7 @@ def plain_letters(character: str) -> str:
 def _plain_letter(letter: str) -> str:
     if unicodedata.category(letter) in _SKIPPED_CATEGORIES:
         return ""
-    found = _LATIN_LETTER.fullmatch(unicodedata.name(letter, ""))
+    found = _LATIN_LETTER.match(unicodedata.name(letter, ""))
     return found[1].lower() if found else letter
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import chain, islice, starmap
@@ -17,6 +17,8 @@ from app.core.text.values import MONEY
 _COUNTABLE: Final = {"number", MONEY, "time"}
 _MAX_PER_SORT: Final = 32
 """The most operands of each sort that are taken from one text."""
+_MAX_GAP: Final = 3
+"""The most characters between a weekday and the date beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Operands:
     relative: tuple[date, ...] = ()
     """The days that "tomorrow", "on Friday", "the 3rd" may mean."""
     weekdays: tuple[int, ...] = ()
+    lone_weekdays: tuple[int, ...] = ()
+    """The weekdays that are named without a date beside them."""
     times: tuple[int, ...] = ()
     """Times in minutes after midnight; a time without its half of the day is included twice."""
 
@@ -86,7 +90,8 @@ class _Read:
         self._amounts: dict[Quantity, None] = {}
         self._days: dict[date, None] = {}
         self._relative: dict[date, None] = {}
-        self._weekdays: dict[int, None] = {}
+        self._weekdays: list[tuple[int, FoundValue]] = []
+        self._dates: list[FoundValue] = []
         self._times: dict[int, None] = {}
 
     def take(self, found: FoundValue, text: str, start: int) -> None:
@@ -94,7 +99,9 @@ class _Read:
             for one in _amounts(found, start):
                 self._amounts.setdefault(one)
         if text in WEEKDAYS:
-            self._weekdays[WEEKDAYS[text]] = None
+            self._weekdays.append((WEEKDAYS[text], found))
+        if found.kind == "date" and found.is_stated:
+            self._dates.append(found)
         for form in sorted(found.forms):
             if (day := moments.day_in(form)) is not None:
                 (self._days if found.is_stated else self._relative)[day] = None
@@ -107,9 +114,14 @@ class _Read:
             amounts=tuple(islice(self._amounts, _MAX_PER_SORT)),
             days=tuple(islice(self._days, _MAX_PER_SORT)),
             relative=tuple(islice(self._relative, _MAX_PER_SORT)),
-            weekdays=tuple(self._weekdays),
+            weekdays=tuple(dict.fromkeys(weekday for weekday, _ in self._weekdays)),
+            lone_weekdays=tuple(dict.fromkeys(self._lone_weekdays())),
             times=tuple(islice(self._times, _MAX_PER_SORT)),
         )
+
+    def _lone_weekdays(self) -> Iterator[int]:
+        beside = {at for one in self._dates for at in range(one.start - _MAX_GAP, one.end + _MAX_GAP + 1)}
+        return (weekday for weekday, one in self._weekdays if beside.isdisjoint((one.start, one.end)))
 
 
 def _amounts(found: FoundValue, start: int) -> list[Quantity]:

@@ -28,10 +28,10 @@ _MARKUP: Final = compiled(
     rf"|(?P<unseen>(?<=[\d/.,:-])[{_UNSEEN}]{{1,4}}(?=[\d/.,:-])|(?<=\w)[{_UNSEEN_IN_WORD}]{{1,4}}(?=\w))"
 )
 _FORMULA: Final = compiled(
-    r"\${1,2}(?:[^$\n\\^_{]{0,300}+[\\^_{]|[^$\n=+]{0,300}+[=+](?=[^$\n]{1,300}+(?<!\s)\$))[^$\n]{0,300}+\${1,2}"
-    r"(?![A-Za-z0-9_])"
+    r"\${1,2}(?:[^$\n\\^_{]{0,300}+[\\^_{]|(?<!\d\$)(?<!\d \$)[^$\n=+]{0,300}+[=+](?=[^$\n]{1,300}+(?<!\s)\$))"
+    r"[^$\n]{0,300}+\${1,2}(?![A-Za-z0-9_])"
 )
-"""A formula between dollar signs, which do not mean money there; "$5 + $6" is money."""
+"""A formula between dollar signs, which do not mean money there; "$5 + $6" and "5$ + 6$" are money."""
 _COMMAND: Final = compiled(r"\\(?![dt]?frac)[a-zA-Z]{2,20}+_?+(?=\d|\\[dt]?frac)")
 _PLAIN: Final = {"degree": "°", "times": "×", "blank": " ", "command": " "}
 _MAY_HAVE_MARKUP: Final = compiled(rf"[\\&*`<{{~${_ACCENTS}{_UNSEEN}]")

@@ -110,11 +110,11 @@ class _Date(ExpectedValue):
         yield ("date", "told ± own"), self._moved(stated.days, _lengths(own))
         yield ("date", "own ± own"), self._moved(own.days, _lengths(own))
         yield ("date", "relative ± any"), self._moved(own.relative, _lengths(stated + own))
-        yield ("date", "weekday after own"), self._weekdays_after(stated.days + own.days, own.weekdays)
-        yield ("date", "weekday near relative"), self._weekdays_after(near.relative, own.weekdays)
+        yield ("date", "weekday after own"), self._weekdays_after(stated.days + own.days, own)
+        yield ("date", "weekday near relative"), self._weekdays_after(near.relative, own)
         yield ("date", "own ± near"), self._moved(own.days, _lengths(near))
         yield ("date", "near ± any"), self._moved(near.days, _lengths(stated + own))
-        yield ("date", "weekday after near"), self._weekdays_after(near.days, own.weekdays)
+        yield ("date", "weekday after near"), self._weekdays_after(near.days, own)
         yield ("date", "weekday within stay"), self._weekdays_within(basis.stays, own.weekdays)
 
     @staticmethod
@@ -123,11 +123,12 @@ class _Date(ExpectedValue):
             yield from (float(moment.toordinal()) for moment in days_at_distance(day, way * one.size, one.unit))
 
     @staticmethod
-    def _weekdays_after(days: Iterable[date], weekdays: Sequence[int]) -> Results:
-        # A weekday that a day has is that of this day, and not of the day a week later.
-        for day, weekday in product(days, weekdays):
-            if distance := (weekday - day.weekday()) % _WEEK:
-                yield float(day.toordinal() + distance)
+    def _weekdays_after(days: Iterable[date], own: Operands) -> Results:
+        # A weekday beside a date is that of this date. One that is named alone may also be that of the next week.
+        for day, weekday in product(days, own.weekdays):
+            distance = (weekday - day.weekday()) % _WEEK
+            if distance or weekday in own.lone_weekdays:
+                yield float(day.toordinal() + (distance or _WEEK))
 
     @staticmethod
     def _weekdays_within(stays: Iterable[tuple[date, date]], weekdays: Sequence[int]) -> Results:
