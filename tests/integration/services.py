@@ -18,7 +18,7 @@ from app.core.model.records import Compaction, Event, Page
 from app.core.model.state import StateVersion
 from app.infrastructure.clock import SystemClock
 from app.settings import Settings
-from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from app.storage.unit_of_work import Deliver, UnitOfWork, UnitOfWorkFactory
 from app.usecases.history.conversations import NewConversation
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import Embedder, TurnStreams
@@ -172,11 +172,20 @@ async def together(*works: Callable[[], Awaitable[Any]]) -> list[Any]:
 
 
 class _Opened:
-    """A unit of work that is entered by another way; before that it has only the repositories of the one within."""
+    """A unit of work that is entered by another way. The one within delivers what it commits."""
 
     def __init__(self, around: AbstractAsyncContextManager[UnitOfWork], unit: UnitOfWork) -> None:
         self._around = around
+        self._unit = unit
         self.conversations = unit.conversations
+
+    @property
+    def deliver(self) -> Deliver | None:
+        return self._unit.deliver
+
+    @deliver.setter
+    def deliver(self, deliver: Deliver | None) -> None:
+        self._unit.deliver = deliver
 
     async def __aenter__(self) -> UnitOfWork:
         return await self._around.__aenter__()

@@ -276,9 +276,7 @@ async def test_a_job_whose_time_went_into_reading_goes_on_in_the_next_one(
     assert put_back is not None
     assert (put_back.status, put_back.claims) == ended_as
     assert (await service.row(conversation_id)).anchors_due_from == read_before + 1
-    again = await compactions.execute(queued.id)
-    while again is not None and again.status == "queued":  # on a slow machine it is queued again
-        again = await compactions.execute(queued.id)
+    again = await Service(begin, tenant).container.compaction.execute(queued.id)  # a second may be too short here
     assert (again.status if again else None) == ("applied" if read_before else None)
 
 

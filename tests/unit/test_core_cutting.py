@@ -176,7 +176,7 @@ def test_control_in_a_language_that_we_know_it_would_be(monkeypatch: pytest.Monk
         ("Ruth asked for 250 euros «for the yard, all of 777 euros».", ""),
         ("Ruth has 250 euros in the tin, she said “we owe Tom, he says, 777 euros”.", ""),
         ("The yard is 250 euros (in May, with a tap; heating 777 euros) a week.", "The yard is 250 euros a week."),
-        ("The yard is 250 euros a week, for $a, b + 777$ of them.", "The yard is 250 euros a week."),
+        ("The yard is 250 euros a week, for $a, b_2, 777$ of them.", "The yard is 250 euros a week."),
         ("It is $250 a week, so $1,000 a month; $777 in all.", "It is $250 a week, so $1,000 a month."),
     ],
 )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from operator import itemgetter
 from typing import Final, Protocol
 
 from app.core.context.drafts import (
@@ -43,7 +44,7 @@ from app.core.retrieval.rendering import (
 )
 from app.core.state.layout import ACKNOWLEDGEMENT, LeftOut, messages_tokens
 from app.core.summarizer.offline.items import entry_tokens, label_and_clauses
-from app.core.text.budget import without_last
+from app.core.text.budget import each_fitting, without_last
 from app.core.text.parts import joined_from, own_content, without_repeats
 from app.core.text.token_counts import MESSAGE_OVERHEAD, byte_length, estimate_lines, tokens_of
 
@@ -367,13 +368,9 @@ def _with_passages(inputs: ContextInputs, draft: Draft, passages: tuple[Passage,
     if not passages or (may_fit and recall_tokens(inputs, whole) <= max_tokens):
         return whole
     frame_tokens = recall_tokens(inputs, replace(draft, passages=passages[:1])) - sizes[0]
-    taken: list[Passage] = []
-    left = max_tokens - max(frame_tokens, 0)
-    for passage, size in zip(passages, sizes, strict=True):
-        if size <= left:
-            taken.append(passage)
-            left -= size
-    fitting = replace(draft, passages=tuple(taken))
+    sized = zip(passages, sizes, strict=True)
+    taken = each_fitting(sized, max_tokens - max(frame_tokens, 0), itemgetter(1))
+    fitting = replace(draft, passages=tuple(passage for passage, _ in taken))
     while fitting.passages and recall_tokens(inputs, fitting) > max_tokens:  # all together may be rounded up
         fitting = replace(fitting, passages=fitting.passages[:-1])
     return fitting.warned(f"passages_left_out:{len(passages) - len(fitting.passages)}")
