@@ -606,7 +606,6 @@ def test_a_formula_is_no_money_and_its_commands_are_no_identifiers(text: str, to
         ("v^2 = u^2+2as, h=2R=1.2 and v0=14 at 30 degrees", ["1.2", "30 degrees"]),
         ("CH4 + 2O2 gives CO2", ["CO2"]),
         ("216 W /230 = 0,94 A", ["216 W", "0,94 A"]),
-        ("2160-774-70 = 1316, serial 2160-774-70", ["2160", "2160-774-70"]),
         ("$67{,}50 + 40$ in total, $38.40 + 21.75 = 60.15$ too", []),
         ("AB12 = 14 euros, 9a41c7 = broken", ["AB12", "14 euros", "9a41c7"]),  # codes
         ("it is $5 + $6 or $7 (=4€)", ["$5", "$6", "$7", "4€"]),  # money
@@ -626,9 +625,6 @@ def test_a_part_of_a_formula_is_neither_code_path_nor_money(text: str, told: lis
         ("p = 0.007", "p=.007 here", "p = 0.07"),
         ("It took 0.8 s.", "v=sqrt(2*5.206*.8) after .8 s", "It took 0.9 s."),
         ("The factor is 27.1.", "(27.1)*.5 *and more*", "The factor is 27.6."),
-        ("The rate is 3e-4.", "rate 0.0003", "The rate is 4e-4."),
-        ("41.7 million rows", "n = 4.17e7 rows", "47.1 million rows"),
-        ("F(2,69) = 4.57", "$F(2, 69) = 4.57$", "F(2,67) = 4.57"),
         ("67,50 €", "$67{,}50 + 40$: insgesamt $107{,}50$ €", "76,50 €"),
     ],
 )

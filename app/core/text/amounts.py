@@ -119,8 +119,6 @@ _TERM: Final = capped(
 _WORD_BEFORE: Final = capped(r"[^\W\d_]{3} ?[+=] ?$", 6)
 _WORD_BEHIND: Final = capped(r" ?[+=] ?[^\W\d_]{3,}+(?![\w(^*/+=-]|\.\w| ?\d)", 12)
 """A word beside a code: "locker b7 = Anna" and "iron + B12" are no formulas."""
-_IN_CALL: Final = capped(r"[^\W_]\(\)$", 7)
-"""What is around the numbers of "F(2,69)"."""
 _MIN_DIGITS_OF_REFERENCE: Final = 3
 """A shorter number after "no." or "#" is not an identifier."""
 
@@ -586,7 +584,6 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
         found.forms |= {f"v:{digits}", *forms_of_eight_digits(digits)}
     around = c.text[max(0, token.start - _CHARACTERS_BEFORE) : token.start] + c.text[token.end : token.end + 1]
     is_list = found.kind == "number" and not found.unit and c.all_readings and is_in_hundreds(digits)  # "12,34,567"
-    is_list |= "," in digits and _IN_CALL.search(around) is not None
     if is_list or (("," in digits or " " in digits) and any("\u3001" <= sign <= "\u9fff" for sign in around)):
         parts = [f"n:{int(part[:20])}" for part in digits.replace(" ", ",").split(",") if part.isdecimal()]
         found.forms |= set(parts) if c.all_readings else {"&".join(parts)}

@@ -92,11 +92,6 @@ _SHAPES: Final = (
     r"(?P<weekday>(?P<which>上上|上|下下|下|这|本)?个?(?:周|星期|礼拜)(?P<name>[一二三四五六日天]))",
     r"(?P<span>上上?个?(?:周末|周|星期|礼拜|月)|下下?个?(?:周末|周|星期|礼拜|月)|[这本]个?(?:周末|周|星期|礼拜|月)|[今明去后前]年)",
     rf"(?P<skip>{NOT_HAN_NUMBERS})",
-    (  # "3.986e14", "5e-4", "1e6", but not "12e3", which may be a code
-        rf"(?P<power>(?<!{_INNER})(?<![.:/-])"
-        r"(?:\d{1,15}+[.,]\d{1,12}+e[+-]?|\d{1,3}+e-|\de\+?)(?:1[0-5]|0?\d)"
-        rf"(?!{_INNER}|[.-]\d))"
-    ),
     rf"(?P<decimal>(?<![\w.)\]])\.\d{{1,12}}(?!\.?\d|{_LETTER}{_INNER}*\d))",  # ".024"
     (
         r"(?P<number>(?P<digits>\d{1,3}(?:[ ']\d{3}(?!\d))++(?:[.,]\d{1,9})?"
@@ -123,7 +118,7 @@ _READERS: Final[dict[str, Callable[[re.Match[str]], Iterator[Token]]]] = {
     "han_date": shapes.han_date, "han_day": shapes.han_day, "han_decimal": shapes.han_number,
     "han_time": shapes.han_time, "weekday": shapes.weekday, "span": shapes.span,
     "syllables": shapes.syllables, "han_word": shapes.word,
-    "decimal": shapes.decimal, "power": shapes.power,
+    "decimal": shapes.decimal,
     "han_number": shapes.han_number, "fraction": shapes.fraction, "sign": shapes.sign,
 }  # fmt: skip
 

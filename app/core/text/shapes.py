@@ -67,9 +67,6 @@ _SQUASHED_WITHIN: Final = compiled(r"[^\w:;,\n]|_|,(?=\S)")
 """Separators within one identifier, without those of a time of day, a list or an end of a line."""
 _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """A network address; it is one even if it could be a number with separated thousands."""
-_LEAST_AMOUNT: Final = 1e-5
-"""The least amount that is compared as a number: numbers are compared with six decimals."""
-_RESULT_BEHIND: Final = compiled(r" ?= ?[\d(-]")
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
 _POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
 FILE: Final = "f:"
@@ -349,16 +346,6 @@ def decimal(match: re.Match[str]) -> Iterator[Token]:
     yield Token("n", text, match.start(), match.end(), [float(text)])
 
 
-def power(match: re.Match[str]) -> Iterator[Token]:
-    """A number with its power of ten, such as "3.986e14"; one that rounds to nothing is looked up as it is written."""
-    text, start = match.group(), match.start()
-    amount = float(text.replace(",", "."))
-    if amount < _LEAST_AMOUNT:
-        yield _code_token(text, start)
-    else:
-        yield _token("n", text, start, [amount])
-
-
 def number(match: re.Match[str], cased: str) -> Iterator[Token]:
     """Digits with what directly follows them: "5pm", "12-го", "18k", "42-year-old", "17h30", "4f5e", "45-CB"."""
     digits, half, tail, start = match["digits"], match["half"], match["tail"], match.start()
@@ -366,7 +353,7 @@ def number(match: re.Match[str], cased: str) -> Iterator[Token]:
         yield from times
         return
     if not tail:
-        yield from _digit_tokens(digits, start, is_term=_RESULT_BEHIND.match(match.string, match.end()) is not None)
+        yield from _digit_tokens(digits, start)
         return
     clock, minutes = _CLOCK.fullmatch(digits), _HOURS_IN_ONE.fullmatch(tail)
     name, *more = tail.removeprefix("-").split("-")
@@ -507,10 +494,8 @@ def _clock_parts(match: re.Match[str], half: str = "") -> tuple[int, int, int | 
     return int(match[1]), int(match[2]), int(match[3]) if match[3] else None, half or ("0" if is_full else "")
 
 
-def _digit_tokens(digits: str, start: int, *, is_term: bool = False) -> Iterator[Token]:
-    # A range such as "700-1 200", or a difference with its result behind it.
-    is_several = "-" in digits and (" " in digits or (is_term and digits.count("-") > 1))
-    token = None if is_several else _digits_in_one(digits, start)
+def _digit_tokens(digits: str, start: int) -> Iterator[Token]:
+    token = None if " " in digits and "-" in digits else _digits_in_one(digits, start)  # "700-1 200"
     if token:
         yield token
         return

@@ -141,7 +141,7 @@ class ErasureService:
         It returns the newest turns, whose kept reply streams are to be deleted, and whether it asked a turn to stop.
         """
         async with self._shell.uow(tenant_id) as uow:
-            uow.waits_for_delivery = False  # nothing may come before the deletion of those streams
+            uow.waits_for_delivery = False  # those streams go at once, however slow the bus is
             conversation = await uow.conversations.lock(conversation_id)
             message = await uow.messages.get(conversation_id, message_id)
             if message.status == "erased":
