@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import json
 import re
-import re._parser as parser  # type: ignore[import-not-found]  # how long the shortest match of a pattern is
 import unicodedata
 from collections.abc import Iterator
 from itertools import product
+from re import _parser as parser  # type: ignore[attr-defined] # how long the shortest match of a pattern is
 from typing import Any
 
 import pytest
