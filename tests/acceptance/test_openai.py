@@ -894,6 +894,22 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
     assert len(provider.chats) == 1
 
 
+def test_tries_at_one_time_after_a_failure_have_one_answer(scripted: httpx.Client, provider: OpenAI) -> None:
+    """Also those that do not count themselves."""
+    named = {"X-Conversation-Id": "failed, then asked twice"}
+    provider.script({"status": 400, "code": "invalid_value"}, {"text": "Only once.", "hold": True})
+    refused(chat(scripted, user("Hello"), headers=named), 400, "model_unavailable")
+    body = {"model": MODEL, "messages": [user("Hello")]}
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(chat, scripted, user("Hello"), headers=named)
+        until(lambda: len(provider.chats) == 2, 10, what="the first of the tries")
+        with scripted.stream("POST", "/v1/chat/completions", json={**body, "stream": True}, headers=named) as second:
+            provider.release()
+            assert (second.status_code, streamed_text(second.iter_lines())) == (200, "Only once.")
+        assert reply(first.result(20))["content"] == "Only once."
+    assert len(provider.chats) == 2
+
+
 def test_a_request_to_another_model_is_never_answered_by_a_running_turn(
     scripted: httpx.Client, provider: OpenAI
 ) -> None:
