@@ -15,6 +15,8 @@ from uuid import UUID
 import httpx
 import pytest
 
+from app.usecases.chat.starting import ChatService
+from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.openai import stored_answers
 from tests.acceptance.conftest import SharedServices, StartService, uses_processes
 from tests.acceptance.service import Service, until
@@ -894,19 +896,23 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
     assert len(provider.chats) == 1
 
 
-def test_tries_at_one_time_after_a_failure_have_one_answer(scripted: httpx.Client, provider: OpenAI) -> None:
+def test_tries_at_one_time_after_a_failure_have_one_answer(
+    scripted: httpx.Client, provider: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also those that do not count themselves."""
     named = {"X-Conversation-Id": "failed, then asked twice"}
-    provider.script({"status": 400, "code": "invalid_value"}, {"text": "Only once.", "hold": True})
+    provider.script({"status": 400, "code": "invalid_value"}, "Only once.")
     refused(chat(scripted, user("Hello"), headers=named), 400, "model_unavailable")
-    body = {"model": MODEL, "messages": [user("Hello")]}
-    with ThreadPoolExecutor(1) as threads:
-        first = threads.submit(chat, scripted, user("Hello"), headers=named)
-        until(lambda: len(provider.chats) == 2, 10, what="the first of the tries")
-        with scripted.stream("POST", "/v1/chat/completions", json={**body, "stream": True}, headers=named) as second:
-            provider.release()
-            assert (second.status_code, streamed_text(second.iter_lines())) == (200, "Only once.")
-        assert reply(first.result(20))["content"] == "Only once."
+    both, start = asyncio.Barrier(2), ChatService.start
+
+    async def start_together(self: ChatService, *args: Any, **further: Any) -> TurnHandle:
+        await both.wait()
+        return await start(self, *args, **further)
+
+    monkeypatch.setattr(ChatService, "start", start_together)
+    with ThreadPoolExecutor(2) as threads:
+        tries = threads.map(lambda _: chat(scripted, user("Hello"), headers=named), range(2))
+        assert [reply(one)["content"] for one in tries] == ["Only once."] * 2
     assert len(provider.chats) == 2
 
 

@@ -372,10 +372,11 @@ class StoredAnswers:
             return await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
         except TurnInProgressError:
             async with self._shell.uow(tenant_id) as uow:
-                running = await uow.turns.running(turn.conversation_id)
-            if running is None or running.message_id != turn.message_id:
+                (newest_id,) = await uow.turns.newest_ids(turn.conversation_id, limit=1)
+                newest = await uow.turns.get(newest_id)
+            if is_dead(newest) or newest.message_id != turn.message_id:
                 raise
-            return await self._chat.follow_turn(tenant_id, running.id, counts=True)
+            return await self._chat.follow_turn(tenant_id, newest.id, counts=True)
 
     async def _create_conversation(
         self, tenant_id: UUID, request: Request, id_: UUID | None, idem: Idem | None = None
