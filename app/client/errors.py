@@ -25,7 +25,9 @@ class ApiError(ThroughlineError):
         self.code = str(problem.get("code") or f"http_{status}")
         """The stable code, by which programs can distinguish errors."""
         self.detail = str(problem.get("detail") or "")
-        self.retryable = bool(problem.get("retryable", status in RETRYABLE_STATUSES))
+        self.is_of_proxy = status in PROXY_STATUSES and "code" not in problem
+        """Whether a proxy says that it did not get an answer of the service; a problem of the service is none."""
+        self.retryable = bool(problem.get("retryable", status in RETRYABLE_STATUSES or self.is_of_proxy))
         self.request_id = problem.get("request_id")
         errors = problem.get("errors")  # of another API perhaps, in any form
         listed = errors if isinstance(errors, list) else ()
@@ -92,6 +94,8 @@ class ServerError(ApiError):
 
 
 RETRYABLE_STATUSES: Final = frozenset({429, 503})
+PROXY_STATUSES: Final = frozenset({502, 504})
+"""The statuses by which proxies say that a service is away, as while it is restarted, or late."""
 _CLASSES: Final[Mapping[int, type[ApiError]]] = {
     400: BadRequestError,
     401: UnauthenticatedError,

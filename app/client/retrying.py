@@ -41,7 +41,8 @@ class Retrying:
             return True
         if isinstance(error, ConnectionFailedError):
             return False
-        is_passing = (error.status in RETRYABLE_STATUSES and error.retryable) or error.code == STILL_RUNNING
+        is_temporary = error.is_of_proxy or (error.status in RETRYABLE_STATUSES and error.retryable)
+        is_passing = is_temporary or error.code == STILL_RUNNING
         return not is_passing or (error.retry_after or 0.0) > self.longest_pause
 
 
@@ -100,7 +101,8 @@ def exchange(call: Call[T], retrying: Retrying) -> Steps[T]:
             raise error
         # If the answer to a deletion was lost, the deletion may have been done; then the object no longer exists.
         is_deletion = call.method == "DELETE" and call.read is ignore_body
-        may_be_done = may_be_done or (is_deletion and isinstance(error, ConnectionFailedError))
+        is_lost = isinstance(error, ConnectionFailedError) or error.is_of_proxy
+        may_be_done = may_be_done or (is_deletion and is_lost)
         yield Sleep(retrying.pause(failures, getattr(error, "retry_after", None)))
 
 

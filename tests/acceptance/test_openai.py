@@ -15,6 +15,8 @@ from uuid import UUID
 import httpx
 import pytest
 
+from app.usecases.chat.starting import ChatService
+from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.openai import stored_answers
 from tests.acceptance.conftest import SharedServices, StartService, uses_processes
 from tests.acceptance.service import Service, until
@@ -892,6 +894,26 @@ def test_a_retry_of_a_running_request_follows_it(scripted: httpx.Client, provide
         told = [streamed_text(retry.iter_lines()) for retry in retries]
         assert [reply(first.result(20))["content"], *told] == ["Only once."] * 3
     assert len(provider.chats) == 1
+
+
+def test_tries_at_one_time_after_a_failure_have_one_answer(
+    scripted: httpx.Client, provider: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that do not count themselves."""
+    named = {"X-Conversation-Id": "failed, then asked twice"}
+    provider.script({"status": 400, "code": "invalid_value"}, "Only once.")
+    refused(chat(scripted, user("Hello"), headers=named), 400, "model_unavailable")
+    both, start = asyncio.Barrier(2), ChatService.start
+
+    async def start_together(self: ChatService, *args: Any, **further: Any) -> TurnHandle:
+        await both.wait()
+        return await start(self, *args, **further)
+
+    monkeypatch.setattr(ChatService, "start", start_together)
+    with ThreadPoolExecutor(2) as threads:
+        tries = threads.map(lambda _: chat(scripted, user("Hello"), headers=named), range(2))
+        assert [reply(one)["content"] for one in tries] == ["Only once."] * 2
+    assert len(provider.chats) == 2
 
 
 def test_a_request_to_another_model_is_never_answered_by_a_running_turn(

@@ -27,6 +27,7 @@ from app.client import (
     Conversation,
     InvalidInputError,
     Message,
+    ModelFailedError,
     NotFoundError,
     RateLimitedError,
     Retrying,
@@ -206,7 +207,7 @@ Run = Callable[[World, Callable[[Any], Any]], Any]
         problem(503, "dependency_unavailable"),
         problem(429, "rate_limited", Retry_After="3"),
         problem(409, "idempotency_in_progress", Retry_After="2"),
-        httpx.Response(503, text="<html>a proxy's page"),
+        *(httpx.Response(status, text="<html>a proxy's page") for status in (502, 503, 504)),
         httpx.ConnectError,
         httpx.ReadTimeout,
         httpx.RemoteProtocolError,
@@ -234,6 +235,7 @@ def test_what_passes_is_sent_again_under_the_same_key(run: Run, passing: Answer)
         (problem(404, "not_found", retryable=False), NotFoundError),
         (problem(409, "turn_in_progress"), ConflictError),
         (problem(503, "context_over_window", retryable=False), UnavailableError),
+        (problem(502, "empty_reply"), ModelFailedError),
         (problem(429, "rate_limited", Retry_After="3000"), RateLimitedError),
         (httpx.Response(418, text="tea"), ApiError),
     ],
@@ -281,7 +283,8 @@ def test_pauses_grow_and_stay_bounded() -> None:
 
 def test_a_deletion_whose_answer_was_lost_is_done(run: Run) -> None:
     gone = problem(404, "not_found", retryable=False)
-    assert run(World([httpx.ReadError, gone]), lambda client: client.delete_conversation(ID)) is None
+    for lost in (httpx.ReadError, httpx.Response(504, text="<html>late")):
+        assert run(World([lost, gone]), lambda client: client.delete_conversation(ID)) is None
     with pytest.raises(NotFoundError):
         run(World([gone]), lambda client: client.delete_conversation(ID))
     with pytest.raises(NotFoundError):

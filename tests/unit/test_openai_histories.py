@@ -156,6 +156,10 @@ REMINDER: Final = "<system-reminder>\nChange  nothing.\n\nThink.\n</system-remin
         ([u("q"), TWO_CALLS, brought(OURS), brought(CALL), a("End"), u("y")],
          [u("q"), TWO_CALLS, brought(CALL), brought(OURS), a("End")], 5),
         ([u("q"), TWO_CALLS, brought(OURS), brought(CALL)], [u("q"), TWO_CALLS], 2),
+        # A client joins the calls of several steps without words.
+        ([u("q"), TWO_CALLS, brought(CALL), brought(OURS), a("End"), u("y")],
+         [u("q"), made(CALL), brought(CALL), made(OURS), brought(OURS), a("End")], 5),
+        ([u("q"), TWO_CALLS, brought(CALL), brought(OURS)], [u("q"), made(CALL), brought(CALL), made(OURS)], 3),
         # Names distinguish messages if both have one.
         ([by("Ann", "q"), by("Ben", "q"), by("Ben", "y")], [by("Ann", "q"), by("Ben", "q")], 2),
         ([by("Ann", "q"), by("Bot", "a", "assistant"), by("Ann", "y")], [by("Ann", "q"), a("a")], 2),

@@ -208,9 +208,13 @@ def test_an_id_as_the_contract_has_it_is_answered_with_its_form_here() -> None:
 
 
 def test_a_request_that_is_too_long_is_told_in_the_words_that_clients_know() -> None:
-    """LiteLLM and LangChain have an error of their own for it, by which they fall back on another model."""
-    told = openai_error(TooLargeError("the request has 9 tokens", extra={}), 400)
-    assert told["message"] == "Input tokens exceed the configured limit: the request has 9 tokens"
+    """LiteLLM and LangChain have an error of their own for it, by which they fall back on another model.
+
+    Pi compacts its session, and asks again.
+    """
+    told = openai_error(TooLargeError("the request has 9 tokens", extra={}), 400)["message"]
+    assert told.startswith("Input tokens exceed the configured limit")
+    assert told.endswith("reduce the length of the messages: the request has 9 tokens")
     assert openai_error(TooLargeError("it took 9 s", extra={"seconds": 9}), 400)["message"] == "it took 9 s"
 
 

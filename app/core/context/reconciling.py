@@ -13,7 +13,8 @@ are skipped if they do not fit: the service's own tool calls and their results, 
 command, a system message, an erased message. The message of a failed turn that nobody answered is skipped too, if the
 history continues with something else: its user took it back. Superseded replies are ignored.
 
-Results that stand together may stand in any order: a client may send them as they come, and later in that of the calls.
+Calls and results that stand together may stand in any order: a client may send results as they come, and later in that
+of the calls; or join the calls of several steps that have no words between them, with all results after these.
 
 A frontend may ask about a message again with a hint, such as "more concise", and show the new reply in the place of the
 first. If both requests named that message, the first reply and the hint are skipped if they do not fit. So they are if
@@ -36,12 +37,14 @@ from app.core.text.contents import data_hash, is_data_url
 from app.core.text.parts import BETWEEN_TEXTS, Part, own_content, own_parts
 from app.core.text.speakers import name_in
 
-MOST_RESULTS: Final = 256
-"""How many results that stand together may stand in another order."""
+MOST_TOGETHER: Final = 256
+"""How many calls and results that stand together may stand in another order."""
 QUESTION: Final = "question_id"
 """The key in a user message's metadata of the client's id of the message that its request asked about."""
 Kind = Literal["user", "assistant", "system", "call", "result"]
-ANSWERING: Final[Collection[Kind]] = frozenset({"assistant", "call", "result"})
+_OF_TOOLS: Final[Collection[Kind]] = frozenset({"call", "result"})
+"""The kinds of lines whose words are the id of a call."""
+ANSWERING: Final[Collection[Kind]] = frozenset({"assistant", *_OF_TOOLS})
 """The kinds of lines that answer what was said before them."""
 
 
@@ -115,7 +118,7 @@ def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -
     for line in lines_of(message.role, message.content, message.parts, message.seq, name_in(message.metadata)):
         yield replace(
             line,
-            optional=unseen or erased or stopped or line.is_step or line.kind in {"call", "result", "system"},
+            optional=unseen or erased or stopped or line.is_step or line.kind in {*_OF_TOOLS, "system"},
             matches_any_words=erased,
             may_be_regenerated=line.kind == "assistant" and not (unseen or erased or line.is_step),
             question=str(message.metadata.get(QUESTION) or "") if line.kind == "user" else "",
@@ -201,7 +204,7 @@ class Reconciliation:
     """Compares a given history with the stored one, message by message, in time linear in the stored history."""
 
     given: list[Line]
-    """The lines of the history that the client sends, in order; results are brought into their stored order."""
+    """The lines of the history that the client sends, in order; calls and results are put into their stored order."""
     unanswered: Collection[int] = frozenset()
     """The numbers of the stored messages that a failed turn brought, and that no other turn answered."""
     _position: int = 0
@@ -312,8 +315,8 @@ class Reconciliation:
 
     def _goes_on_with(self, line: Line) -> bool:
         """Whether the given history has that line at its present place, or may leave it out."""
-        if line.kind == "result":
-            self._bring_forward(line.words)
+        if line.kind in _OF_TOOLS:
+            self._bring_forward(line)
         given = self.given[self._position] if self._position < len(self.given) else None
         if given is not None and self._is_same(line, given):
             self._position += 1
@@ -330,13 +333,15 @@ class Reconciliation:
             self._erased_from = None
         return True
 
-    def _bring_forward(self, result: str) -> None:
-        """Bring the result of that call to the present place if it stands among the results there."""
-        for place in range(self._position, min(self._position + MOST_RESULTS, len(self.given))):
-            if self.given[place].kind != "result":
+    def _bring_forward(self, line: Line) -> None:
+        """Bring that call or result to the present place if it stands among the calls and results there."""
+        for place in range(self._position, min(self._position + MOST_TOGETHER, len(self.given))):
+            given = self.given[place]
+            if given.kind not in _OF_TOOLS:
                 return
-            if self.given[place].words == result:
-                self.given.insert(self._position, self.given.pop(place))
+            if (given.kind, given.words) == (line.kind, line.words):
+                if place > self._position:
+                    self.given.insert(self._position, self.given.pop(place))
                 return
 
     def _is_same(self, line: Line, given: Line) -> bool:

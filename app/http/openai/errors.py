@@ -39,8 +39,10 @@ _CODES: Final[Mapping[str, str]] = {
     "rate_limited": "rate_limit_exceeded",
 }
 """Codes for which that API has a name of its own."""
-_TOO_LONG_MESSAGE: Final = "Input tokens exceed the configured limit"
-"""Clients recognise a request that is too long by these words: LiteLLM and LangChain do not read the code."""
+_TOO_LONG_MESSAGE: Final = "Input tokens exceed the configured limit; reduce the length of the messages"
+"""Clients that do not read the code recognise a request that is too long by these words: LiteLLM and LangChain by those
+before the semicolon, coding agents such as Pi by those after it.
+"""
 _STEP: Final = compiled(r"[A-Za-z_][A-Za-z0-9_]{0,63}|[0-9]{1,6}", re.ASCII)
 _SHOWN_CHARACTERS: Final = 100
 """How many characters of an id an error repeats."""

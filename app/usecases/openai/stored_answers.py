@@ -358,12 +358,25 @@ class StoredAnswers:
                 await uow.idempotency.delete(_fork_key(idem).key)
                 await uow.commit()
                 return None
-        if is_dead(turn):
-            # Its message is answered again, with the model, tools and instructions of its request.
-            handle = await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
-        else:
-            handle = await self._chat.follow_turn(tenant_id, turn.id, counts=True)
-        return await self._begun_turn(tenant_id, handle)
+        return await self._begun_turn(tenant_id, await self._again(tenant_id, turn, request, idem))
+
+    async def _again(self, tenant_id: UUID, turn: Turn, request: Request, idem: Idem) -> TurnHandle:
+        """The answer of that turn.
+
+        The message of a dead turn is answered again, with the model, tools and instructions of its request, unless
+        another try is doing so already: that one is followed.
+        """
+        if not is_dead(turn):
+            return await self._chat.follow_turn(tenant_id, turn.id, counts=True)
+        try:
+            return await self._chat.start(tenant_id, turn.conversation_id, _input(request, ()), idem=idem)
+        except TurnInProgressError:
+            async with self._shell.uow(tenant_id) as uow:
+                (newest_id,) = await uow.turns.newest_ids(turn.conversation_id, limit=1)
+                newest = await uow.turns.get(newest_id)
+            if is_dead(newest) or newest.message_id != turn.message_id:
+                raise
+            return await self._chat.follow_turn(tenant_id, newest.id, counts=True)
 
     async def _create_conversation(
         self, tenant_id: UUID, request: Request, id_: UUID | None, idem: Idem | None = None

@@ -29,6 +29,8 @@ export class ApiError extends ThroughlineError {
   readonly code: string;
   readonly detail: string;
   readonly retryable: boolean;
+  /** Whether a proxy says that it got no answer of the service; a problem of the service is none. */
+  readonly isOfProxy: boolean;
   readonly requestId: string | undefined;
   /** For invalid input, the `field` and `message` of each error. */
   readonly errors: { field: string; message: string }[];
@@ -49,7 +51,8 @@ export class ApiError extends ThroughlineError {
     this.code = code;
     this.detail = detail;
     this.errors = errors;
-    this.retryable = problem.retryable ?? RETRIED.has(status);
+    this.isOfProxy = OF_PROXIES.has(status) && problem.code === undefined;
+    this.retryable = problem.retryable ?? (RETRIED.has(status) || this.isOfProxy);
     this.requestId = problem.request_id;
     this.retryAfter = retryAfter ?? (problem.retry_after == null ? undefined : 1000 * problem.retry_after);
   }
@@ -91,6 +94,8 @@ export class UnavailableError extends ApiError {}
 export class ServerError extends ApiError {}
 
 export const RETRIED: ReadonlySet<number> = new Set([429, 503]);
+/** By these statuses proxies say that a service is away, as while it is restarted, or late. */
+const OF_PROXIES: ReadonlySet<number> = new Set([502, 504]);
 const CLASSES: Readonly<Record<number, typeof ApiError>> = {
   400: BadRequestError,
   401: UnauthenticatedError,

@@ -40,7 +40,8 @@ export class Patience {
 
 function isPassing(failure: Failure): boolean {
   if (failure instanceof ConnectionFailedError) return true;
-  return (RETRIED.has(failure.status) && failure.retryable) || failure.code === STILL_RUNNING;
+  const isTemporary = failure.isOfProxy || (RETRIED.has(failure.status) && failure.retryable);
+  return isTemporary || failure.code === STILL_RUNNING;
 }
 
 /** Wait; an abort ends the waiting. */
@@ -125,7 +126,8 @@ export function retryingFetch(
           return new Response(null, { status: 204 });
         // What has no pin answers as well as what had one, so a 404 then means that there is no such message.
         const isDeletion = request.method === "DELETE" && !request.url.endsWith("/pin");
-        mayBeDone ||= isDeletion && failure instanceof ConnectionFailedError;
+        const isLost = failure instanceof ConnectionFailedError || failure.isOfProxy;
+        mayBeDone ||= isDeletion && isLost;
         await options.sleep(patience.after(failure), request.signal);
       }
     }

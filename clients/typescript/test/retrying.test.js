@@ -4,6 +4,7 @@ import {
   ConflictError,
   ConnectionFailedError,
   InvalidInputError,
+  ModelFailedError,
   NotFoundError,
   RateLimitedError,
   Throughline,
@@ -15,6 +16,7 @@ const passing = {
   "a broken connection": () => new TypeError("fetch failed"),
   "too much for now": () => problem(429, "rate_limited"),
   "something away": () => problem(503, "dependency_unavailable"),
+  "a proxy without the service": () => new Response("<html>a proxy's page", { status: 502 }),
   "the first request still running": () => problem(409, "idempotency_in_progress"),
 };
 for (const [what, made] of Object.entries(passing)) {
@@ -34,6 +36,7 @@ for (const [what, made] of Object.entries(passing)) {
 const lasting = {
   "another conflict": [problem(409, "compaction_in_progress"), ConflictError],
   "input out of contract": [problem(422, "invalid_input", { retryable: false }), InvalidInputError],
+  "a model that failed": [problem(502, "empty_reply"), ModelFailedError],
   "a 503 that does not pass": [problem(503, "request_timeout", { retryable: false }), UnavailableError],
   "a wait that is too long": [problem(429, "rate_limited", {}, { "Retry-After": "31" }), RateLimitedError],
 };
