@@ -328,7 +328,7 @@ async def test_a_failure_is_retried_after_a_pause_that_grows(
 async def test_what_always_fails_and_nobody_goes_on_with_is_not_tried_for_ever(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.usecases.compaction.claiming.MAX_FAILURES", 2)
+    monkeypatch.setattr("app.usecases.compaction.claiming.MAX_OUTAGE_FAILURES", 2)
     service = Service(begin, tenant, *[ModelUnavailableError("unauthorized", retryable=False)] * 2, honest)
     conversation_id = await service.conversation()
 
@@ -350,6 +350,47 @@ async def test_what_always_fails_and_nobody_goes_on_with_is_not_tried_for_ever(
     last = await service.container.compaction.execute(service.queue.ids[-1])
     assert last is not None
     assert last.status == "applied", "and once somebody does"
+
+
+async def test_an_outage_is_not_the_conversations_own_failure(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
+) -> None:
+    away = ModelUnavailableError("circuit_open", retryable=False)
+    service = Service(begin, tenant, away, away, "", "")
+    turned_away = await service.conversation()
+
+    async def pause_after_failure(conversation_id: UUID) -> float:
+        await service.say(conversation_id, 60)
+        row = await service.container.compaction.execute(service.queue.ids[-1])
+        quiet = (await service.row(conversation_id)).quiet
+        assert row is not None
+        assert row.finished_at is not None
+        assert quiet.until is not None
+        return (quiet.until - row.finished_at).total_seconds()
+
+    assert await pause_after_failure(turned_away) == pytest.approx(30, abs=1)
+    async with engine.begin() as connection:  # as after some hours
+        await connection.execute(text("UPDATE conversations SET quiet_until = now(), failure_count = 40"))
+    assert await pause_after_failure(turned_away) == pytest.approx(600, abs=1), "it may be over at any time"
+    assert (await service.row(turned_away)).quiet.until_seq == 0, "so it is not given up"
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
+    assert await pause_after_failure(turned_away) == pytest.approx(30, abs=1), "the first answer that is refused"
+    assert (await service.row(turned_away)).failure_count == 1
+
+
+async def test_who_finds_the_model_back_wakes_those_who_were_turned_away(
+    begin: UnitOfWorkFactory, tenant: UUID
+) -> None:
+    away = [ModelUnavailableError(word, retryable=False) for word in ("circuit_open", "bad_request")]
+    service = Service(begin, tenant, *away, honest)
+    turned_away, refused, answered = [await service.conversation() for _ in range(3)]
+    for conversation_id in (turned_away, refused, answered):
+        await service.say(conversation_id, 60)
+        await service.container.compaction.execute(service.queue.ids[-1])
+    assert (await service.row(answered)).state_version == 1
+    async with begin(None) as uow:
+        assert await uow.conversations.due(limit=9) == [(tenant, turned_away)], "the other's failure is its own"
 
 
 @pytest.mark.long

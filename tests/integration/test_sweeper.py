@@ -209,6 +209,19 @@ async def test_a_lease_that_was_renewed_since_it_was_found_over_stays(world: Wor
     assert [(await world.get(one.id)).status for one in (alive, crashed)] == ["running", "queued"]
 
 
+async def test_a_process_that_starts_may_have_the_key_that_was_missing(world: World) -> None:
+    until = datetime.now(UTC) + timedelta(minutes=9)
+    waiting = [
+        await world.conversation(
+            last_seq=1, context_tokens=9, trigger_tokens=5, quiet=QuietPeriod(until=until, reason=reason)
+        )
+        for reason in ("unauthorized", "empty_summary")
+    ]
+    await world.sweeper().sweep()
+    begun = [(await world.get(id_)).conversation_id for id_ in world.queue.ids]
+    assert begun == [waiting[0].id], "the other needs its pause"
+
+
 @pytest.mark.parametrize("is_read_only", [False, True])
 async def test_right_after_an_outage_a_process_that_lives_keeps_its_work(
     world: World, monkeypatch: pytest.MonkeyPatch, *, is_read_only: bool

@@ -115,6 +115,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "conversations.deleted": (lambda unit: unit.conversations.deleted(limit=9), []),
     "conversations.due": (lambda unit: unit.conversations.due(limit=9), []),
     "conversations.quiet_for": (lambda unit: unit.conversations.quiet_for("x", limit=9, after=None), []),
+    "conversations.end_quiet": (lambda unit: unit.conversations.end_quiet(["x"], limit=9), 0),
     "messages.append": (
         lambda unit: unit.messages.append([message(CONVERSATION, 4), message(CONVERSATION, 5)], [Sums(), Sums()]),
         NOT_FOUND,
@@ -733,6 +734,7 @@ FINDS_NOTHING = {
     "embeddings.claim",
     "conversations.due",
     "conversations.quiet_for",
+    "conversations.end_quiet",
     "compactions.takeable",
     "compactions.expired",
     "compactions.unsent",

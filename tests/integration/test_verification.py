@@ -29,6 +29,7 @@ from app.usecases.chat.starting import ChatInput
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.ports import ChatModel
+from app.usecases.shared.background_calls import MAX_TRIES
 from app.usecases.verification import judging
 from app.usecases.verification import run as verification
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer, VerificationEntry
@@ -582,17 +583,36 @@ class TestCalls:
         assert await work(service, conversation_id) == "not_wanted"
         assert len(service.summarizer.verification_requests) == 1
 
-    async def test_a_model_that_is_away_is_asked_thrice(
+    async def test_a_model_that_is_too_slow_is_asked_thrice(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
     ) -> None:
-        service, conversation_id = await lied(begin, tenant, ModelUnavailableError("server_error"))
+        service, conversation_id = await lied(begin, tenant, ModelUnavailableError("timeout"))
         for tries in (1, 2, 3):
             assert await work(service, conversation_id) == "failed"
             assert await work(service, conversation_id) == "not_wanted", "not before its time"
             status = "failed" if tries == 3 else "queued"
-            assert await rows(engine, conversation_id) == [(status, "server_error", tries)]
+            assert await rows(engine, conversation_id) == [(status, "timeout", tries)]
             await age(engine, timedelta(minutes=11))
         assert await work(service, conversation_id) == "not_wanted"
+        assert (await newest(service, conversation_id)).verified == "exact"
+
+    @pytest.mark.parametrize("reason", ["server_error", "unauthorized"])
+    async def test_an_outage_is_waited_for_a_day(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine, reason: str
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, ModelUnavailableError(reason, retryable=False))
+        for _ in range(4):
+            assert await work(service, conversation_id) == "failed"
+            assert await work(service, conversation_id) == "not_wanted", "not before its time"
+            assert await rows(engine, conversation_id) == [("queued", reason, 0)]
+            await age(engine, timedelta(minutes=11))
+        async with engine.begin() as connection:
+            assert await connection.scalar(text("SELECT jsonb_array_length(attempts) FROM verifications")) == 1
+            await connection.execute(text("UPDATE verifications SET created_at = created_at - interval '1 day'"))
+        for _ in range(MAX_TRIES):
+            await work(service, conversation_id)
+            await age(engine, timedelta(minutes=11))
+        assert [status for status, *_ in await rows(engine, conversation_id)] == ["failed"]
         assert (await newest(service, conversation_id)).verified == "exact"
 
     @pytest.mark.long

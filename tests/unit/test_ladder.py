@@ -246,10 +246,13 @@ class TestProviders:
             await stand.run_attempts(apply=raises)
         assert outcomes(stand.calls.failed_result()) == [("fake", "error", "internal_error")]
 
-    async def test_an_open_circuit_cost_nothing(self) -> None:
-        attempted = await Stand(away("circuit_open", retryable=False)).run_attempts()
+    @pytest.mark.parametrize("reason", ["circuit_open", "connection", "quota_exceeded", "server_error", "unauthorized"])
+    async def test_a_call_that_no_model_answered_costs_nothing(self, reason: str) -> None:
+        attempted = await Stand(away(reason, retryable=False)).run_attempts()
         assert [attempt.metered for attempt in attempted.attempts] == [False]
-        attempted = await Stand(away("unauthorized", retryable=False)).run_attempts()
+
+    async def test_a_call_that_took_its_whole_time_may_cost(self) -> None:
+        attempted = await Stand(away("timeout", retryable=False)).run_attempts()
         assert [attempt.metered for attempt in attempted.attempts] == [True]
 
     async def test_a_cancelled_call_is_recorded(self) -> None:

@@ -260,6 +260,26 @@ class ConversationRepository(Repository):
             statement = statement.where(place > tuple_(*map(literal, after)))
         return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement)]
 
+    async def end_quiet(self, reasons: Collection[str], *, limit: int, model: str | None = None) -> int:
+        """End the quiet of some conversations that are due but for a quiet with one of these reasons; return how many.
+
+        Over all tenants, and only a quiet that ends at some time. With ``model`` only those whose newest compaction had
+        it. One that another transaction has locked is left out.
+        """
+        row, newest = ConversationRow, CompactionRow
+        quiet = select(col(row.id)).where(
+            text(f"({IS_DUE})"), _NOT_DELETED, col(row.quiet_reason).in_(reasons), ~is_over(col(row.quiet_until))
+        )
+        if model is not None:
+            of_row = col(newest.tenant_id) == col(row.tenant_id), col(newest.conversation_id) == col(row.id)
+            models = select(col(newest.model)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
+            quiet = quiet.where(models.scalar_subquery() == model)
+        found = await self._session.all(quiet.limit(limit).with_for_update(key_share=True, skip_locked=True))
+        if found:
+            ended = _columns({"quiet": QuietPeriod()})
+            await self._session.execute(update(row).where(col(row.id).in_(found)).values(ended))
+        return len(found)
+
 
 def _exists_for_conversation(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:
     # The tenant is compared too, since the system scope does not add it.

@@ -37,9 +37,11 @@ CONTEXT_TOO_LONG: Final = "context_too_long"
 WITHHELD: Final = "withheld"
 """The reason on an accepted attempt that did not see every message, and on its compaction."""
 NOT_ASKED: Final = "circuit_open"
-TURNED_AWAY: Final = frozenset({NOT_ASKED, "rate_limited", "quota_exceeded"})
-"""Reasons why no model began to answer. Such a call costs nothing, and does not count: otherwise an hour in which a
-provider turns calls away would use up the limit for the time after it.
+TURNED_AWAY: Final = frozenset(
+    {NOT_ASKED, "connection", "model_not_found", "quota_exceeded", "rate_limited", "server_error", "unauthorized"}
+)
+"""Reasons why no model answered, nor was at work for long. Nobody pays for such a call, and it does not count:
+otherwise an hour in which a provider is away or turns calls away would use up the limit for the time after it.
 """
 
 Outcome = Literal["accepted", "refused", "error"]

@@ -16,10 +16,28 @@ from app.usecases.shared.shell import Shell
 
 BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
 MAX_BACK_OFF = timedelta(hours=1)
+MAX_OUTAGE_BACK_OFF = timedelta(minutes=10)
+"""The longest pause while no model answers. That says nothing about the conversation, and may be over at any time."""
 MAX_FAILURES: Final = 30
+MAX_OUTAGE_FAILURES: Final = 150
 """How many failures in a row, about a day, until a conversation is retried only after a new message. Otherwise an
-abandoned conversation would ask its model, and get a row, every hour for ever.
+abandoned conversation would ask its model, and get a row, for ever.
 """
+OUTAGES: Final = frozenset(
+    {
+        "circuit_open",
+        "connection",
+        "model_not_found",
+        "model_unavailable",
+        "quota_exceeded",
+        "rate_limited",
+        "server_error",
+        "timeout",
+        "unauthorized",
+        "unreadable",
+    }
+)
+"""Reasons of failures in which no model answered."""
 
 
 async def claim_queued(uow: UnitOfWork, row: Compaction, now: datetime) -> Compaction | None:
@@ -114,15 +132,29 @@ def sizes_of(resolved: Resolved) -> dict[str, int | None]:
     }
 
 
+def failures_in_a_row(conversation: Conversation, reason: str) -> int:
+    """How often automatic compactions have failed, with one that fails now.
+
+    After an outage the first answer that is refused is the first failure: the outage was not the conversation's.
+    """
+    is_first = reason not in OUTAGES and conversation.quiet.reason in OUTAGES
+    return 1 if is_first else conversation.failure_count + 1
+
+
 def quiet_after_failure(
     conversation: Conversation, reason: str, now: datetime, *, at_least: timedelta = timedelta(0)
 ) -> QuietPeriod:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
-    After ``MAX_FAILURES`` in a row, there is also no retry until a new message comes. ``at_least`` is the wait that
-    the provider asked for.
+    While no model answers, it is at most ten minutes. After ``MAX_FAILURES`` in a row (``MAX_OUTAGE_FAILURES`` without
+    an answer), there is also no retry until a new message comes. ``at_least`` is the wait that the provider asked for.
     """
-    failures = conversation.failure_count + 1
-    pause = min(max(pause_after(failures, BACK_OFF, MAX_BACK_OFF), at_least), MAX_BACK_OFF)
-    until_seq = conversation.last_seq if failures >= MAX_FAILURES else 0
-    return QuietPeriod(until_seq=until_seq, until=now + pause, reason=reason)
+    is_away = reason in OUTAGES
+    failures = failures_in_a_row(conversation, reason)
+    pause = pause_after(failures, BACK_OFF, MAX_OUTAGE_BACK_OFF if is_away else MAX_BACK_OFF)
+    given_up = failures >= (MAX_OUTAGE_FAILURES if is_away else MAX_FAILURES)
+    return QuietPeriod(
+        until_seq=conversation.last_seq if given_up else 0,
+        until=now + min(max(pause, at_least), MAX_BACK_OFF),
+        reason=reason,
+    )

@@ -13,7 +13,7 @@ from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.records import Attempt, Compaction, CompactionStatus
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import WITHHELD, AttemptsResult
-from app.usecases.compaction.claiming import numbers_of, quiet_after_failure, record_event
+from app.usecases.compaction.claiming import failures_in_a_row, numbers_of, quiet_after_failure, record_event
 from app.usecases.shared.lease import Lease, check_held
 from app.usecases.shared.shell import Shell
 
@@ -135,10 +135,11 @@ async def _quiet_conversation(
         return
     conversation = await uow.conversations.get(row.conversation_id)
     at_least = timedelta(seconds=attempted.retry_after if attempted else 0.0)
+    failures = failures_in_a_row(conversation, reason)
     quiet = quiet_after_failure(conversation, reason, shell.clock.now(), at_least=at_least)
     if _is_refused_for_good(attempted):
         quiet = replace(quiet, until_seq=conversation.last_seq)
-    await uow.conversations.update(conversation.id, failure_count=conversation.failure_count + 1, quiet=quiet)
+    await uow.conversations.update(conversation.id, failure_count=failures, quiet=quiet)
 
 
 def _is_refused_for_good(attempted: AttemptsResult | None) -> bool:

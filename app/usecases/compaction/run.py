@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -20,7 +20,7 @@ from app.core.model.errors import DependencyUnavailableError, DomainError, Inval
 from app.core.model.records import ERASURE_TRIGGER, Compaction, CompactionStatus, RanIn
 from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import AttemptsResult
+from app.usecases.compaction.attempts import NOT_ASKED, AttemptsResult
 from app.usecases.compaction.chunk import Chunk, NoChunk, summarizer_of
 from app.usecases.compaction.claiming import record_event, refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
@@ -36,6 +36,7 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 MAX_UNRECORDED_RUNS = 256  # the callers of earlier ones were cancelled too, and will not ask
+MAX_WOKEN: Final = 1_000  # the next success wakes the others
 
 log = structlog.get_logger(__name__)
 
@@ -242,7 +243,19 @@ class CompactionService:
         saving = partial(save_chunk, self._shell, job.lease, asked_about, attempted, attempted.applied)
         saved = await job.save(saving)
         job.calls = None
+        await self._wake_turned_away(asked_about, attempted)
         return saved
+
+    async def _wake_turned_away(self, chunk: Chunk, attempted: AttemptsResult) -> None:
+        """Let the conversations be compacted now that were not, since their model was away: it answers again."""
+        profile = summarizer_of(self._shell, chunk.resolved).profile
+        if not profile.metered or attempted.attempts[0].outcome == "error":
+            return
+        with suppress(DependencyUnavailableError):
+            async with self._shell.uow(None) as uow:
+                if woken := await uow.conversations.end_quiet([NOT_ASKED], limit=MAX_WOKEN, model=profile.name):
+                    await uow.commit()
+                    log.info("compaction.model_is_back", conversations=woken)
 
     async def _spending_wait(self, lease: Lease) -> timedelta | None:
         async with self._shell.uow(lease.tenant_id) as uow:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import structlog
 
-from app.core.model.errors import NotFoundError
+from app.core.model.errors import REMEDIES, NotFoundError
 from app.core.model.records import MAX_CLAIMS, Compaction, Turn, Work
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -31,6 +31,7 @@ JITTER = 0.2
 STEP_SECONDS = 60.0
 # The most rows per step and sweep; the next sweep does the rest.
 BATCH = 100
+MAX_WOKEN = 1_000  # conversations at the start of a process
 DETAILS = 5  # conversations per sweep
 HOUSEKEEPING_SECONDS = 3_600.0
 CHORE_SECONDS = 4.0  # the most of a sweep for each chore that has more to do than one step
@@ -247,12 +248,17 @@ class Sweeper:
                 await uow.commit()
 
     async def _check_limits(self) -> None:
-        """Look once, from the start on, at the compactions that wait because an earlier process had reached a limit.
+        """Look once, from the start on, at the compactions that wait for something that may have been changed since.
 
-        The limits of this process may be others. Each sweep looks at some, until all were looked at.
+        An earlier process had reached a limit, or had a key or a model that did not work; this process may have other
+        settings. Each sweep looks at some of those that wait for a limit, until all were looked at.
         """
         if self._all_limits_checked:
             return
+        if self._limit_checked_through is None:
+            async with self._uow(None) as uow:
+                await uow.conversations.end_quiet(list(REMEDIES), limit=MAX_WOKEN)
+                await uow.commit()
         async with self._uow(None) as uow:
             found = await uow.conversations.quiet_for(SPEND_LIMIT, limit=BATCH, after=self._limit_checked_through)
         await _each(

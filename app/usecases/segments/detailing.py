@@ -16,7 +16,13 @@ from uuid import UUID
 import structlog
 
 from app.core.model.conversation import Conversation, Message, Usage
-from app.core.model.errors import DependencyUnavailableError, InvalidInputError, ModelUnavailableError, NotFoundError
+from app.core.model.errors import (
+    REMEDIES,
+    DependencyUnavailableError,
+    InvalidInputError,
+    ModelUnavailableError,
+    NotFoundError,
+)
 from app.core.model.model_io import DetailRequest, Proposal
 from app.core.model.records import Attempt, DetailCall
 from app.core.model.redaction import redact, redact_messages
@@ -27,7 +33,7 @@ from app.core.text.token_counts import estimate_text
 from app.core.validation.detail_checks import DetailReport, check_detail
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import NOT_ASKED, TURNED_AWAY
+from app.usecases.compaction.attempts import TURNED_AWAY
 from app.usecases.compaction.chunk import chunk_tokens, summarizer_of
 from app.usecases.compaction.spend_guard import SpendGuard
 from app.usecases.ports import Summarizer
@@ -292,12 +298,13 @@ class DetailService:
         return "refused" if answer.attempt.outcome == "refused" else "failed"
 
     async def _postpone(self, uow: UnitOfWork, claim: _Claim, attempt: Attempt) -> None:
-        """Put the segment off after a failed try. If the model was not asked, the try does not count.
+        """Put the segment off after a failed try. While a provider is away, a try does not count.
 
         A segment whose request can never succeed is not tried again.
         """
-        tries = claim.tries - (attempt.reason == NOT_ASKED)
-        wait = back_off(tries)
+        is_away = attempt.reason in TURNED_AWAY and attempt.reason not in REMEDIES
+        tries = claim.tries - is_away
+        wait = back_off(MAX_TRIES if is_away else tries)
         again = tries < MAX_TRIES and attempt.reason not in _OF_THE_REQUEST
         await uow.segments.update(
             claim.conversation.id,

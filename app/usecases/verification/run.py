@@ -37,7 +37,7 @@ from app.core.validation.verdict_application import VerifiedState, apply_verdict
 from app.core.validation.verifier_prompts import VERIFY_VERSION
 from app.off_loop import off_loop
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import NOT_ASKED
+from app.usecases.compaction.attempts import TURNED_AWAY
 from app.usecases.compaction.chunk import chunk_tokens, seqs_of_demands, summarizer_of
 from app.usecases.compaction.claiming import refresh_sizes
 from app.usecases.compaction.segmenting import cut_of, extractive_level
@@ -76,6 +76,8 @@ MAX_SEARCH_HITS: Final = 200
 """The most earlier messages that are read because they have words of the claims."""
 _SLOT_FACTOR: Final = 2
 """At most this many times ``slots`` verifications run, those that take long included."""
+LONGEST_OUTAGE: Final = timedelta(days=1)
+"""How long a verification waits for a provider that is away, or turns calls away, without using up its tries."""
 REWRITTEN_LEVELS: Final[tuple[Level, ...]] = ("L2", "L3")
 """The levels that a summarizer writes with the state."""
 
@@ -429,19 +431,27 @@ class VerificationService:
         return "stale"
 
     async def _end_without_verdicts(self, uow: UnitOfWork, row: Verification, judgement: Judgement) -> Outcome:
-        """End the row after calls without verdicts, or queue it again if the model was unavailable."""
-        last = judgement.last
-        tries = row.tries - (last is not None and last.reason == NOT_ASKED)
-        if last is None or last.outcome != "error" or last.reason in REMEDIES or tries >= MAX_TRIES:
+        """End the row after calls without verdicts, or queue it again if the model was unavailable.
+
+        While a provider is away or turns calls away, that uses up no try, for a day.
+        """
+        last, attempts, failures = judgement.last, row.attempts, row.tries
+        if last is None or last.outcome != "error":
             return await self._end_without_changes(uow, row, "failed", last.reason if last else NO_VERDICTS)
-        wait = back_off(tries)
+        if last.reason in TURNED_AWAY and self._shell.clock.now() < row.created_at + LONGEST_OUTAGE:
+            row = replace(row, tries=row.tries - 1)
+            # There may be hundreds of such calls; the newest tells the reason.
+            attempts = (*(one for one in attempts[:-1] if one.metered), attempts[-1])
+            failures = MAX_TRIES if row.reason in TURNED_AWAY else 1
+        elif last.reason in REMEDIES or row.tries >= MAX_TRIES:
+            return await self._end_without_changes(uow, row, "failed", last.reason)
         await uow.verifications.update(
             row.id,
             status="queued",
             reason=last.reason,
-            tries=tries,
-            after=wait,
-            attempts=row.attempts,
+            tries=row.tries,
+            after=back_off(failures),
+            attempts=attempts,
         )
         return "failed"
 
