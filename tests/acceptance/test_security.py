@@ -231,6 +231,7 @@ def test_no_id_inside_of_a_conversation_leads_to_anothers(
     assert [
         (talk.get(), talk.history(), talk.get("/anchors"), talk.get("/files")) for talk in (alices, own_talk)
     ] == both
+    assert own_talk.http.delete(f"/conversations/{own_talk.id}").status_code == 204
 
 
 def test_another_tenants_history_as_a_frontend_reads_it(guarded: Guarded, alices: Talk) -> None:
