@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import warnings
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -44,6 +45,11 @@ def make_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
     if not api_key:
         raise InvalidInputError("Models of google need a key: set GOOGLE_API_KEY.")
     return GoogleProvider(api_key=api_key, base_url=base_url)
+
+
+def ignore_warnings() -> None:
+    """Keep the library from writing a word of an answer that it does not know, however long, to standard error."""
+    warnings.filterwarnings("ignore", module=r"google\.genai\._common")
 
 
 class GeminiModel(GoogleModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -551,6 +552,16 @@ async def test_calls_with_more_than_a_message_may_have_are_cut_off(
     (finish,) = await odd.heard(LOCAL)
     assert isinstance(finish, StepFinish)
     assert finish.reason == "length"
+
+
+async def test_a_word_that_googles_client_does_not_know_is_not_logged(odd: OddServer) -> None:
+    odd.answer = streamed(f"data: {json.dumps(chunk({'text': 'Good day.'}, finish='A forged line'))}\n\n")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        finish = (await odd.heard())[-1]
+    assert isinstance(finish, StepFinish)
+    assert finish.reason == "other"
+    assert not [one for one in told if "A forged line" in str(one.message)]
 
 
 async def test_an_answer_of_many_calls_is_not_read(odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> None:
