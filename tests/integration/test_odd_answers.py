@@ -508,7 +508,7 @@ def completion(*calls: dict[str, Any]) -> str:
     return f"data: {json.dumps(body)}\n\ndata: [DONE]\n\n"
 
 
-def called(arguments: str = "{}", **more: Any) -> dict[str, Any]:
+def tool_call(arguments: str = "{}", **more: Any) -> dict[str, Any]:
     return {"function": {"name": "f", "arguments": arguments}, **more}
 
 
@@ -527,7 +527,7 @@ async def test_a_call_that_is_nested_deeply_is_a_call(odd: OddServer, deep: int)
     nested = '{"a": ' * deep + "1" + "}" * deep
     signed = {"google": {"thought_signature": "S"}, "x": "?"}
     for name, text in (
-        (LOCAL, completion(called(extra_content=signed))),
+        (LOCAL, completion(tool_call(extra_content=signed))),
         (GEMINI, f"data: {json.dumps(chunk({'functionCall': {'name': 'f', 'args': {'x': '?'}}}))}\n\n"),
     ):
         odd.answer = streamed(text.replace('"?"', nested))
@@ -537,7 +537,7 @@ async def test_a_call_that_is_nested_deeply_is_a_call(odd: OddServer, deep: int)
 
 
 async def test_a_long_signature_is_left_out(odd: OddServer) -> None:
-    odd.answer = streamed(completion(*(called(extra_content={"s": "S" * size}) for size in (100_000, 130_000))))
+    odd.answer = streamed(completion(*(tool_call(extra_content={"s": "S" * size}) for size in (100_000, 130_000))))
     assert [isinstance(one, ToolCall) and bool(one.details) for one in (await odd.heard(LOCAL))[:2]] == [True, False]
 
 
@@ -545,10 +545,10 @@ async def test_calls_with_more_than_a_message_may_have_are_cut_off(
     odd: OddServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provider_models, "CALLS_BYTES", 100)
-    half = called(json.dumps({"a": "x" * 42}))
+    half = tool_call(json.dumps({"a": "x" * 42}))
     odd.answer = streamed(completion(half, half))
     assert [type(one) for one in await odd.heard(LOCAL)] == [ToolCall, ToolCall, StepFinish]
-    odd.answer = streamed(completion(half, half, called()))
+    odd.answer = streamed(completion(half, half, tool_call()))
     (finish,) = await odd.heard(LOCAL)
     assert isinstance(finish, StepFinish)
     assert finish.reason == "length"
@@ -566,9 +566,9 @@ async def test_a_word_that_googles_client_does_not_know_is_not_logged(odd: OddSe
 
 async def test_an_answer_of_many_calls_is_not_read(odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "MAX_PARTS", 5)
-    odd.answer = streamed(completion(*[called()] * 5))
+    odd.answer = streamed(completion(*[tool_call()] * 5))
     assert len(await odd.heard(LOCAL)) == 6
-    odd.answer = streamed(completion(*[called()] * 6))
+    odd.answer = streamed(completion(*[tool_call()] * 6))
     with pytest.raises(ModelUnavailableError) as caught:
         await odd.heard(LOCAL)
     assert (caught.value.reason, caught.value.retryable) == ("unreadable", False)
