@@ -56,10 +56,9 @@ async def assemble_context(
 async def _presented(found: ContextView, format_: Format) -> schemas.AssembledContext:
     context = found.context
     parts = len(context.messages_with_files) + len(context.sections) + len(context.markers) + len(context.recalled)
-    # In a provider's format, data of media are plain Base64, which is searched and decoded.
-    read = (
-        0
-        if format_ == "plain"
-        else sum(data_bytes(part) for message in context.messages_with_files for part in message.parts)
-    )
+    # The last message has the caller's passages, which are looked through. In a provider's format, data of media are
+    # plain Base64, which is searched and decoded.
+    read = sum(len(message.content) for message in context.messages[-1:])
+    if format_ != "plain":
+        read += sum(data_bytes(part) for message in context.messages_with_files for part in message.parts)
     return await off_loop(present_context, found, format_, size=_BYTES_PER_PART * parts + read)

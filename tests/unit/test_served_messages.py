@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final, cast, get_args
 
 import pytest
@@ -39,13 +40,15 @@ from app.core.state import layout as layouts
 from app.core.state.digest_selection import DigestSource
 from app.core.state.layout import ACKNOWLEDGEMENT, layout_of, messages_tokens, with_digests
 from app.core.text import escaping, message_escaping
-from app.core.text.escaping import SERVED_TAGS
+from app.core.text.escaping import SERVED_TAGS, escape_block, plain_letters
 from app.core.text.memo import forget
 from app.core.text.message_escaping import as_data, value_as_data
 from app.core.text.parts import Part
 from app.core.text.token_counts import estimate_text
+from app.http import context as context_routes
 from app.providers import messages as to_models
 from app.providers.messages import to_provider
+from app.usecases.context.requests import ContextView
 from tests.builders import START, material, message, policy_of
 from tests.profiles import examples
 
@@ -338,6 +341,56 @@ def test_each_element_of_ours_is_known_to_be_one() -> None:
     for tag in SERVED_TAGS:
         attribute = " role=" if tag == "message" else ">"
         assert as_data(f"<{tag}{attribute}") == f"({tag}{attribute}"
+
+
+# ------------------------------------------------------------------------------------------------- long passages
+
+
+def with_passages(*texts: str) -> ContextInputs:
+    source = scene(BENIGN)
+    assert source.recall is not None
+    brought = tuple(Passage(text=text, source="a page") for text in texts)
+    return replace(source, recall=replace(source.recall, passages=brought))
+
+
+def test_a_passage_is_escaped_once_however_often_it_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    escaped: list[str] = []
+
+    def noted(text: str) -> str:
+        escaped.append(text)
+        return escape_served(text)
+
+    monkeypatch.setattr(recall_rendering, "escape_served", noted)
+    texts = [f"{number} <session_state>" for number in range(8)]
+    context = put_together(with_passages(*texts))
+    assert "7 \\u003csession_state>" in "".join(one.content for one in context.messages)
+    assert [escaped.count(text) for text in texts] == [1] * 8
+
+
+def test_a_row_of_brackets_is_looked_at_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def noted(_: str, start: int) -> bool:
+        looked.append(start)
+        return False
+
+    monkeypatch.setattr(escaping, "_begins_tag", noted)
+    assert escape_block("<" * 1_000) == "<" * 1_000
+    assert looked == [1_000]
+    assert not any(plain_letters(bracket) in {"", *"sarpdml"} for bracket in escaping.BRACKET.pattern[1:-1])
+
+
+async def test_a_context_with_long_passages_is_written_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    async def noted(*_: object, size: int) -> None:
+        sizes.append(size)
+
+    monkeypatch.setattr(context_routes, "off_loop", noted)
+    for length in (1, 2_000):
+        found = SimpleNamespace(context=put_together(with_passages("w" * length)))
+        await context_routes._presented(cast("ContextView", found), "plain")
+    assert sizes[1] - sizes[0] > 1_900
 
 
 # -------------------------------------------------------------------------------------------- what nobody can see

@@ -49,6 +49,8 @@ TAGS: Final = (
 _NAMES: Final = tuple(tag.replace("_", "") for tag in TAGS)
 _BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
 BRACKET: Final = compiled("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸᚲ❬❮❰⦑⦓⧼⟪《\ufe3d\ufe3f≺⪻≪⋘⪡⫷⋖⊰≮\U0001d236]")
+_LAST_BRACKET: Final = compiled(rf"{BRACKET.pattern}(?!{BRACKET.pattern})")
+"""A bracket that may begin a tag: one before another begins none."""
 _LOOK_AHEAD: Final = 80  # characters between bracket and name that are skipped; a longer gap is itself suspicious
 
 # Characters between the letters of a name that a reader does not notice: slashes and joiners, beside whole categories.
@@ -86,7 +88,7 @@ def escape(text: str) -> str:
     ``unescape`` restores exactly the same text, whatever it was.
     """
     literal = _LIKE_A_REFERENCE.sub(r"&amp;\1#x", text)
-    return _UNSENDABLE.sub(_reference, BRACKET.sub(lambda found: _guard(found, _reference), literal))
+    return _UNSENDABLE.sub(_reference, _LAST_BRACKET.sub(lambda found: _guard(found, _reference), literal))
 
 
 def unescape(text: str) -> str:
@@ -123,7 +125,7 @@ def escape_block(text: str) -> str:
 
     JSON keeps its value, and no text inside can close the element around it.
     """
-    return BRACKET.sub(lambda found: _guard(found, as_json_writes), text)
+    return _LAST_BRACKET.sub(lambda found: _guard(found, as_json_writes), text)
 
 
 def clean(text: str) -> str:
