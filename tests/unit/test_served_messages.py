@@ -346,8 +346,8 @@ def test_each_element_of_ours_is_known_to_be_one() -> None:
 # ------------------------------------------------------------------------------------------------- long passages
 
 
-def with_passages(*texts: str) -> ContextInputs:
-    source = scene(BENIGN)
+def with_passages(*texts: str, messages: Sequence[Message] | None = None) -> ContextInputs:
+    source = scene(BENIGN, messages)
     assert source.recall is not None
     brought = tuple(Passage(text=text, source="a page") for text in texts)
     return replace(source, recall=replace(source.recall, passages=brought))
@@ -387,8 +387,10 @@ async def test_a_context_with_long_passages_is_written_off_the_loop(monkeypatch:
         sizes.append(size)
 
     monkeypatch.setattr(context_routes, "off_loop", noted)
+    talk = talk_with(BENIGN)
+    talk = [*talk, message(talk[-1].seq + 1, "Yes.", "assistant")]
     for length in (1, 2_000):
-        found = SimpleNamespace(context=put_together(with_passages("w" * length)))
+        found = SimpleNamespace(context=put_together(with_passages("w" * length, messages=talk)))
         await context_routes._presented(cast("ContextView", found), "plain")
     assert sizes[1] - sizes[0] > 1_900
 

@@ -26,6 +26,8 @@ from app.core.text.speakers import label_of, short_name
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
+ELEMENTS_BEFORE: Final = (f"<{RECALLED_TAG} ", f"<{PASSAGE_TAG} ")
+"""The beginnings of a message with recalled messages or passages before its own text."""
 GAP_LINE: Final = "…"
 """The line between two recalled messages of a day where messages in between are left out."""
 _CLOSING: Final = f"</{RECALLED_TAG}>"
