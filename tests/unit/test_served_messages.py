@@ -375,8 +375,9 @@ def test_a_row_of_brackets_is_looked_at_as_one(monkeypatch: pytest.MonkeyPatch) 
         return False
 
     monkeypatch.setattr(escaping, "_begins_tag", noted)
-    assert escape_block("<" * 1_000) == "<" * 1_000
-    assert looked == [1_000]
+    for row in ("<" * 1_000, "< " * 1_000 + "<", "<\n_‹" * 1_000):
+        assert escape_block(row) == row
+    assert looked == [1_000, 2_001, 4_000]
     assert not any(plain_letters(bracket) in {"", *"sarpdml"} for bracket in escaping.BRACKET.pattern[1:-1])
 
 

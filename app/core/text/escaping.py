@@ -49,8 +49,8 @@ TAGS: Final = (
 _NAMES: Final = tuple(tag.replace("_", "") for tag in TAGS)
 _BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
 BRACKET: Final = compiled("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸᚲ❬❮❰⦑⦓⧼⟪《\ufe3d\ufe3f≺⪻≪⋘⪡⫷⋖⊰≮\U0001d236]")
-_LAST_BRACKET: Final = compiled(rf"{BRACKET.pattern}(?!{BRACKET.pattern})")
-"""A bracket that may begin a tag: one before another begins none."""
+_LAST_BRACKET: Final = compiled(rf"{BRACKET.pattern}(?![\s_-]{{0,8}}{BRACKET.pattern})")
+"""A bracket that may begin a tag: one with nothing but blanks before the next one begins none."""
 _LOOK_AHEAD: Final = 80  # characters between bracket and name that are skipped; a longer gap is itself suspicious
 
 # Characters between the letters of a name that a reader does not notice: slashes and joiners, beside whole categories.
