@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import Body, Query, Request
 
 from app.core.context.formats import Format
+from app.core.retrieval.rendering import ELEMENTS_BEFORE
 from app.core.text.contents import data_bytes
 from app.http import schemas
 from app.http.dependencies import IdempotencyKey, Services, Tenant, container_of, tenant_of
@@ -56,10 +57,9 @@ async def assemble_context(
 async def _presented(found: ContextView, format_: Format) -> schemas.AssembledContext:
     context = found.context
     parts = len(context.messages_with_files) + len(context.sections) + len(context.markers) + len(context.recalled)
-    # In a provider's format, data of media are plain Base64, which is searched and decoded.
-    read = (
-        0
-        if format_ == "plain"
-        else sum(data_bytes(part) for message in context.messages_with_files for part in message.parts)
-    )
+    # Recalled messages and passages are looked through. In a provider's format, data of media are plain Base64, which
+    # is searched and decoded.
+    read = sum(len(message.content) for message in context.messages if message.content.startswith(ELEMENTS_BEFORE))
+    if format_ != "plain":
+        read += sum(data_bytes(part) for message in context.messages_with_files for part in message.parts)
     return await off_loop(present_context, found, format_, size=_BYTES_PER_PART * parts + read)

@@ -287,6 +287,8 @@ class BuiltModels:
         return self._providers[kind]
 
     def _new_provider(self, kind: str) -> Provider[Any]:
+        if kind in gemini.KINDS:
+            gemini.ignore_warnings()
         provider = self._provider_without_limit(kind)
         limit_answers(provider, repairs_events=kind in gemini.KINDS)
         return provider

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import warnings
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -21,6 +22,7 @@ from pydantic_ai.providers.google import GoogleProvider
 from app.core.model.errors import InvalidInputError, ModelUnavailableError
 from app.core.model.files import FILE_FAILED, FILE_LOST, FILE_PROCESSING, FileCopy
 from app.providers.failures import unavailable
+from app.providers.replies import is_id
 
 PROVIDER: Final = "google"
 KINDS: Final = frozenset({PROVIDER, "google-cloud"})
@@ -43,6 +45,11 @@ def make_provider(api_key: str | None, base_url: str | None) -> Provider[Any]:
     if not api_key:
         raise InvalidInputError("Models of google need a key: set GOOGLE_API_KEY.")
     return GoogleProvider(api_key=api_key, base_url=base_url)
+
+
+def ignore_warnings() -> None:
+    """Keep the library from writing a word of an answer that it does not know, however long, to standard error."""
+    warnings.filterwarnings("ignore", module=r"google\.genai\._common")
 
 
 class GeminiModel(GoogleModel):
@@ -103,7 +110,7 @@ async def upload_file(provider: Provider[Any], data: bytes, media_type: str, tim
         kept: File = await asyncio.to_thread(provider.client.files.upload, file=io.BytesIO(data), config=config)
     except Exception as error:  # noqa: BLE001 - whatever its client throws, callers must see our word
         raise _unavailable(error) from None
-    if not kept.name or not kept.uri:
+    if not (is_id(kept.name) and is_id(kept.uri)):
         raise ModelUnavailableError("unreadable", retryable=True)
     expires_at = kept.expiration_time or datetime.now(UTC) + _FILE_LIFETIME
     return FileCopy(name=kept.name, uri=kept.uri, expires_at=expires_at)

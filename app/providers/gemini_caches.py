@@ -26,6 +26,7 @@ from app.core.text.patterns import compiled
 from app.off_loop import off_loop
 from app.providers.call_settings import definition_of
 from app.providers.failures import CACHE_LOST, unavailable
+from app.providers.replies import is_id
 
 NAME_PREFIX: Final = "cachedContents/"
 """How the provider's names of caches begin."""
@@ -82,7 +83,7 @@ async def make(
         made = await _caches(model).create(model=model.model_name, config=config)
     except Exception as error:  # noqa: BLE001 - whatever its client throws, callers must see our word
         raise _unavailable(error) from None
-    if not made.name or made.expire_time is None:
+    if made.name is None or not is_id(made.name) or made.expire_time is None:
         raise ModelUnavailableError("unreadable")
     counted = made.usage_metadata.total_token_count if made.usage_metadata else None
     return MadeCache(name=made.name, tokens=counted, expires_at=made.expire_time)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -52,13 +52,17 @@ from app.providers.loop import ProviderLoop
 from app.providers.messages import TakesMedia, to_provider
 from app.providers.refusals import Refusals
 from app.providers.replies import (
+    CALLS_BYTES,
     PieceCleaner,
     answer_of,
+    calls_bytes,
     calls_of,
     calls_tool,
     delta_of,
     finish_of,
     finish_of_stream,
+    is_id,
+    refuse_many_parts,
     text_of,
     usage_of,
 )
@@ -159,12 +163,14 @@ class ProviderChat:
                 model, thread, model_settings=settings, model_request_parameters=parameters
             ) as stream:
                 async for event in stream:
+                    refuse_many_parts(event)
                     if request.reasoning != "off" and (thought := thoughts.of(event)):
                         yield ReasoningDelta(text=thought)
                     if not by_call and (delta := pieces.cleaned(delta_of(event))):
                         has_words = has_words or not delta.isspace()
                         yield TextDelta(text=delta)
                 response = stream.get()
+            end = self._end(response, by_call=by_call, named=named)
         except Exception as error:  # noqa: BLE001 - whatever a provider's client throws, a turn must see our word
             if request.reasoning == "asked" and is_reasoning_refused(error):
                 raise _ThoughtsRefusedError("bad_request", retryable=False, status=unavailable(error).status) from None
@@ -172,21 +178,24 @@ class ProviderChat:
             return
         if held := pieces.rest():
             yield TextDelta(text=held)
-        for further in self._events_not_streamed(response, by_call=by_call):
-            yield further
-        yield StepFinish(
-            reason=finish_of_stream(model, response),
-            usage=usage_of(self.provider_model.model, response),
+        for last in end:
+            yield last
+
+    def _end(self, response: ModelResponse, *, by_call: bool, named: bool) -> list[StepEvent]:
+        """What comes after the stream: an answer that was given by a call, the calls, the finish."""
+        model, id_ = self.provider_model.model, response.provider_response_id
+        calls = calls_of(response, keeps_ids=self.profile.stateful)
+        if is_cut_off := calls_bytes(calls) > CALLS_BYTES:
+            calls = []
+        text = clean(answer_of(response)) if by_call and not calls else ""
+        finish = StepFinish(
+            reason="length" if is_cut_off else finish_of_stream(model, response),
+            usage=usage_of(model, response),
             model=self.profile.name,
-            response_id=response.provider_response_id if self.profile.stateful else None,
+            response_id=id_ if self.profile.stateful and is_id(id_) else None,
             named_cache=named,
         )
-
-    def _events_not_streamed(self, response: ModelResponse, *, by_call: bool) -> Iterator[StepEvent]:
-        calls = calls_of(response, keeps_ids=self.profile.stateful)
-        if by_call and not calls and (text := clean(answer_of(response))):
-            yield TextDelta(text=text)
-        yield from calls
+        return [*([TextDelta(text=text)] if text else []), *calls, finish]
 
     def _prepared_call(self, request: ChatRequest) -> tuple[ModelSettings, ModelRequestParameters, list[ModelMessage]]:
         wanted = chosen_settings(self.provider_model.model, request.settings, request.must_call)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pydantic_ai.messages import (
     ModelResponse,
@@ -26,6 +27,8 @@ from app.core.model.conversation import Usage
 from app.core.model.model_io import FinishReason, ToolCall
 from app.core.text.escaping import clean
 from app.core.text.json_data import data_in
+from app.core.text.patterns import compiled
+from app.providers.http_answers import AnswerTooLargeError
 from app.providers.messages import CALL_ID, EXTRA_CONTENT, PROVIDER, SIGNATURE
 from app.providers.prices import cost_of
 
@@ -37,6 +40,17 @@ _FINISHES: Final[dict[str, FinishReason]] = {
 }
 _MAX_TOKENS: Final = 100_000_000
 """The most tokens that a call can count: more than any window, and small enough for sums in the database."""
+_ID: Final = compiled(r"[\x21-\x7e]{1,1000}")
+"""A provider's name of something that it keeps: longer ones fit into no index of the database."""
+CALLS_BYTES: Final = 4_000_000
+"""The most bytes of the arguments of one answer's calls, as of a message that a client gives."""
+MAX_PARTS: Final = 500
+"""The most texts, thoughts and calls of one streamed answer: the library's time grows with the square of their number.
+"""
+_DETAILS_BYTES: Final = 128_000
+"""The most bytes of what is sent back with one call."""
+_DEEPEST: Final = 64  # the most levels of a value, as in requests
+_TOO_DEEP: Final = "nested too deep"
 _RAW_REASON: Final = "finish_reason"
 """The key under which the library keeps the provider's own word for the finish reason."""
 
@@ -57,6 +71,12 @@ class PieceCleaner:
     def rest(self) -> str:
         """The text that is still held back at the end."""
         return clean(self._held)
+
+
+def refuse_many_parts(event: ModelResponseStreamEvent) -> None:
+    """Raise ``AnswerTooLargeError`` if a streamed answer has more than ``MAX_PARTS``."""
+    if isinstance(event, PartStartEvent) and event.index >= MAX_PARTS:
+        raise AnswerTooLargeError
 
 
 def delta_of(event: ModelResponseStreamEvent) -> str:
@@ -83,11 +103,21 @@ def calls_of(response: ModelResponse, *, keeps_ids: bool = False) -> list[ToolCa
             id=part.tool_call_id,
             name=clean(part.tool_name),
             arguments=_arguments(part.args),
-            details=_details_to_send_back(part, response) | ({CALL_ID: part.tool_call_id} if keeps_ids else {}),
+            details=_details_to_send_back(part, response)
+            | ({CALL_ID: part.tool_call_id} if keeps_ids and is_id(part.tool_call_id) else {}),
         )
-        for part in response.parts
-        if isinstance(part, ToolCallPart) and part.tool_name != ANSWER_TOOL_NAME
+        for part in _calls_in(response)
     ]
+
+
+def is_id(value: object) -> TypeGuard[str]:
+    """Whether a provider's id or name of something can be stored and sent back."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def calls_bytes(calls: Iterable[ToolCall]) -> int:
+    """The bytes of the arguments of calls, as JSON."""
+    return sum(len(to_json(call.arguments)) for call in calls)
 
 
 def answer_of(response: ModelResponse) -> str:
@@ -101,7 +131,7 @@ def answer_of(response: ModelResponse) -> str:
 
 def calls_tool(response: ModelResponse) -> bool:
     """Whether the model called a tool, rather than giving its answer by a call."""
-    return any(isinstance(part, ToolCallPart) and part.tool_name != ANSWER_TOOL_NAME for part in response.parts)
+    return bool(_calls_in(response))
 
 
 def finish_of(response: ModelResponse) -> FinishReason:
@@ -145,6 +175,11 @@ def usage_of(model: Model, response: ModelResponse) -> Usage:
     )
 
 
+def _calls_in(response: ModelResponse) -> list[ToolCallPart]:
+    """The tool calls, without one by which the model gives its answer."""
+    return [part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_name != ANSWER_TOOL_NAME]
+
+
 def is_count(tokens: object) -> bool:
     """Whether this can be the tokens of one call."""
     return isinstance(tokens, int) and 0 <= tokens <= _MAX_TOKENS
@@ -163,7 +198,8 @@ def _is_whole_call(part: object) -> bool:
 def _details_to_send_back(part: ToolCallPart, response: ModelResponse) -> dict[str, object]:
     # A provider needs its signature of a call back.
     told = part.provider_details or {}
-    kept = {key: _cleaned_json(told[key]) for key in (SIGNATURE, EXTRA_CONTENT) if told.get(key)}
+    given = {key: _cleaned_json(told[key]) for key in (SIGNATURE, EXTRA_CONTENT) if told.get(key)}
+    kept = {key: value for key, value in given.items() if len(to_json(value)) <= _DETAILS_BYTES}
     return {PROVIDER: part.provider_name or response.provider_name, **kept} if kept else {}
 
 
@@ -175,11 +211,15 @@ def _arguments(given: Any) -> dict[str, Any]:
     return arguments_of(_cleaned_json(given))
 
 
-def _cleaned_json(value: Any) -> Any:
+def _cleaned_json(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if not isinstance(value, dict | list):
+        return value
+    if depth == _DEEPEST:
+        return _TOO_DEEP
     if isinstance(value, dict):
-        return {clean(str(key)): _cleaned_json(item) for key, item in value.items()}
-    return [_cleaned_json(item) for item in value] if isinstance(value, list) else value
+        return {clean(str(key)): _cleaned_json(item, depth + 1) for key, item in value.items()}
+    return [_cleaned_json(item, depth + 1) for item in value]

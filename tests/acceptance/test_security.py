@@ -57,6 +57,10 @@ OBJECTS: Final = ("conversation_id", "message_id", "compaction_id", "anchor_id",
 ERASE_USER: Final = ("delete", "/users/{user_id}")
 """A route that accepts any name; ``test_a_user_is_erased_in_the_own_tenant_alone`` tests whose conversations it erases.
 """
+END_USER: Final = "emil"
+"""An end user of Alice's tenant, with a key for his own conversations."""
+NESTED: Final = [(method, path) for method, path in ALL_ROUTES if path.count("{") > 1]
+"""Every route with more than one id: a conversation and something in it."""
 OBJECT_ROUTES: Final = [route for route in ROUTES if "{" in route[1] and route != ERASE_USER]
 GUARDED_ROUTES: Final = [route for route in ROUTES if route[1] not in OPEN]
 
@@ -80,9 +84,13 @@ async def make_keys(settings: Settings) -> dict[str, str]:
         "reader": ("alice", frozenset({"read"})),
         "writer": ("alice", frozenset({"read", "write"})),
         "revoked": ("alice", ALL_SCOPES),
+        END_USER: ("alice", frozenset({"read", "write"})),
     }
     try:
-        made = {name: await container.keys.create(tenant, name, scopes) for name, (tenant, scopes) in wanted.items()}
+        made = {
+            name: await container.keys.create(tenant, name, scopes, user_id=name if name == END_USER else None)
+            for name, (tenant, scopes) in wanted.items()
+        }
         await container.keys.revoke(made["revoked"][0].id)
     finally:
         await container.close()
@@ -133,14 +141,19 @@ def call(client: httpx.Client, method: str, path: str, ids: dict[str, str]) -> h
 @pytest.fixture(scope="module")
 def ids(alices: Talk) -> dict[str, str]:
     """The ids of the objects in her conversation."""
+    return ids_in(alices)
+
+
+def ids_in(talk: Talk) -> dict[str, str]:
     return {
-        "conversation_id": alices.id,
-        "message_id": alices.history()[0]["id"],
-        "compaction_id": alices.compactions()[0]["id"],
-        "anchor_id": alices.get("/anchors")["data"][0]["id"],
-        "segment_id": alices.get("/segments")["data"][0]["segment_id"],
+        "conversation_id": talk.id,
+        "message_id": talk.history()[0]["id"],
+        "compaction_id": talk.compactions()[0]["id"],
+        "anchor_id": talk.get("/anchors")["data"][0]["id"],
+        "segment_id": talk.get("/segments")["data"][0]["segment_id"],
         "user_id": "nobody",
-        "file_id": attached(alices),
+        "file_id": attached(talk),
+        "item_id": f"msg_{talk.history()[1]['id'].replace('-', '')}",
     }
 
 
@@ -151,7 +164,13 @@ def attached(talk: Talk) -> str:
 
 
 def unknown_ids() -> dict[str, str]:
-    return {name: str(uuid4()) for name in OBJECTS}
+    return {name: str(uuid4()) for name in OBJECTS} | {"item_id": f"msg_{uuid4().hex}"}
+
+
+def as_named_by(path: str, ids: dict[str, str]) -> dict[str, str]:
+    """The ids in the form that a path has for them: OpenAI's API names conversations in its own."""
+    own = f"conv_{ids['conversation_id'].replace('-', '')}"
+    return {**ids, "conversation_id": own} if path.startswith("/v1/") else ids
 
 
 def without_id(response: httpx.Response) -> Any:
@@ -174,6 +193,45 @@ def test_another_tenants_object_is_the_same_404_as_an_unknown_one(
     assert (alices.get(), alices.history(), alices.compactions()) == before
     if method == "get" and not path.endswith("/events"):
         assert call(alices.http, method, path, ids).is_success, "control: its owner sees it"
+
+
+@pytest.mark.daily(1)
+@pytest.mark.parametrize("who", ["bob", END_USER])
+@pytest.mark.case("51")
+def test_no_id_inside_of_a_conversation_leads_to_anothers(
+    guarded: Guarded, alices: Talk, ids: dict[str, str], who: str
+) -> None:
+    """Another's id below an own conversation, and an own id below another's: both are as unknown as any other."""
+    own_talk = Talk.begin(guarded.service, key=guarded.keys[who], policy=MANUAL)
+    own_talk.batch(
+        [(role, f"About the ferry from Calais harbour: {text} The ferry waits.") for role, text in lines(10)]
+    )
+    own_talk.compact()
+    own = ids_in(own_talk)
+    assert own.items() & ids.items() == {("user_id", "nobody")}, "control: all ids differ"
+    both = [(talk.get(), talk.history(), talk.get("/anchors"), talk.get("/files")) for talk in (alices, own_talk)]
+    with guarded.client(who) as client:
+        for method, path in NESTED:
+            answers = []
+            for conversation, inside in ((own, ids), (ids, own), (own, {})):
+                mixed = {**unknown_ids(), **inside, "conversation_id": conversation["conversation_id"]}
+                answer = call(client, method, path, as_named_by(path, mixed))
+                assert answer.status_code == 404, (method, path, answer.text)
+                answers.append(re.sub(r"[0-9a-f-]{32,36}", "<id>", json.dumps(without_id(answer))))
+            assert answers[0] == answers[2], (method, path)
+            if method == "get":
+                assert call(client, method, path, as_named_by(path, own)).is_success, "control: its owner sees it"
+        for path, field, name in (
+            ("/compact", "up_to_message_id", "message_id"),
+            ("/segments", "segment_id", "segment_id"),
+        ):
+            body = {field: ids[name], **({"level": "brief"} if path == "/segments" else {})}
+            answer = client.post(f"/conversations/{own['conversation_id']}{path}", json=body)
+            assert answer.status_code in {404, 422}, (path, answer.text)
+    assert [
+        (talk.get(), talk.history(), talk.get("/anchors"), talk.get("/files")) for talk in (alices, own_talk)
+    ] == both
+    assert own_talk.http.delete(f"/conversations/{own_talk.id}").status_code == 204
 
 
 def test_another_tenants_history_as_a_frontend_reads_it(guarded: Guarded, alices: Talk) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,7 @@ from app.core.model.model_io import (
     ToolCall,
 )
 from app.core.model.schemas.session import SESSION
-from app.providers import http_answers, other_providers, refusals
+from app.providers import http_answers, other_providers, provider_models, refusals, replies
 from app.providers.keys import Keys
 from app.providers.registry import ModelRegistry
 from app.providers.replies import text_of
@@ -497,6 +498,80 @@ async def test_a_response_that_fails_for_its_request_is_no_outage(odd: OddServer
     with pytest.raises(ModelUnavailableError) as caught:
         await odd.heard(RESPONSES)
     assert (caught.value.reason, caught.value.retryable) == (reason, False)
+
+
+def completion(*calls: dict[str, Any]) -> str:
+    """The stream of a chat completion with these calls."""
+    made = [{"index": index, "id": "c", "type": "function", **call} for index, call in enumerate(calls)]
+    choice = {"index": 0, "delta": {"tool_calls": made}, "finish_reason": "tool_calls"}
+    body = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    return f"data: {json.dumps(body)}\n\ndata: [DONE]\n\n"
+
+
+def tool_call(arguments: str = "{}", **more: Any) -> dict[str, Any]:
+    return {"function": {"name": "f", "arguments": arguments}, **more}
+
+
+@pytest.mark.parametrize(
+    ("id_", "kept"), [("resp_1", "resp_1"), ("r" * 1_001, None), ("r\0", None), ("r r", None), ("", None)]
+)
+async def test_an_id_that_cannot_be_stored_is_none(odd: OddServer, id_: str, kept: str | None) -> None:
+    odd.answer = streamed(SPOKEN.replace('"resp_1"', json.dumps(id_)))
+    finish = (await odd.heard(RESPONSES))[-1]
+    assert isinstance(finish, StepFinish)
+    assert finish.response_id == kept
+
+
+@pytest.mark.parametrize("deep", [100, 900])
+async def test_a_call_that_is_nested_deeply_is_a_call(odd: OddServer, deep: int) -> None:
+    nested = '{"a": ' * deep + "1" + "}" * deep
+    signed = {"google": {"thought_signature": "S"}, "x": "?"}
+    for name, text in (
+        (LOCAL, completion(tool_call(extra_content=signed))),
+        (GEMINI, f"data: {json.dumps(chunk({'functionCall': {'name': 'f', 'args': {'x': '?'}}}))}\n\n"),
+    ):
+        odd.answer = streamed(text.replace('"?"', nested))
+        call = (await odd.heard(name))[0]
+        assert isinstance(call, ToolCall)
+        assert json.dumps([dict(call.arguments), dict(call.details)]).count('"a"') < 70
+
+
+async def test_a_long_signature_is_left_out(odd: OddServer) -> None:
+    odd.answer = streamed(completion(*(tool_call(extra_content={"s": "S" * size}) for size in (100_000, 130_000))))
+    assert [isinstance(one, ToolCall) and bool(one.details) for one in (await odd.heard(LOCAL))[:2]] == [True, False]
+
+
+async def test_calls_with_more_than_a_message_may_have_are_cut_off(
+    odd: OddServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider_models, "CALLS_BYTES", 100)
+    half = tool_call(json.dumps({"a": "x" * 42}))
+    odd.answer = streamed(completion(half, half))
+    assert [type(one) for one in await odd.heard(LOCAL)] == [ToolCall, ToolCall, StepFinish]
+    odd.answer = streamed(completion(half, half, tool_call()))
+    (finish,) = await odd.heard(LOCAL)
+    assert isinstance(finish, StepFinish)
+    assert finish.reason == "length"
+
+
+async def test_a_word_that_googles_client_does_not_know_is_not_logged(odd: OddServer) -> None:
+    odd.answer = streamed(f"data: {json.dumps(chunk({'text': 'Good day.'}, finish='A forged line'))}\n\n")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        finish = (await odd.heard())[-1]
+    assert isinstance(finish, StepFinish)
+    assert finish.reason == "other"
+    assert not [one for one in told if "A forged line" in str(one.message)]
+
+
+async def test_an_answer_of_many_calls_is_not_read(odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replies, "MAX_PARTS", 5)
+    odd.answer = streamed(completion(*[tool_call()] * 5))
+    assert len(await odd.heard(LOCAL)) == 6
+    odd.answer = streamed(completion(*[tool_call()] * 6))
+    with pytest.raises(ModelUnavailableError) as caught:
+        await odd.heard(LOCAL)
+    assert (caught.value.reason, caught.value.retryable) == ("unreadable", False)
 
 
 class TestTheLimit:

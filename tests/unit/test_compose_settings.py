@@ -99,6 +99,16 @@ def test_who_may_sign_in_to_the_page_is_known_to_its_server(compose: Compose) ->
     assert not any(environment(compose["services"]["web"], {})[name] for name in named), "unset, nobody signs in"
 
 
+def test_only_the_api_and_the_worker_reach_the_servers(compose: Compose) -> None:
+    """Redis asks for no password, and the page's server is the one that strangers may reach."""
+    services = compose["services"]
+    networks = {name: set(one["networks"]) for name, one in services.items()}
+    near = {name for name in services if networks[name] & (networks["postgres"] | networks["redis"])}
+    assert near == {"postgres", "redis", "migrate", "key", "api", "worker"}
+    assert networks["web"] & networks["api"]
+    assert {name for name, one in services.items() if "ports" in one} == {"api", "web"}
+
+
 def test_a_page_that_asks_for_a_login_is_healthy(compose: Compose) -> None:
     (*_, check) = compose["services"]["web"]["healthcheck"]["test"]
     assert "401" in check

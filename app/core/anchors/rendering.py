@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Final
 
 from app.core.model.anchors import AnchorType, FoundAnchor, Speaker
-from app.core.text.escaping import escape_block
+from app.core.text.escaping import escape_block, without_unseen
 from app.core.text.memo import memoized
 from app.core.text.message_escaping import escape_arrows
 from app.core.text.patterns import compiled
@@ -30,9 +30,9 @@ _LINE: Final = compiled(r"^- [a-z_]+ #(\d+)(?: \([^()（）\n]+\))?(?: ?[(（][^
 def escape_served(text: str) -> str:
     r"""Escape a text for the block: no bracket begins one of our tags, no arrow is that of a marker (``\u2192``).
 
-    JSON keeps its value.
+    JSON keeps its value, but for what no person sees.
     """
-    return escape_arrows(escape_block(text))
+    return escape_arrows(escape_block(without_unseen(text)))
 
 
 def anchor_line(

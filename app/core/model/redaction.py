@@ -18,6 +18,7 @@ from app.core.model.conversation import Message
 from app.core.model.secret_columns import in_columns
 from app.core.model.secret_names import NAME_FINDERS, names_secret, secret_in_answer
 from app.core.model.secret_shapes import FINDERS_AFTER_NAMES, FINDERS_BEFORE_NAMES, FoundSecret, SecretFinder
+from app.core.text.escaping import without_unseen
 from app.core.text.parts import Part, own_content
 from app.core.text.patterns import compiled
 from app.core.text.plain_view import PlainView, plain_view
@@ -39,9 +40,9 @@ def redact(text: str) -> str:
     """The text with every known secret replaced by ``[REDACTED:kind]``.
 
     Secrets are looked for in the text as a reader sees it (``plain_view``), so zero-width spaces, look-alike and wide
-    letters cannot hide them. The rest of the text stays as it was.
-
+    letters cannot hide them. The rest of the text stays as it was, but for what no person sees (``without_unseen``).
     """
+    text = without_unseen(text)
     for _ in range(_PASSES):
         cleaned = _redacted_once(text)
         if cleaned == text:

@@ -26,6 +26,8 @@ from app.core.text.speakers import label_of, short_name
 
 RECALLED_TAG: Final = "recalled"
 PASSAGE_TAG: Final = "passage"
+ELEMENTS_BEFORE: Final = (f"<{RECALLED_TAG} ", f"<{PASSAGE_TAG} ")
+"""The beginnings of a message with recalled messages or passages before its own text."""
 GAP_LINE: Final = "…"
 """The line between two recalled messages of a day where messages in between are left out."""
 _CLOSING: Final = f"</{RECALLED_TAG}>"
@@ -60,12 +62,18 @@ _ELEMENT: Final = compiled(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Passage:
     """A text that a caller brings along, with its source."""
 
     text: str
     source: str
+
+    @cached_property
+    def element(self) -> str:
+        """It as an element. While a context is fitted, it is weighed and written many times."""
+        source = _attribute_value(self.source)
+        return f'<{PASSAGE_TAG} source="{source}">\n{escape_served(self.text)}\n</{PASSAGE_TAG}>'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,10 +142,7 @@ def recalled_element(
 
 def passages_element(passages: Sequence[Passage]) -> str:
     """The caller's passages, each with its source."""
-    return "\n".join(
-        f'<{PASSAGE_TAG} source="{_attribute_value(one.source)}">\n{escape_served(one.text)}\n</{PASSAGE_TAG}>'
-        for one in passages
-    )
+    return "\n".join(one.element for one in passages)
 
 
 def with_elements_before(recalled: str, passages: str, content: str = "") -> str:

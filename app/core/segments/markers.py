@@ -20,7 +20,9 @@ from app.core.text.patterns import compiled
 EARLIER_MARKER: Final = Marker(text=EARLIER_ID, level="L3", segment_id=EARLIER_ID)
 """The marker for the segments for which there was no room; it expands to the paged list of all segments."""
 
-_BREAKING: Final = compiled(f"[\\\\\\[\\]{ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_BREAKING: Final = compiled(
+    f"[\\\\\\[\\]{ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
 """Brackets, arrows, line breaks, characters that turn or hide a text, and the backslash, so that it can be undone."""
 _ESCAPES: Final = compiled(r"(?:\\u[0-9a-f]{4})+")
 _POINTER: Final = compiled(rf"→(L[123]):([^\s\[\]:→\\]{{1,{MAX_ID_LENGTH}}})\]")

@@ -49,6 +49,8 @@ TAGS: Final = (
 _NAMES: Final = tuple(tag.replace("_", "") for tag in TAGS)
 _BEGINNINGS: Final = frozenset(name[:length] for name in _NAMES for length in range(len(name)))
 BRACKET: Final = compiled("[<\uff1c\ufe64‹«〈⟨\u2329˂ᐸᚲ❬❮❰⦑⦓⧼⟪《\ufe3d\ufe3f≺⪻≪⋘⪡⫷⋖⊰≮\U0001d236]")
+_LAST_BRACKET: Final = compiled(rf"{BRACKET.pattern}(?![\s_-]{{0,8}}{BRACKET.pattern})")
+"""A bracket that may begin a tag: one with nothing but blanks before the next one begins none."""
 _LOOK_AHEAD: Final = 80  # characters between bracket and name that are skipped; a longer gap is itself suspicious
 
 # Characters between the letters of a name that a reader does not notice: slashes and joiners, beside whole categories.
@@ -67,6 +69,14 @@ _UNSENDABLE: Final = compiled("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff
 _LIKE_A_REFERENCE: Final = compiled(r"&((?:amp;)*)#x(?=[0-9a-f]{1,6};)")
 _REFERENCE: Final = compiled(r"&(?:#x(?P<code>[0-9a-f]{1,6});|amp;(?P<literal>(?:amp;)*#x)(?=[0-9a-f]{1,6};))")
 
+_TAG_CHARACTERS: Final = compiled("[\U000e0000-\U000e007f]++")
+"""Characters that nobody sees, one for each of ASCII: whole sentences can be written in them, and models read these."""
+_FLAG: Final = compiled("(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+"""Their one honest use: the black flag before them and the name of a region are its flag, as that of Wales."""
+_VARIATIONS: Final = compiled("[\ufe00-\ufe0f\U000e0100-\U000e01ef][\ufe00-\ufe0f\U000e0100-\U000e01ef]++")
+"""Characters that choose the form of the one before them; a second one in a row chooses nothing."""
+_UNSEEN: Final = "\ufffd"
+
 _SURROGATE: Final = compiled("[\ud800-\udfff]")
 _LINE_BREAK: Final = compiled("\r\n?|[\x85\u2028\u2029]")
 _CONTROL: Final = compiled("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]")
@@ -78,7 +88,7 @@ def escape(text: str) -> str:
     ``unescape`` restores exactly the same text, whatever it was.
     """
     literal = _LIKE_A_REFERENCE.sub(r"&amp;\1#x", text)
-    return _UNSENDABLE.sub(_reference, BRACKET.sub(lambda found: _guard(found, _reference), literal))
+    return _UNSENDABLE.sub(_reference, _LAST_BRACKET.sub(lambda found: _guard(found, _reference), literal))
 
 
 def unescape(text: str) -> str:
@@ -101,12 +111,21 @@ def place_in_escaped(escaped: str, offsets: Sequence[int]) -> list[int]:
     return places
 
 
+def without_unseen(text: str) -> str:
+    """The text without what could be written in it so that no person sees it.
+
+    A row of tag characters is replaced by one ``�`` unless it makes a flag; of variation selectors in a row the first
+    stays. Marks of direction and joiners stay: Arabic, Hebrew, Persian and many emoji need them.
+    """
+    return text if text.isascii() else _VARIATIONS.sub(_first, _TAG_CHARACTERS.sub(_seen, text))
+
+
 def escape_block(text: str) -> str:
     r"""Escape for the served block: a bracket that begins one of our tags becomes ``\u003c``.
 
     JSON keeps its value, and no text inside can close the element around it.
     """
-    return BRACKET.sub(lambda found: _guard(found, as_json_writes), text)
+    return _LAST_BRACKET.sub(lambda found: _guard(found, as_json_writes), text)
 
 
 def clean(text: str) -> str:
@@ -115,6 +134,16 @@ def clean(text: str) -> str:
     if _SURROGATE.search(text):
         joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return _CONTROL.sub("", _LINE_BREAK.sub("\n", joined))
+
+
+def _first(found: re.Match[str]) -> str:
+    return found.group()[0]
+
+
+def _seen(found: re.Match[str]) -> str:
+    flag = _FLAG.match(found.string, found.start())
+    shown = flag.group() if flag else ""
+    return shown if shown == found.group() else f"{shown}{_UNSEEN}"
 
 
 def _reference(found: re.Match[str]) -> str:

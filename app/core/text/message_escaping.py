@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from app.core.text.escaping import BRACKET, SERVED_TAGS, as_json_writes, plain_letters
+from app.core.text.escaping import BRACKET, SERVED_TAGS, as_json_writes, plain_letters, without_unseen
 from app.core.text.patterns import compiled
 
 ARROWS: Final = "→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f852\U0001f862\U0001f872\U0001f812\U0001f81a\U0001f80a"
@@ -47,13 +47,15 @@ _DATA: Final = frozenset({"type", "data"})
 
 
 def as_data(text: str, following: str = "") -> str:
-    """The text without anything that reads like our tags or markers in any spelling; most texts stay as they are.
+    """The text without anything that reads like our tags or markers in any spelling, or that no person sees.
+
+    Most texts stay as they are.
 
     Args:
         text: What somebody said.
         following: The text that is read directly after it, since a tag may be spread over both.
     """
-    shown = text
+    shown = without_unseen(text)
     if _BRACKET.search(shown):
         has_types = _CLOSED_TYPE.search(shown) is None
         shown = _BRACKET.sub(lambda found: _exchanged_bracket(found, following, has_types=has_types), shown)

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from app.core.text.escaping import clean
+from app.core.text.escaping import clean, without_unseen
 from app.core.text.patterns import compiled
 
 _NAMED: Final = r"(?:([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): |([\u3400-\u9fff]{2,4})：)"
@@ -50,7 +50,7 @@ def short_name(name: str) -> str:
     """A given name in a form that can be put in parentheses: one short line without parentheses of its own."""
     if not name:
         return ""
-    plain = _PARENTHESES.sub(" ", clean(name[: 4 * MAX_NAME_LENGTH]))
+    plain = _PARENTHESES.sub(" ", without_unseen(clean(name[: 4 * MAX_NAME_LENGTH])))
     return " ".join(plain.split())[:MAX_NAME_LENGTH].rstrip()
 
 
