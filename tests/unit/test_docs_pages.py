@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import Distribution
@@ -17,6 +18,7 @@ from app.cli.commands import COMMANDS
 from app.settings import Settings
 from app.storage.tables import TenantScoped
 from bench import licences
+from bench.report import take_no_options
 from tests.rows import each
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -157,6 +159,23 @@ def test_every_option_on_a_page_is_there(page: Path) -> None:
 def test_control_an_option_that_is_not_there_is_seen() -> None:
     page = "`python -m bench.growth [--most 9] [--least 1]` `throughline list --json`\n```sh\nthroughline lost\n```\n"
     assert missing_options(f"{page}`throughline state ID --diff 1 2 --repair`") == ["lost", "--least", "--repair"]
+
+
+def test_every_bench_reads_its_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Otherwise `--help` would begin its work; that of `bench.live` costs money. `chaos.clocked` wraps a module."""
+    begun = {path: text for path in (ROOT / "bench").rglob("*.py") if "__main__" in (text := path.read_text("utf-8"))}
+    blind = {path for path, text in begun.items() if not re.search("ArgumentParser|take_no_options|sys.argv", text)}
+    assert {str(path.relative_to(ROOT / "bench")) for path in blind} <= {
+        *(f"peers/children/{name}.py" for name in ("llama_index", "adk", "openai_agents", "langgraph")),
+        "turns_child.py",
+        "figures/pieces.py",
+        "fixture/damaged_at.py",
+        "trust/folding.py",
+    }
+    monkeypatch.setattr(sys, "argv", ["live", "--halp"])
+    with pytest.raises(SystemExit, match="2"):
+        take_no_options("What it does.")
+    assert "--halp" in capsys.readouterr().err
 
 
 def heads(page: str) -> set[str]:
