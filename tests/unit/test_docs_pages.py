@@ -161,17 +161,26 @@ def test_control_an_option_that_is_not_there_is_seen() -> None:
     assert missing_options(f"{page}`throughline state ID --diff 1 2 --repair`") == ["lost", "--least", "--repair"]
 
 
-def test_every_bench_reads_its_arguments(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Otherwise `--help` would begin its work; that of `bench.live` costs money. `chaos.clocked` wraps a module."""
-    begun = {path: text for path in (ROOT / "bench").rglob("*.py") if "__main__" in (text := path.read_text("utf-8"))}
-    blind = {path for path, text in begun.items() if not re.search("ArgumentParser|take_no_options|sys.argv", text)}
-    assert {str(path.relative_to(ROOT / "bench")) for path in blind} <= {
-        *(f"peers/children/{name}.py" for name in ("llama_index", "adk", "openai_agents", "langgraph")),
-        "turns_child.py",
-        "figures/pieces.py",
-        "fixture/damaged_at.py",
-        "trust/folding.py",
-    }
+PARTS: Final = {"turns_child", "figures.pieces", "fixture.damaged_at", "trust.folding", "chaos.clocked"} | {
+    f"peers.children.{name}" for name in ("llama_index", "adk", "openai_agents", "langgraph")
+}
+"""Modules that only the benches themselves start."""
+
+
+def test_every_bench_reads_its_arguments_and_has_its_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it did not read them, `--help` would begin its work; that of `bench.live` costs money."""
+    folder = ROOT / "bench"
+    texts = {path.relative_to(folder): path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
+    begun = {".".join(path.with_suffix("").parts): text for path, text in texts.items() if "__main__" in text}
+    benches = {name.removesuffix(".__main__"): text for name, text in begun.items() if name not in PARTS}
+    assert len(benches) > 50
+    assert [
+        name for name, text in benches.items() if not re.search("ArgumentParser|take_no_options|sys.argv", text)
+    ] == []
+    listed = MODULE.findall((folder / "README.md").read_text(encoding="utf-8"))
+    assert {f"bench.{name}" for name in benches} - set(listed) == set()
     monkeypatch.setattr(sys, "argv", ["live", "--halp"])
     with pytest.raises(SystemExit, match="2"):
         take_no_options("What it does.")
