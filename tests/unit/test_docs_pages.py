@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 import yaml
 
 from app.cli.commands import COMMANDS
+from app.core.model.policies.budgets import budgets_of
+from app.core.model.policies.presets import SEMANTIC
 from app.settings import Settings
 from app.storage.tables import TenantScoped
 from bench import licences
@@ -306,3 +309,41 @@ def test_a_licence_is_what_the_package_says(stated: str, licence: str, tmp_path:
     folder.mkdir()
     (folder / "METADATA").write_text(f"Name: said\n{stated}\n", encoding="utf-8")
     assert licences.licence_of(Distribution.at(folder).metadata) == licence
+
+
+def number(words: str) -> float | None:
+    """The number of a cell, in which a blank or a comma may separate the thousands; `None` for a dash."""
+    return None if words.strip() in {"", "–"} else float(re.sub(r"[ ,]", "", words))
+
+
+def test_the_limits_on_their_page_are_those_of_the_settings() -> None:
+    page = (DOCS / "limits.md").read_text(encoding="utf-8").split("\n## What is limited\n")[1].split("\n\n* ")[0]
+    rows = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("| `")]
+    settings = Settings(_env_file=None)
+    told: dict[str, list[float | None]] = {}
+    for names, of_tenants, of_keys, _ in rows:
+        found = CODE.findall(names)
+        tenant, key = ([number(one) for one in re.split(", ", cell.strip())] for cell in (of_tenants, of_keys))
+        told |= {name: [tenant[place], (key * len(found))[place]] for place, name in enumerate(found)}
+    limits = (settings.tenant_limits, settings.key_limits)
+    assert told == {name: [getattr(one, name) for one in limits] for name in type(settings.tenant_limits).model_fields}
+
+
+def test_the_arithmetic_on_the_page_of_thresholds_is_that_of_the_code() -> None:
+    page = (DOCS / "thresholds.md").read_text(encoding="utf-8").split("\n## The arithmetic\n")[1].split("\n\n")[0]
+    rows = {cells[1].strip(): cells[3:5] for line in page.splitlines()[3:] if len(cells := line.split("|")) > 4}
+    for column, limit in enumerate((4_000, 1_000_000)):
+        told = {name: number(cells[column]) for name, cells in rows.items() if cells[column].strip()[-1:].isdigit()}
+        budgets = budgets_of(SEMANTIC.policy.model_copy(update={"context_window": limit}), limit)
+        assert told == {
+            "limit": budgets.limit,
+            "reserve for the reply": budgets.limit - budgets.window,
+            "window": budgets.window,
+            "budget": budgets.budget,
+            "background": math.ceil(0.70 * budgets.budget),
+            "inside the turn": math.ceil(0.85 * budgets.budget),
+            "target": budgets.target,
+            "state, planned": budgets.state_tokens,
+            "state, at most": budgets.state_cap,
+            "digests, at most": budgets.digest_tokens,
+        }
