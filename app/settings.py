@@ -180,7 +180,7 @@ class Settings(BaseSettings):
     )
 
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
-    """``postgresql+asyncpg://…`` (``postgresql://`` and ``postgres://`` are accepted too); embedded when unset."""
+    """``postgresql://…`` (``postgres://`` and ``postgresql+asyncpg://`` are accepted too); embedded when unset."""
     redis_url: Annotated[str, AfterValidator(_address_of_redis)] | None = Field(
         default=None, validation_alias="REDIS_URL"
     )

@@ -28,7 +28,7 @@ from app.settings import Settings
 from app.storage.migrations import run_migrations
 from bench.fixture.served import keys_of
 from bench.process import Process, running
-from bench.report import print_table
+from bench.report import print_table, take_no_options
 from bench.spending import (
     NOT_RUN,
     NoModelError,
@@ -300,4 +300,5 @@ def _print_steps(steps: Sequence[Step], refused: Sequence[Step], apart: Sequence
 
 
 if __name__ == "__main__":
+    take_no_options(__doc__)
     sys.exit(main())

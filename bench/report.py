@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(".data") / "bench"
 """The folder for the JSON, relative to the current folder; it is never committed."""
+
+
+def take_no_options(about: str | None) -> None:
+    """Answer ``--help``, and refuse any other argument: a bench that reads none would begin its work all the same."""
+    ArgumentParser(description=about, formatter_class=RawDescriptionHelpFormatter).parse_args()
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -21,7 +21,7 @@ from app.core.model.policies.policy import SegmentBy
 from app.core.segments.segmentation import split_into_segments
 from app.core.text.token_counts import weigh
 from bench.recall_talks import Talk, talks
-from bench.report import print_table, write_json
+from bench.report import print_table, take_no_options, write_json
 from bench.survival import DATA
 
 MIXTURES: Final = 40
@@ -159,4 +159,5 @@ def main(path: Path = DATA) -> None:
 
 
 if __name__ == "__main__":
+    take_no_options(__doc__)
     main()

@@ -27,7 +27,10 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-import numpy as np
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    sys.exit("numpy is not installed: pip install --no-deps --require-hashes -r requirements-bench.lock")
 
 from app.core.model.conversation import Message
 from app.core.model.state import StateEntry

@@ -52,7 +52,7 @@ def _port_line(host: str, port: int, error: OSError) -> str:
 def check_database(url: str) -> None:
     """Send a query to the database of ``DATABASE_URL``."""
     try:
-        masked = database_address(url).render_as_string(hide_password=True)
+        masked = database_address(url).set(drivername="postgresql").render_as_string(hide_password=True)
         asyncio.run(_answer_of_database(url, "SELECT 1"))
     except ValueError as error:
         raise CannotStartError(f"{first_line(error)}.") from error

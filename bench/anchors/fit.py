@@ -22,7 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    sys.exit("numpy is not installed: pip install --no-deps --require-hashes -r requirements-bench.lock")
 
 from app.core.anchors import likelihood
 from app.core.anchors.classification import type_of

@@ -17,7 +17,7 @@ from babel.dates import format_date
 from babel.numbers import format_currency, format_decimal
 
 from app.core.text.values import ValueIndex, values
-from bench.report import print_table, write_json
+from bench.report import print_table, take_no_options, write_json
 
 LOCALES: Final = (
     "ar", "ar_MA", "bn_IN", "cs", "de", "de_CH", "el", "en", "en_IN", "es", "es_MX", "fa", "fr", "fr_CH", "gu_IN", "he",
@@ -107,4 +107,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_no_options(__doc__)
     sys.exit(main())

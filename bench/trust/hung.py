@@ -23,7 +23,7 @@ from app.core.text.sentences import sentences
 from app.core.text.values import values
 from app.core.validation.verdicts import Verdict, VerdictWord
 from app.usecases.verification.judging import Judgement
-from bench.report import print_table
+from bench.report import print_table, take_no_options
 from bench.trust.cost import verifying
 from bench.trust.lies import Lie, honest_sentences, planted
 from bench.trust.playing import Played, played
@@ -203,4 +203,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_no_options(__doc__)
     sys.exit(main())

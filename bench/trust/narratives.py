@@ -19,7 +19,7 @@ from app.core.model.candidate import Candidate, CandidateItem
 from app.core.text.sentences import sentences
 from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.source_texts import SourceTexts
-from bench.report import print_table
+from bench.report import print_table, take_no_options
 from bench.trust.values import message
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -88,4 +88,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_no_options(__doc__)
     sys.exit(main())

@@ -21,6 +21,7 @@ from app.core.text.values import values
 from app.core.validation.calculations import expected_value
 from app.core.validation.expected_values import Features
 from app.core.validation.source_texts import SourceTexts
+from bench.report import take_no_options
 from bench.trust.rounds import cases
 from bench.trust.values import HALVES, Block, blocks
 
@@ -149,4 +150,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    take_no_options(__doc__)
     sys.exit(main())

@@ -31,7 +31,7 @@ from app.core.text.sentences import closed
 from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.orders import orders_in
 from app.core.validation.source_texts import SourceTexts
-from bench.report import print_table
+from bench.report import print_table, take_no_options
 from bench.trust.values import Block, blocks
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -106,4 +106,5 @@ def _rows(name: str, given: Sequence[Block]) -> list[list[str]]:
 
 
 if __name__ == "__main__":
+    take_no_options(__doc__)
     sys.exit(main())

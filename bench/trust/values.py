@@ -29,7 +29,7 @@ from app.core.model.conversation import Message
 from app.core.text.values import Value, values
 from app.core.validation.exact_checks import examine_candidate
 from app.core.validation.source_texts import SourceTexts
-from bench.report import print_table, write_json
+from bench.report import print_table, take_no_options, write_json
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _OPEN, _SEALED = _ROOT / "tests" / "corpora", _ROOT / "bench" / "trust" / "sealed-values"
@@ -205,4 +205,5 @@ def _share(found: Count, kind: str, lang: str = "") -> str:
 
 
 if __name__ == "__main__":
+    take_no_options(__doc__)
     sys.exit(main())

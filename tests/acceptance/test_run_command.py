@@ -307,7 +307,7 @@ def test_a_port_in_use_is_one_clear_line(start: Start, tmp_path: Path) -> None:
         ({"THROUGHLINE_DATA_DIR": "/proc/throughline"}, "set THROUGHLINE_DATA_DIR to a folder you can write to"),
         (
             {"DATABASE_URL": "postgresql://a:secret@127.0.0.1:1/x"},
-            "postgresql+asyncpg://a:***@127.0.0.1:1/x): connection",
+            "(postgresql://a:***@127.0.0.1:1/x): connection",
         ),
         ({"DATABASE_URL": "postgresql://a:secret@nowhere.invalid/x"}, "unknown host"),
         ({"DATABASE_URL": "mysql://a:secret@localhost/x"}, "must begin with postgresql://, not mysql://"),
