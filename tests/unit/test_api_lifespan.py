@@ -12,7 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import APIRouter, routing
+from fastapi import APIRouter
+from fastapi.dependencies.utils import get_dependant
 from starlette.types import Message
 
 from app.core.model.errors import DependencyUnavailableError
@@ -62,13 +63,12 @@ def prepared(*, keys: Keys | None = None, **settings: Any) -> tuple[Server, Call
 async def test_the_first_request_builds_no_routes(monkeypatch: pytest.MonkeyPatch) -> None:
     made = world(max_body_bytes=1_000_000)
     built: list[str] = []
-    analyze = routing.get_dependant
 
     def counted(**given: Any) -> Any:
         built.append(given["path"])
-        return analyze(**given)
+        return get_dependant(**given)
 
-    monkeypatch.setattr(routing, "get_dependant", counted)
+    monkeypatch.setattr("fastapi.routing.get_dependant", counted)
     async with made.client() as client:
         assert (await client.get("/presets")).status_code == 200
     assert not built
