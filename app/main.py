@@ -9,23 +9,26 @@ import argparse
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-import uvicorn
-from fastapi import FastAPI
-from uvicorn.config import LOGGING_CONFIG
+from app.infrastructure.garbage import importing
 
-from app.bootstrap import Container, build_container
-from app.http.application import build_app
-from app.http.connections import (
-    MAX_HEAD_BYTES,
-    ConnectionLimits,
-    affordable_connections,
-    connection_class,
-    socket_class,
-)
-from app.http.lifespan import serving
-from app.logs import configure_logs
-from app.process_settings import settings_of_process
-from app.settings import Settings
+with importing():
+    import uvicorn
+    from fastapi import FastAPI
+    from uvicorn.config import LOGGING_CONFIG
+
+    from app.bootstrap import Container, build_container
+    from app.http.application import build_app
+    from app.http.connections import (
+        MAX_HEAD_BYTES,
+        ConnectionLimits,
+        affordable_connections,
+        connection_class,
+        socket_class,
+    )
+    from app.http.lifespan import serving
+    from app.logs import configure_logs
+    from app.process_settings import settings_of_process
+    from app.settings import Settings
 
 
 def create_app(settings: Settings | None = None, container: Container | None = None) -> FastAPI:

@@ -29,10 +29,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from app.core.context.media import MEDIA_BYTES
 from app.core.model.embedding import MAX_DIMENSIONS
 from app.core.model.errors import PolicyInvalidError, UnknownPresetError
-from app.core.model.files import MAX_FILE_BYTES, MAX_FILES_BYTES
+from app.core.model.files import MAX_FILE_BYTES, MAX_FILES_BYTES, MEDIA_BYTES
 from app.core.model.model_io import OFFLINE
 from app.core.model.policies.operator import OperatorNumbers, operator_numbers
 from app.core.model.policies.resolving import DEFAULT_PRESET, preset_named

@@ -13,7 +13,7 @@ from celery.signals import worker_init, worker_process_init, worker_process_shut
 
 from app.core.model.errors import InvalidInputError
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
-from app.infrastructure.garbage import settle_garbage_collector
+from app.infrastructure.garbage import importing, settle_garbage_collector
 from app.infrastructure.ids import owner_name
 from app.infrastructure.watchdog import watching
 from app.settings import Settings
@@ -107,7 +107,8 @@ def import_before_the_fork(**_: Any) -> None:
 
     Otherwise each child would need seconds of a job's lease, and megabytes of its own.
     """
-    from app.bootstrap import import_models  # noqa: PLC0415 - two seconds of imports, for workers only
+    with importing():
+        from app.bootstrap import import_models  # noqa: PLC0415 - two seconds of imports, for workers only
 
     import_models(Settings())
     settle_garbage_collector()

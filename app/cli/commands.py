@@ -16,6 +16,7 @@ from typer.main import get_command, get_group
 
 from app.cli.interrupts import ends_at_once
 from app.cli.standard_streams import open_closed_streams
+from app.infrastructure.garbage import importing
 from app.version import VERSION
 
 COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -112,7 +113,7 @@ class CommandsOnDemand(TyperGroup):
 def imported_command(name: str) -> Any:
     """A command, imported from its module."""
     place, attribute = COMMANDS[name][0].split(":")
-    with ends_at_once():
+    with ends_at_once(), importing():
         found = getattr(import_module(place), attribute)
     if isinstance(found, typer.Typer):
         group = get_group(found)

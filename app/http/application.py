@@ -138,20 +138,19 @@ def build_app(settings: Settings, lifespan: Lifespan | None = None) -> FastAPI:
         redirect_slashes=False,
         lifespan=lifespan,
         middleware=middleware(settings),
-        generate_unique_id_function=lambda route: route.name,
     )
     app.state.stopping = Stopping()
-    for router in ROUTERS:
-        app.include_router(router)
-    errors.install(app, [*app.routes, *(route for router in ROUTERS for route in router.routes)])
+    # The routers' own routes: `include_router` would build each anew, for every application, within its first request.
+    app.router.routes.extend(route for router in ROUTERS for route in router.routes)
+    errors.install(app, list(app.routes))
     description.install(app)
     app.router.routes.sort(key=_route_order)
     return app
 
 
 def _route_order(route: BaseRoute) -> int:
-    router = getattr(route, "original_router", None)
-    return BUSIEST_ROUTERS.index(router) if router in BUSIEST_ROUTERS else len(BUSIEST_ROUTERS)
+    orders = (order for order, router in enumerate(BUSIEST_ROUTERS) if route in router.routes)
+    return next(orders, len(BUSIEST_ROUTERS))
 
 
 def middleware(settings: Settings) -> list[Middleware]:

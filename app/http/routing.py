@@ -33,7 +33,7 @@ class StrictRoute(APIRoute):
 
     So neither a misspelt name nor a key is ever silently ignored.
 
-    Large bodies are checked, and large answers written, off the event loop.
+    Large bodies are checked, and large answers written, off the event loop. The OpenAPI document calls it by its name.
     """
 
     passes_over: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class StrictRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **further: Any) -> None:
         answering = with_json_off_loop(endpoint, lambda: self.status_code)
-        super().__init__(path, answering, **further)
+        super().__init__(path, answering, **{**further, "generate_unique_id_function": _route_name})
 
     def get_route_handler(self) -> Handler:
         """Put the checks before the framework's handler."""
@@ -62,6 +62,10 @@ class StrictRoute(APIRoute):
 
     async def admit(self, request: Request) -> None:
         """Check nothing: everybody may use the route."""
+
+
+def _route_name(route: APIRoute) -> str:
+    return route.name
 
 
 class TenantRoute(StrictRoute):

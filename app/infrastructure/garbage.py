@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 YOUNG: Final = 5_000
@@ -10,6 +12,20 @@ YOUNG: Final = 5_000
 MIDDLE: Final = 20
 OLD: Final = 100
 """Collections of a younger generation between two of the next older one."""
+
+_IMPORTED: Final = 50_000
+_SELDOM: Final = 1_000
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Collect hardly ever during the block, which imports modules: nearly all that they make stays."""
+    before = gc.get_threshold()
+    gc.set_threshold(_IMPORTED, MIDDLE, _SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def settle_garbage_collector() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -11,14 +12,17 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import APIRouter
+from fastapi.dependencies.utils import get_dependant
 from starlette.types import Message
 
 from app.core.model.errors import DependencyUnavailableError
 from app.http.shutdown import Stopping, overhear_signals
+from app.infrastructure.garbage import importing
 from app.main import create_app
 from app.settings import Settings
 from app.storage.schema_fit import EARLIER_SCHEMA
-from tests.unit.api_fakes import Calls, Feed, Keys, fake_container
+from tests.unit.api_fakes import Calls, Feed, Keys, fake_container, world
 
 PATIENCE = 30.0
 
@@ -54,6 +58,29 @@ def prepared(*, keys: Keys | None = None, **settings: Any) -> tuple[Server, Call
     container = fake_container(calls, keys or Keys(), Feed(), Settings(_env_file=None, **settings))
     app = create_app(container=container)
     return Server(app), calls, app
+
+
+async def test_the_first_request_builds_no_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world(max_body_bytes=1_000_000)
+    built: list[str] = []
+
+    def counted(**given: Any) -> Any:
+        built.append(given["path"])
+        return get_dependant(**given)
+
+    monkeypatch.setattr("fastapi.routing.get_dependant", counted)
+    async with made.client() as client:
+        assert (await client.get("/presets")).status_code == 200
+    assert not built
+    APIRouter().get("/presets")(lambda: None)
+    assert built == ["/presets"], "control: what is built is counted"
+
+
+def test_garbage_is_collected_seldom_only_while_modules_are_imported() -> None:
+    before = gc.get_threshold()
+    with importing():
+        assert gc.get_threshold()[2] > before[2]
+    assert gc.get_threshold() == before
 
 
 async def test_a_process_sweeps_while_it_serves() -> None:

@@ -10,9 +10,6 @@ from app.core.text.contents import data_bytes
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.core.text.parts import Part
 
-MEDIA_BYTES: Final = 15_000_000
-"""The most characters of Base64 in one request. The provider with the smallest limit takes 20 MB in all."""
-
 
 class MessageWithParts(Protocol):
     """A message, stored or about to be sent."""

@@ -13,6 +13,8 @@ MAX_FILE_BYTES: Final = 20_000_000
 """The most bytes of one file."""
 MAX_FILES_BYTES: Final = 100_000_000
 """The most bytes of all files of a conversation together."""
+MEDIA_BYTES: Final = 15_000_000
+"""The most characters of Base64 in one request to a model. The provider with the smallest limit takes 20 MB in all."""
 MAX_FILES: Final = 100
 """The most files of a conversation: each context reads and names them all."""
 

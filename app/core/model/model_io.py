@@ -12,7 +12,6 @@ from app.core.model.anchors import Anchor
 from app.core.model.claims import Claim
 from app.core.model.conversation import Message, Usage
 from app.core.model.files import RequestFile
-from app.core.model.provenance import language_of
 from app.core.model.segments import CutSegment
 from app.core.model.state import StateEntry, StateSchema
 from app.core.text.parts import Part
@@ -319,6 +318,8 @@ class SummaryRequest:
     @cached_property
     def language(self) -> str | None:
         """The language of the chunk; ``None`` if it is not known."""
+        from app.core.model.provenance import language_of  # noqa: PLC0415 - a second of imports, for settings, too
+
         return language_of(self.messages)
 
     @property

@@ -25,6 +25,7 @@ _MAX_SPELLINGS: Final = 64  # the most spellings of one stretch that are listed
 _QUANTIFIER: Final = compiled(r"(?:(?P<least>[*+?])|\{(?P<from>\d*)(?:,\d*)?\})[?+]?")
 _GROUP: Final = compiled(r"\?(?:(?P<around><?[=!])|(?P<inside>:|>|P<\w+>|[aimsux]*(?:-[imsx]+)?:))")
 _CLASS: Final = compiled(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_PLAIN: Final = compiled(r"[^\\()\[|*+?.^${]++")
 _CODE: Final = compiled(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}")
 _PLACES: Final = frozenset("bBAZ")
 _KINDS: Final = frozenset("dDwWsSntrfva")
@@ -258,6 +259,9 @@ class _Reader:
         return _Matches(pieces=one.needs) if is_sure else _ANYTHING
 
     def _atom(self) -> _Matches:
+        plain = _PLAIN.match(self._pattern, self._at)
+        if plain is not None:
+            return self._spelled(plain.end())
         sign = self._next()
         if sign == "(":
             return self._group()
@@ -269,6 +273,14 @@ class _Reader:
         if sign in "^$":
             return _NOWHERE
         return _ANYTHING if sign == "." else _Matches(spellings=frozenset({normalized(sign)}))
+
+    def _spelled(self, end: int) -> _Matches:
+        """A run of plain characters, without its last one if only that is repeated."""
+        start = self._at
+        if end - start > 1 and _QUANTIFIER.match(self._pattern, end):
+            end -= 1
+        self._at = end
+        return _Matches(spellings=frozenset({normalized(self._pattern[start:end])}))
 
     def _group(self) -> _Matches:
         self._at += 1

@@ -234,10 +234,11 @@ _HEAD_LENGTH: Final = 3
 
 
 def _heads(words: Collection[str]) -> Iterator[str]:
-    short = [word for word in words if len(word) < _HEAD_LENGTH]
-    for word in (*words, *(one + other for one in short for other in words)):
-        if len(word) >= _HEAD_LENGTH:
-            yield word[:_HEAD_LENGTH]
+    beginnings = {word[:_HEAD_LENGTH] for word in words}
+    short = [word for word in beginnings if len(word) < _HEAD_LENGTH]
+    for beginning in (*beginnings, *(one + other for one in short for other in beginnings)):
+        if len(beginning) >= _HEAD_LENGTH:
+            yield beginning[:_HEAD_LENGTH]
 
 
 HEADS: Final = frozenset(head for words in (COMPOUND_HEADS, *NUMBER_WORDS) for head in _heads(words))

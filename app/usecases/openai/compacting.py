@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from app.core.context.drafts import outline_of
-from app.core.context.media import MEDIA_BYTES, parts_within_bytes
+from app.core.context.media import parts_within_bytes
 from app.core.model.conversation import Conversation, Message, Sums, Usage
 from app.core.model.errors import (
     NotFoundError,
@@ -16,6 +16,7 @@ from app.core.model.errors import (
     SummarizerFailedError,
     full_reason,
 )
+from app.core.model.files import MEDIA_BYTES
 from app.core.model.model_io import ModelProfile
 from app.core.model.records import Compaction, FoldRequest
 from app.core.model.redaction import redact_messages

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
-from app.core.context.media import MEDIA_BYTES
+from app.core.model.files import MEDIA_BYTES
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.ports import Clock, EventBus, InThreads, Models, NewId, Processes, TurnStreams
