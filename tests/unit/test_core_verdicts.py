@@ -236,6 +236,21 @@ def test_what_was_not_said_so_or_says_too_little_is_no_quote(quote: str) -> None
     assert QuoteSearch(SHOWN).seq_of(quote, 11) is None
 
 
+@each(
+    ("quote", "is_long_enough"),
+    [
+        ("at 42", True),
+        ("to 4 – !", False),
+        ("决定", True),
+        ("定 4!", False),
+        ("word " * (MAX_QUOTE_LENGTH // 5), True),
+        (f"{'word ' * (MAX_QUOTE_LENGTH // 5)}.", False),
+    ],
+)
+def test_a_quote_has_four_letters_an_ideograph_counting_twice_and_a_bound(quote: str, *, is_long_enough: bool) -> None:
+    assert (QuoteSearch({1: (f"So: {quote}",)}).seq_of(quote, 1) == 1) is is_long_enough
+
+
 def test_a_quote_under_a_wrong_number_counts_only_where_one_message_alone_holds_it() -> None:
     shown = {1: ("I like tea",), 2: ("I like tea",)}
     assert QuoteSearch(shown).seq_of("I like tea", 2) == 2

@@ -66,6 +66,29 @@ def test_an_exact_value_must_stand_in_the_entrys_own_sources() -> None:
     assert not entries_without_erased([entry("F1", "The salary is 4 321 euros", seqs=[])], erased, remaining)
 
 
+def test_a_value_within_a_longer_one_is_another() -> None:
+    erased = ErasedTexts(["My salary is 4 321 euros."], {3})
+    remaining = RemainingMessages({1: "What a salary: 94 321 euros!", 2: "The bike costs 4 321 euros."}, erased)
+    told = "4 321 euros of salary"
+    assert not entries_without_erased([entry("F1", told, seqs=[1])], erased, remaining)
+    assert entries_without_erased([entry("F1", told, seqs=[2])], erased, remaining)
+
+
+@pytest.mark.parametrize(
+    ("told", "goes"), [("Ragnhild will sit there", False), ("12 of it", False), ("It weighs 12.5", True)]
+)
+def test_names_and_small_numbers_may_be_from_any_message_and_other_numbers_only_from_the_own_sources(
+    told: str, *, goes: bool
+) -> None:
+    erased = ErasedTexts(["Ragnhild weighs 12.5, and 12 more."], {3})
+    others = {
+        1: "It is for a desk, and somebody will sit there: it weighs.",
+        2: "Ragnhild has 12.5 of it, and 12 of it.",
+    }
+    left = entries_without_erased([entry("F1", told, seqs=[1])], erased, RemainingMessages(others, erased))
+    assert (left == ()) is goes
+
+
 def test_common_words_in_the_same_order_give_it_away() -> None:
     erased = ErasedTexts(["The blue boat sails northwards every morning."], {3})
     remaining = RemainingMessages({1: "Every blue morning.", 2: "A boat that sails. Northwards!"}, erased)

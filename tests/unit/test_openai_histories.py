@@ -110,8 +110,9 @@ REMINDER: Final = "<system-reminder>\nChange  nothing.\n\nThink.\n</system-remin
         ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("I look. Again. Sunny."), u("y")],
          [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2),
-        ([u("q"), a("I look. Ag"), u("y")],
-         [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2),
+        *(([u("q"), a(f"I look. {less}"), u("y")],
+           [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, "Again."), brought(OURS), a("Sunny.")], 2)
+          for less in ("Ag", "Again.")),
         # OpenCode adds an element to the newest message for one request only: "plan, and change nothing".
         ([u("Plan."), a("I plan."), u("Build.")], [u(f"Plan.\n\n{REMINDER}"), a("I plan.")], 2),
         ([u("Plan.\n\nWell."), a("I plan."), u("Build.")],
@@ -124,6 +125,10 @@ REMINDER: Final = "<system-reminder>\nChange  nothing.\n\nThink.\n</system-remin
         ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny")], 2),
         ([u("q"), a("I look.\n\nSun"), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
         ([u("q"), a("Sunny."), u("y")], [u("q"), made(OURS, "Sunny. I look."), brought(OURS), a("Sunny.")], 2),
+        ([u("q"), a("I look."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny.")], 2),
+        ([u("q"), a("I look."), u("y")], [u("q"), made(OURS, "I look."), brought(OURS)], 2),
+        ([u("q"), a("I look."), u("On"), a("Yes."), u("y")],
+         [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny."), u("On"), a("Yes.")], 4),
         # The reply was stopped here: the client has a part of it, or nothing.
         ([u("q"), a("It is"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 2),
         ([u("q"), u("y")], [u("q"), a("It is sunny", status="interrupted")], 1),
@@ -204,6 +209,23 @@ def test_what_is_new(given: list[Said], history: list[Said], new: int) -> None:
         ([*OPENING, u("More")], [*OPENING, u("Other"), a("x")]),
         ([u("Hello"), u("More")], OPENING),
         ([u("q"), made(CALL), brought(CALL), u("y")], [u("q"), a("No calls.")]),
+        (
+            [u("q"), a("I look."), u("y")],
+            [u("q"), made(OURS, "I look."), brought(OURS), a("Sunny."), u("On"), a("Yes.")],
+        ),
+        ([u("q"), made(CALL, "I look."), u("y")], [u("q"), made(CALL, "I look."), brought(CALL), a("Sunny.")]),
+        # A step of the reply, or a part of one, is missing between others.
+        *(
+            (
+                [u("q"), a(f"I look. {rest}"), u("y")],
+                [u("q"), made(OURS, "I look."), brought(OURS), made(OURS, step), brought(OURS), a(last)],
+            )
+            for rest, step, last in (
+                ("Sunny.", "Again.", "Sunny."),
+                ("It is sunny.", "No.", "It is sunny."),
+                ("Oh sunny.", "No", "sunny."),
+            )
+        ),
         ([u("q"), a("Two."), u("y")], [asked("1", "q"), a("One."), asked("2", "Shorter"), a("Two.")]),
         ([u("q"), a("Two."), u("y")], [u("q"), a("One."), u("Shorter"), a("Two.")]),
         ([u("q"), a("Two."), u("y")], [asked("1", "q"), a("One.")]),

@@ -212,6 +212,9 @@ class Reconciliation:
     _is_answered: bool = False
     """Whether a stored reply was read after the end of the given history."""
     _steps: _Steps = field(default_factory=_Steps)
+    _ends_with_step: bool = False
+    """Whether the given line that was read last is a whole step of a reply, without its calls: its client may have
+    stopped reading there."""
     _erased_from: int | None = None
     """How many given lines were read before the erased messages that were read last; ``None`` once others follow."""
     _question: str = ""
@@ -318,9 +321,13 @@ class Reconciliation:
         if line.kind in _OF_TOOLS:
             self._bring_forward(line)
         given = self.given[self._position] if self._position < len(self.given) else None
+        self._ends_with_step &= line.kind in ANSWERING
         if given is not None and self._is_same(line, given):
+            self._ends_with_step = line.is_step and not self._has_call_after()
             self._position += 1
             self._steps = _Steps()
+        elif self._ends_with_step:
+            return True
         elif given is None and line.may_be_regenerated and not self._ends_with_erased:
             self._is_answered = True
         elif line.optional:
