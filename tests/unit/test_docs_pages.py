@@ -164,9 +164,14 @@ def test_control_an_option_that_is_not_there_is_seen() -> None:
     assert missing_options(f"{page}`throughline state ID --diff 1 2 --repair`") == ["lost", "--least", "--repair"]
 
 
-PARTS: Final = {"turns_child", "figures.pieces", "fixture.damaged_at", "trust.folding", "chaos.clocked"} | {
-    f"peers.children.{name}" for name in ("llama_index", "adk", "openai_agents", "langgraph")
-}
+PARTS: Final = {
+    "turns_child",
+    "figures.pieces",
+    "fixture.damaged_at",
+    "trust.folding",
+    "chaos.clocked",
+    "outage_scaled",
+} | {f"peers.children.{name}" for name in ("llama_index", "adk", "openai_agents", "langgraph")}
 """Modules that only the benches themselves start."""
 
 
