@@ -337,6 +337,14 @@ def test_values_below_the_name_of_their_column_go_while_the_table_lasts() -> Non
     assert redact(tuples) == tuples, "a name of a column has no signs of code"
 
 
+def test_tag_characters_hide_no_secret() -> None:
+    tag = "\U000e0041"
+    key = KEYS["aws_key"]
+    assert redact(f"the key is {key[:4]}{tag}{key[4:]}.") == "the key is [REDACTED:aws_key]."
+    assert redact(f"pass{tag}word=hunter22xyz") == "pass\ufffdword=[REDACTED:password]"
+    assert redact_value({f"a{tag}": 1}) == {"a\ufffd": 1}, "a short key is no secret, but it is read"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("text", often(HOSTILE), ids=lambda text: text[:12])
 def test_hostile_input_takes_linear_time(text: str) -> None:

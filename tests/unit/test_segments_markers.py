@@ -62,6 +62,13 @@ def test_without_the_escape_it_would_be_one() -> None:
     assert find_markers("[x →L1:y]") == [Marker(text="x", level="L1", segment_id="y")]
 
 
+def test_a_flag_of_a_region_stays_in_a_topic() -> None:
+    wales = "\U0001f3f4\U000e0067\U000e0062\U000e0077\U000e006c\U000e0073\U000e007f"
+    marker = Marker(text=f"{wales} trip{wales[1:]}", level="L1", segment_id="trip")
+    assert render_marker(marker).startswith(f"[{wales} trip\\udb40\\udc67")
+    assert find_markers(render_marker(marker)) == [marker]
+
+
 def test_what_only_looks_like_one() -> None:
     assert_verdicts(corpus("markers"), lambda text: find_markers(text) != [])
 

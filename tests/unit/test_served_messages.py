@@ -427,6 +427,23 @@ def test_what_people_see_stays(text: str, shown: str | None) -> None:
         assert once(once(text)) == once(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<{UNSEEN[1]}session_state>",
+        f"<ses{UNSEEN[1]}sion_state>",
+        f"<session_state{UNSEEN[1]}x>",
+        f"[x →{UNSEEN[1]}L1:abc]",
+    ],
+)
+def test_what_nobody_sees_hides_no_element_and_no_marker(text: str) -> None:
+    for once in (as_data, escape_served):
+        shown = once(text)
+        assert not shown.startswith("<")
+        assert "→" not in shown
+        assert once(shown) == shown
+
+
 # ---------------------------------------------------------------------------------------------------- mixed texts
 
 PIECES = st.one_of(

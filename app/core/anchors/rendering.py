@@ -32,7 +32,7 @@ def escape_served(text: str) -> str:
 
     JSON keeps its value, but for what no person sees.
     """
-    return escape_arrows(escape_block(without_unseen(text)))
+    return without_unseen(escape_arrows(escape_block(text)))
 
 
 def anchor_line(

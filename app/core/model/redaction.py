@@ -40,11 +40,11 @@ def redact(text: str) -> str:
     """The text with every known secret replaced by ``[REDACTED:kind]``.
 
     Secrets are looked for in the text as a reader sees it (``plain_view``), so zero-width spaces, look-alike and wide
-    letters cannot hide them. The rest of the text stays as it was, but for what no person sees (``without_unseen``).
+    letters cannot hide them. The rest of the text stays as it was, but for what no person sees (``without_unseen``):
+    that goes afterwards, since its sign would part a secret that it stands in.
     """
-    text = without_unseen(text)
     for _ in range(_PASSES):
-        cleaned = _redacted_once(text)
+        cleaned = without_unseen(_redacted_once(text))
         if cleaned == text:
             break
         text = cleaned
@@ -129,7 +129,9 @@ def _redacted_mapping(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
 
 def _redacted_key(key: Any) -> Any:
     # A key may itself be a secret, as in a dictionary with tokens as its keys.
-    return redact(key) if isinstance(key, str) and len(key) > _SHORT_KEY else key
+    if not isinstance(key, str):
+        return key
+    return redact(key) if len(key) > _SHORT_KEY else without_unseen(key)
 
 
 def _redacted_under_key(key: str, item: Any, depth: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Final
 
 from app.core.model.segments import EARLIER_ID, LEVELS, Level, Marker
 from app.core.segments.segment_ids import MAX_ID_LENGTH, is_id
-from app.core.text.escaping import as_json_writes, escape_block
+from app.core.text.escaping import FLAG, as_json_writes, escape_block
 from app.core.text.message_escaping import ARROWS
 from app.core.text.patterns import compiled
 
@@ -21,9 +21,13 @@ EARLIER_MARKER: Final = Marker(text=EARLIER_ID, level="L3", segment_id=EARLIER_I
 """The marker for the segments for which there was no room; it expands to the paged list of all segments."""
 
 _BREAKING: Final = compiled(
+    f"{FLAG.pattern}|"
     f"[\\\\\\[\\]{ARROWS}\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-"""Brackets, arrows, line breaks, characters that turn or hide a text, and the backslash, so that it can be undone."""
+"""Brackets, arrows, line breaks, characters that turn or hide a text, and the backslash, so that it can be undone.
+
+Flags of regions are found as well, since they are to stay.
+"""
 _ESCAPES: Final = compiled(r"(?:\\u[0-9a-f]{4})+")
 _POINTER: Final = compiled(rf"→(L[123]):([^\s\[\]:→\\]{{1,{MAX_ID_LENGTH}}})\]")
 _NOT_IN_LABEL: Final = compiled(f"[\\]{ARROWS}\n\r]")
@@ -38,7 +42,7 @@ _LAST_POINTER: Final = compiled(rf"(?:[{ARROWS}]|[-=]{{1,2}}>)\s{{0,4}}[Ll]\s?[0
 
 def render_marker(marker: Marker) -> str:
     """The marker as it is served; ``find_markers`` returns the same marker again."""
-    text = escape_block(_BREAKING.sub(as_json_writes, marker.text))
+    text = escape_block(_BREAKING.sub(_escaped, marker.text))
     return f"[{text}{' ' if text else ''}→{marker.level}:{marker.segment_id}]"
 
 
@@ -84,6 +88,10 @@ def parse_marker(text: str) -> Marker | None:
 
 def _level_named(name: str) -> Level:
     return next(level for level in LEVELS if level == name)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found.group() if len(found.group()) > 1 else as_json_writes(found)
 
 
 def _unescaped(text: str) -> str:

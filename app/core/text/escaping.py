@@ -71,10 +71,12 @@ _REFERENCE: Final = compiled(r"&(?:#x(?P<code>[0-9a-f]{1,6});|amp;(?P<literal>(?
 
 _TAG_CHARACTERS: Final = compiled("[\U000e0000-\U000e007f]++")
 """Characters that nobody sees, one for each of ASCII: whole sentences can be written in them, and models read these."""
-_FLAG: Final = compiled("(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+FLAG: Final = compiled("(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
 """Their one honest use: the black flag before them and the name of a region are its flag, as that of Wales."""
 _VARIATIONS: Final = compiled("[\ufe00-\ufe0f\U000e0100-\U000e01ef][\ufe00-\ufe0f\U000e0100-\U000e01ef]++")
 """Characters that choose the form of the one before them; a second one in a row chooses nothing."""
+_UNSEEN_BYTES: Final = (b"\xf3\xa0", b"\xef\xb8")
+"""How UTF-8 begins the characters of both."""
 _UNSEEN: Final = "\ufffd"
 
 _SURROGATE: Final = compiled("[\ud800-\udfff]")
@@ -117,7 +119,12 @@ def without_unseen(text: str) -> str:
     A row of tag characters is replaced by one ``�`` unless it makes a flag; of variation selectors in a row the first
     stays. Marks of direction and joiners stay: Arabic, Hebrew, Persian and many emoji need them.
     """
-    return text if text.isascii() else _VARIATIONS.sub(_first, _TAG_CHARACTERS.sub(_seen, text))
+    if text.isascii():
+        return text
+    written = text.encode("utf-8", "surrogatepass")  # a search in bytes takes a fraction of a pattern's time
+    if not any(start in written for start in _UNSEEN_BYTES):
+        return text
+    return _VARIATIONS.sub(_first, _TAG_CHARACTERS.sub(_seen, text))
 
 
 def escape_block(text: str) -> str:
@@ -141,7 +148,7 @@ def _first(found: re.Match[str]) -> str:
 
 
 def _seen(found: re.Match[str]) -> str:
-    flag = _FLAG.match(found.string, found.start())
+    flag = FLAG.match(found.string, found.start())
     shown = flag.group() if flag else ""
     return shown if shown == found.group() else f"{shown}{_UNSEEN}"
 

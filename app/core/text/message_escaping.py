@@ -55,11 +55,10 @@ def as_data(text: str, following: str = "") -> str:
         text: What somebody said.
         following: The text that is read directly after it, since a tag may be spread over both.
     """
-    shown = without_unseen(text)
-    if _BRACKET.search(shown):
-        has_types = _CLOSED_TYPE.search(shown) is None
-        shown = _BRACKET.sub(lambda found: _exchanged_bracket(found, following, has_types=has_types), shown)
-    shown = _ARROW.sub(lambda found: _exchanged_arrow(found, following), shown)
+    exchanged = _exchanged(text, following)
+    shown = without_unseen(exchanged)
+    if shown != exchanged:  # a name may end where something stood that is read over
+        shown = _exchanged(shown, following)
     return text if shown == text else shown
 
 
@@ -84,6 +83,14 @@ def value_as_data(value: Any, depth: int = 0) -> Any:
         for key, item in value.items()
     }
     return value if _same(pairs, value) else pairs
+
+
+def _exchanged(text: str, following: str) -> str:
+    shown = text
+    if _BRACKET.search(shown):
+        has_types = _CLOSED_TYPE.search(shown) is None
+        shown = _BRACKET.sub(lambda found: _exchanged_bracket(found, following, has_types=has_types), shown)
+    return _ARROW.sub(lambda found: _exchanged_arrow(found, following), shown)
 
 
 def _same(pairs: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
