@@ -343,6 +343,8 @@ def test_tag_characters_hide_no_secret() -> None:
     assert redact(f"the key is {key[:4]}{tag}{key[4:]}.") == "the key is [REDACTED:aws_key]."
     assert redact(f"pass{tag}word=hunter22xyz") == "pass\ufffdword=[REDACTED:password]"
     assert redact_value({f"a{tag}": 1}) == {"a\ufffd": 1}, "a short key is no secret, but it is read"
+    assert redact_value({f"pass{tag}word": "hunter22xyz"}) == {"pass\ufffdword": "[REDACTED:password]"}
+    assert redact_value({"pass\u200bword": "hunter22xyz"}) == {"pass\u200bword": "[REDACTED:password]"}
 
 
 @pytest.mark.long

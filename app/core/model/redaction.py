@@ -124,7 +124,9 @@ def _redacted_value(value: Any, depth: int) -> Any:
 def _redacted_mapping(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
     if depth >= _DEEPEST:
         return {}
-    return {_redacted_key(key): _redacted_under_key(str(key), item, depth) for key, item in value.items()}
+    return {
+        _redacted_key(key): _redacted_under_key(plain_view(str(key)).text, item, depth) for key, item in value.items()
+    }
 
 
 def _redacted_key(key: Any) -> Any:
