@@ -33,6 +33,7 @@ from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import GateReport
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import attempts as ladder
+from app.usecases.compaction.claiming import OUTAGES
 from app.usecases.compaction.manual import CompactInput
 from tests.integration.services import Service, honest, proposal
 from tests.unit.talk import answer, fact
@@ -377,6 +378,11 @@ async def test_an_outage_is_not_the_conversations_own_failure(
         await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
     assert await pause_after_failure(turned_away) == pytest.approx(30, abs=1), "the first answer that is refused"
     assert (await service.row(turned_away)).failure_count == 1
+
+
+@pytest.mark.parametrize(("reason", "is_away"), [("circuit_open", True), ("timeout", False), ("unreadable", False)])
+def test_only_failures_that_cost_nothing_are_retried_as_in_an_outage(reason: str, *, is_away: bool) -> None:
+    assert (reason in OUTAGES) == is_away, "the others may be paid for, and be the conversation's own"
 
 
 async def test_who_finds_the_model_back_wakes_those_who_were_turned_away(

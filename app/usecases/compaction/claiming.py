@@ -10,6 +10,7 @@ from app.core.model.conversation import Conversation, QuietPeriod
 from app.core.model.records import Compaction, FoldRequest, RanIn
 from app.core.planning.triggers import trigger_messages, trigger_tokens
 from app.storage.unit_of_work import UnitOfWork
+from app.usecases.compaction.attempts import TURNED_AWAY
 from app.usecases.shared.pauses import pause_after
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
@@ -23,21 +24,8 @@ MAX_OUTAGE_FAILURES: Final = 150
 """How many failures in a row, about a day, until a conversation is retried only after a new message. Otherwise an
 abandoned conversation would ask its model, and get a row, for ever.
 """
-OUTAGES: Final = frozenset(
-    {
-        "circuit_open",
-        "connection",
-        "model_not_found",
-        "model_unavailable",
-        "quota_exceeded",
-        "rate_limited",
-        "server_error",
-        "timeout",
-        "unauthorized",
-        "unreadable",
-    }
-)
-"""Reasons of failures in which no model answered."""
+OUTAGES: Final = TURNED_AWAY | {"model_unavailable"}
+"""Reasons of failures in which no model answered. A timeout is none: it may cost, and be the conversation's own."""
 
 
 async def claim_queued(uow: UnitOfWork, row: Compaction, now: datetime) -> Compaction | None:
