@@ -33,7 +33,7 @@ from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import GateReport
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import attempts as ladder
-from app.usecases.compaction.claiming import OUTAGES
+from app.usecases.compaction.claiming import OUTAGES, failures_in_a_row, quiet_after_failure
 from app.usecases.compaction.manual import CompactInput
 from tests.integration.services import Service, honest, proposal
 from tests.unit.talk import answer, fact
@@ -292,14 +292,14 @@ async def test_control_without_its_guard_it_is_applied(
 
 async def backs_off(begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID) -> None:
     """Each failure is followed by a longer pause than the one before, and then by the next try."""
-    service = Service(begin, tenant, *[ModelUnavailableError("unauthorized", retryable=False)] * 3, honest)
+    service = Service(begin, tenant, *[ModelUnavailableError("bad_request", retryable=False)] * 3, honest)
     conversation_id = await service.conversation()
     await service.say(conversation_id, 60)
     pauses: list[timedelta] = []
     for failures in range(3):
         row = await service.container.compaction.execute(service.queue.ids[failures])
         assert row is not None
-        assert (row.status, row.reason) == ("failed", "unauthorized")
+        assert (row.status, row.reason) == ("failed", "bad_request")
         conversation = await service.row(conversation_id)
         assert conversation.failure_count == failures + 1
         assert conversation.quiet.until is not None
@@ -329,7 +329,7 @@ async def test_a_failure_is_retried_after_a_pause_that_grows(
 async def test_what_always_fails_and_nobody_goes_on_with_is_not_tried_for_ever(
     begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.usecases.compaction.claiming.MAX_OUTAGE_FAILURES", 2)
+    monkeypatch.setattr("app.usecases.compaction.claiming.ABANDONED_AFTER", timedelta(0))
     service = Service(begin, tenant, *[ModelUnavailableError("unauthorized", retryable=False)] * 2, honest)
     conversation_id = await service.conversation()
 
@@ -370,14 +370,23 @@ async def test_an_outage_is_not_the_conversations_own_failure(
         return (quiet.until - row.finished_at).total_seconds()
 
     assert await pause_after_failure(turned_away) == pytest.approx(30, abs=1)
-    async with engine.begin() as connection:  # as after some hours
-        await connection.execute(text("UPDATE conversations SET quiet_until = now(), failure_count = 40"))
-    assert await pause_after_failure(turned_away) == pytest.approx(600, abs=1), "it may be over at any time"
-    assert (await service.row(turned_away)).quiet.until_seq == 0, "so it is not given up"
+    over = text("UPDATE conversations SET quiet_until = now()")
     async with engine.begin() as connection:
-        await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
-    assert await pause_after_failure(turned_away) == pytest.approx(30, abs=1), "the first answer that is refused"
-    assert (await service.row(turned_away)).failure_count == 1
+        await connection.execute(over)
+    assert await pause_after_failure(turned_away) == pytest.approx(600, abs=1), "however long: it may be over any time"
+    row = await service.row(turned_away)
+    assert (row.failure_count, row.quiet.until_seq) == (1, 0), "nor is it given up"
+    async with engine.begin() as connection:
+        await connection.execute(over)
+    assert await pause_after_failure(turned_away) == pytest.approx(60, abs=1), "the first answer that is refused"
+
+    now, asked = row.created_at, 0
+    while now < row.created_at + timedelta(days=1):  # its own failures, and outages between them
+        reason = "circuit_open" if asked % 2 else "empty_summary"
+        quiet, count = quiet_after_failure(row, reason, now), failures_in_a_row(row, reason)
+        assert quiet.until is not None
+        row, now, asked = replace(row, quiet=quiet, failure_count=count), quiet.until, asked + 1
+    assert asked < 100, "an outage between them hides none"
 
 
 @pytest.mark.parametrize(("reason", "is_away"), [("circuit_open", True), ("timeout", False), ("unreadable", False)])

@@ -17,13 +17,14 @@ from app.usecases.shared.shell import Shell
 
 BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
 MAX_BACK_OFF = timedelta(hours=1)
-MAX_OUTAGE_BACK_OFF = timedelta(minutes=10)
-"""The longest pause while no model answers. That says nothing about the conversation, and may be over at any time."""
+OUTAGE_BACK_OFF = timedelta(minutes=10)
+"""The pause while no model answers. That says nothing about the conversation, and may be over at any time."""
 MAX_FAILURES: Final = 30
-MAX_OUTAGE_FAILURES: Final = 150
 """How many failures in a row, about a day, until a conversation is retried only after a new message. Otherwise an
-abandoned conversation would ask its model, and get a row, for ever.
+abandoned conversation would ask its model, and get a row, every hour for ever.
 """
+ABANDONED_AFTER = timedelta(days=1)
+"""How long after its last message a conversation is no longer retried in an outage."""
 OUTAGES: Final = TURNED_AWAY | {"model_unavailable"}
 """Reasons of failures in which no model answered. A timeout is none: it may cost, and be the conversation's own."""
 
@@ -123,10 +124,9 @@ def sizes_of(resolved: Resolved) -> dict[str, int | None]:
 def failures_in_a_row(conversation: Conversation, reason: str) -> int:
     """How often automatic compactions have failed, with one that fails now.
 
-    After an outage the first answer that is refused is the first failure: the outage was not the conversation's.
+    An outage counts once at most: it says nothing about the conversation.
     """
-    is_first = reason not in OUTAGES and conversation.quiet.reason in OUTAGES
-    return 1 if is_first else conversation.failure_count + 1
+    return max(conversation.failure_count, 1) if reason in OUTAGES else conversation.failure_count + 1
 
 
 def quiet_after_failure(
@@ -134,13 +134,18 @@ def quiet_after_failure(
 ) -> QuietPeriod:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
-    While no model answers, it is at most ten minutes. After ``MAX_FAILURES`` in a row (``MAX_OUTAGE_FAILURES`` without
-    an answer), there is also no retry until a new message comes. ``at_least`` is the wait that the provider asked for.
+    While no model answers, it is half a minute and then ten minutes each time. After ``MAX_FAILURES`` in a row, or in
+    an outage a day after the last message, there is also no retry until a new message comes. ``at_least`` is the wait
+    that the provider asked for.
     """
-    is_away = reason in OUTAGES
-    failures = failures_in_a_row(conversation, reason)
-    pause = pause_after(failures, BACK_OFF, MAX_OUTAGE_BACK_OFF if is_away else MAX_BACK_OFF)
-    given_up = failures >= (MAX_OUTAGE_FAILURES if is_away else MAX_FAILURES)
+    if reason in OUTAGES:
+        goes_on = conversation.quiet.reason in OUTAGES
+        pause = OUTAGE_BACK_OFF if goes_on else BACK_OFF
+        given_up = goes_on and now - (conversation.last_message_at or conversation.created_at) > ABANDONED_AFTER
+    else:
+        failures = failures_in_a_row(conversation, reason)
+        pause = pause_after(failures, BACK_OFF, MAX_BACK_OFF)
+        given_up = failures >= MAX_FAILURES
     return QuietPeriod(
         until_seq=conversation.last_seq if given_up else 0,
         until=now + min(max(pause, at_least), MAX_BACK_OFF),
