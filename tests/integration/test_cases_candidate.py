@@ -370,23 +370,26 @@ async def test_an_outage_is_not_the_conversations_own_failure(
         return (quiet.until - row.finished_at).total_seconds()
 
     assert await pause_after_failure(turned_away) == pytest.approx(30, abs=1)
-    over = text("UPDATE conversations SET quiet_until = now()")
     async with engine.begin() as connection:
-        await connection.execute(over)
-    assert await pause_after_failure(turned_away) == pytest.approx(600, abs=1), "however long: it may be over any time"
-    row = await service.row(turned_away)
-    assert (row.failure_count, row.quiet.until_seq) == (1, 0), "nor is it given up"
-    async with engine.begin() as connection:
-        await connection.execute(over)
+        await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
     assert await pause_after_failure(turned_away) == pytest.approx(60, abs=1), "the first answer that is refused"
+    row = replace(await service.row(turned_away), quiet=QuietPeriod(), failure_count=0)
 
-    now, asked = row.created_at, 0
-    while now < row.created_at + timedelta(days=1):  # its own failures, and outages between them
-        reason = "circuit_open" if asked % 2 else "empty_summary"
-        quiet, count = quiet_after_failure(row, reason, now), failures_in_a_row(row, reason)
-        assert quiet.until is not None
-        row, now, asked = replace(row, quiet=quiet, failure_count=count), quiet.until, asked + 1
-    assert asked < 100, "an outage between them hides none"
+    def after(*reasons: str) -> tuple[timedelta, int]:
+        """The pause after the last of these failures in a row, and the position after which a message has to come."""
+        failed, pause = row, timedelta(0)
+        for reason in reasons:
+            quiet, count = quiet_after_failure(failed, reason, row.created_at), failures_in_a_row(failed, reason)
+            assert quiet.until is not None
+            failed, pause = replace(failed, quiet=quiet, failure_count=count), quiet.until - row.created_at
+        return pause, failed.quiet.until_seq
+
+    assert after(*["circuit_open"] * 500) == (timedelta(minutes=8), 0), "it may be over at any time"
+    assert after(*["circuit_open"] * 500, "empty_summary") == (timedelta(minutes=16), 0), "an outage is not its own"
+    own = ["empty_summary", "circuit_open"] * 40
+    assert after(*own[:30]) == (timedelta(minutes=8), 0), "nor does it hide those of its own"
+    assert after(*own[:31]) == (timedelta(hours=1), 0)
+    assert after(*own[:-1]) == (timedelta(hours=1), row.last_seq), "which end"
 
 
 @pytest.mark.parametrize(("reason", "is_away"), [("circuit_open", True), ("timeout", False), ("unreadable", False)])

@@ -17,8 +17,10 @@ from app.usecases.shared.shell import Shell
 
 BACK_OFF = timedelta(seconds=30)  # doubled with each failure in a row
 MAX_BACK_OFF = timedelta(hours=1)
-OUTAGE_BACK_OFF = timedelta(minutes=10)
-"""The pause while no model answers. That says nothing about the conversation, and may be over at any time."""
+MAX_OUTAGE_FAILURES: Final = 5
+"""How many failures of an outage count at most, so that no pause in it is longer than eight minutes: it says nothing
+about the conversation, and may be over at any time.
+"""
 MAX_FAILURES: Final = 30
 """How many failures in a row, about a day, until a conversation is retried only after a new message. Otherwise an
 abandoned conversation would ask its model, and get a row, every hour for ever.
@@ -122,11 +124,9 @@ def sizes_of(resolved: Resolved) -> dict[str, int | None]:
 
 
 def failures_in_a_row(conversation: Conversation, reason: str) -> int:
-    """How often automatic compactions have failed, with one that fails now.
-
-    An outage counts once at most: it says nothing about the conversation.
-    """
-    return max(conversation.failure_count, 1) if reason in OUTAGES else conversation.failure_count + 1
+    """How often automatic compactions have failed, with one that fails now; of an outage a few count at most."""
+    failures = conversation.failure_count + 1
+    return max(conversation.failure_count, min(failures, MAX_OUTAGE_FAILURES)) if reason in OUTAGES else failures
 
 
 def quiet_after_failure(
@@ -134,18 +134,17 @@ def quiet_after_failure(
 ) -> QuietPeriod:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
-    While no model answers, it is half a minute and then ten minutes each time. After ``MAX_FAILURES`` in a row, or in
-    an outage a day after the last message, there is also no retry until a new message comes. ``at_least`` is the wait
-    that the provider asked for.
+    While no model answers, it is eight minutes at most. After ``MAX_FAILURES`` in a row, or in an outage a day after
+    the last message, there is also no retry until a new message comes. ``at_least`` is the wait that the provider asked
+    for.
     """
+    failures = failures_in_a_row(conversation, reason)
+    given_up = failures >= MAX_FAILURES
     if reason in OUTAGES:
-        goes_on = conversation.quiet.reason in OUTAGES
-        pause = OUTAGE_BACK_OFF if goes_on else BACK_OFF
-        given_up = goes_on and now - (conversation.last_message_at or conversation.created_at) > ABANDONED_AFTER
-    else:
-        failures = failures_in_a_row(conversation, reason)
-        pause = pause_after(failures, BACK_OFF, MAX_BACK_OFF)
-        given_up = failures >= MAX_FAILURES
+        failures = min(failures, MAX_OUTAGE_FAILURES)
+        idle = now - (conversation.last_message_at or conversation.created_at)
+        given_up = idle > ABANDONED_AFTER and conversation.quiet.reason in OUTAGES
+    pause = pause_after(failures, BACK_OFF, MAX_BACK_OFF)
     return QuietPeriod(
         until_seq=conversation.last_seq if given_up else 0,
         until=now + min(max(pause, at_least), MAX_BACK_OFF),
