@@ -26,7 +26,7 @@ class ApiError(ThroughlineError):
         """The stable code, by which programs can distinguish errors."""
         self.detail = str(problem.get("detail") or "")
         self.is_of_proxy = status in PROXY_STATUSES and "code" not in problem
-        """Whether a proxy says that it did not get an answer of the service; a problem of the service is none."""
+        """Whether a proxy answered that it could not reach the service, or that the service was late."""
         self.retryable = bool(problem.get("retryable", status in RETRYABLE_STATUSES or self.is_of_proxy))
         self.request_id = problem.get("request_id")
         errors = problem.get("errors")  # of another API perhaps, in any form

@@ -71,7 +71,7 @@ class Passage:
 
     @cached_property
     def element(self) -> str:
-        """It as an element. While a context is fitted, it is weighed and written many times."""
+        """The passage as an element; kept, since it is weighed and written many times while a context is fitted."""
         source = _attribute_value(self.source)
         return f'<{PASSAGE_TAG} source="{source}">\n{escape_served(self.text)}\n</{PASSAGE_TAG}>'
 

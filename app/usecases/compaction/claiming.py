@@ -25,6 +25,8 @@ MAX_FAILURES: Final = 30
 """How many failures in a row, about a day, until a conversation is retried only after a new message. Otherwise an
 abandoned conversation would ask its model, and get a row, every hour for ever.
 """
+MAX_WOKEN: Final = 1_000
+"""How many conversations are let go on at once after an outage; the next success lets others."""
 ABANDONED_AFTER = timedelta(days=1)
 """How long after its last message a conversation is no longer retried in an outage."""
 OUTAGES: Final = TURNED_AWAY | {"model_unavailable"}

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -22,7 +22,7 @@ from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
 from app.usecases.compaction.attempts import NOT_ASKED, AttemptsResult
 from app.usecases.compaction.chunk import Chunk, NoChunk, summarizer_of
-from app.usecases.compaction.claiming import record_event, refresh_sizes
+from app.usecases.compaction.claiming import MAX_WOKEN, record_event, refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.compaction.ending import add_calls, end_row
 from app.usecases.compaction.job import UNLIMITED, Job, JobLimits
@@ -36,7 +36,6 @@ from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
 MAX_UNRECORDED_RUNS = 256  # the callers of earlier ones were cancelled too, and will not ask
-MAX_WOKEN: Final = 1_000  # the next success wakes the others
 
 log = structlog.get_logger(__name__)
 

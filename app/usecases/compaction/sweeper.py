@@ -20,6 +20,7 @@ from app.core.model.records import MAX_CLAIMS, Compaction, Turn, Work
 from app.core.model.timings import DEFAULT_TIMINGS, Timings
 from app.storage.unit_of_work import UnitOfWork, UnitOfWorkFactory
 from app.usecases.chat.failed_turn_event import add_failed_event
+from app.usecases.compaction.claiming import MAX_WOKEN
 from app.usecases.compaction.local_runners import Executor, LocalCompactionRunner, LocalJobRunner
 from app.usecases.compaction.spend_guard import SPEND_LIMIT
 from app.usecases.ports import Clock, EventBus, JobQueue
@@ -31,7 +32,6 @@ JITTER = 0.2
 STEP_SECONDS = 60.0
 # The most rows per step and sweep; the next sweep does the rest.
 BATCH = 100
-MAX_WOKEN = 1_000  # conversations at the start of a process
 DETAILS = 5  # conversations per sweep
 HOUSEKEEPING_SECONDS = 3_600.0
 CHORE_SECONDS = 4.0  # the most of a sweep for each chore that has more to do than one step
