@@ -38,7 +38,7 @@ _SETTINGS: Final = {
     ' "compaction_usd_per_hour": null}',
     "THROUGHLINE_KEY_LIMITS": '{"requests_per_minute": null}',
 }
-_POSTGRES_SOCKET: Final = ".s.PGSQL.5432"
+POSTGRES_SOCKET: Final = ".s.PGSQL.5432"
 
 
 class Node(Service):
@@ -155,7 +155,7 @@ def wait_ready(cluster: Cluster) -> None:
 def _node(folder: Path, links: Links, servers: Endpoints, gemini_url: str, number: int) -> Node:
     """A node whose connections to the servers go through proxies of its own."""
     database, broker = make_url(servers.database_url), servers.redis_url.partition("?")[0]
-    socket = f"unix://{database.query['host']}/{_POSTGRES_SOCKET}"
+    socket = f"unix://{database.query['host']}/{POSTGRES_SOCKET}"
     database_port = links.open(DATABASE_LINKS[number], socket)
     broker_port = links.open(BROKER_LINKS[number], broker)
     return Node(

@@ -31,10 +31,12 @@ from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.validation import gate
 from app.core.validation.exact_checks import ExaminedCandidate
 from app.core.validation.gate import GateReport
+from app.storage.repositories.conversations import ConversationRepository
 from app.storage.unit_of_work import UnitOfWorkFactory
 from app.usecases.compaction import attempts as ladder
 from app.usecases.compaction.claiming import OUTAGES, failures_in_a_row, quiet_after_failure
 from app.usecases.compaction.manual import CompactInput
+from tests.fakes import FAKE_PROFILE, ScriptedSummarizer
 from tests.integration.services import Service, honest, proposal
 from tests.unit.talk import answer, fact
 from tests.unit.timing import often
@@ -409,6 +411,70 @@ async def test_who_finds_the_model_back_wakes_those_who_were_turned_away(
     assert (await service.row(answered)).state_version == 1
     async with begin(None) as uow:
         assert await uow.conversations.due(limit=9) == [(tenant, turned_away)], "the other's failure is its own"
+
+
+@pytest.mark.parametrize("returns", ["the first", "the fallback"])
+async def test_who_was_turned_away_by_both_models_goes_on_once_either_is_back(
+    begin: UnitOfWorkFactory, tenant: UUID, returns: str
+) -> None:
+    away = ModelUnavailableError("circuit_open", retryable=False)
+    first, second = ((away, honest), (away,)) if returns == "the first" else ((away, away), (away, honest))
+    fallback = ScriptedSummarizer(*second, profile=replace(FAKE_PROFILE, name="second"))
+    service = Service(begin, tenant, *first, fallbacks={"second": fallback})
+    turned_away, answered = [await service.conversation(fallback_model="second") for _ in range(2)]
+    for conversation_id in (turned_away, answered):
+        await service.say(conversation_id, 60)
+        await service.container.compaction.execute(service.queue.ids[-1])
+    assert (await service.row(answered)).state_version == 1
+    async with begin(None) as uow:
+        assert await uow.conversations.due(limit=9) == [(tenant, turned_away)]
+
+
+async def test_who_is_turned_away_again_after_waking_waits_half_a_minute(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
+) -> None:
+    """Each process has a circuit of its own: the one of another may be open for half a minute more."""
+    away = ModelUnavailableError("circuit_open", retryable=False)
+    service = Service(begin, tenant, *[away] * 8)
+    conversation_id = await service.conversation()
+    await service.say(conversation_id, 60)
+
+    async def pause() -> float:
+        claimed = await service.container.compaction.claim_due(tenant, conversation_id)
+        row = await service.container.compaction.execute(claimed or service.queue.ids[-1])
+        quiet = (await service.row(conversation_id)).quiet
+        assert row is not None
+        assert row.finished_at is not None
+        assert quiet.until is not None
+        async with engine.begin() as connection:
+            await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
+        return (quiet.until - row.finished_at).total_seconds()
+
+    pauses = [await pause() for _ in range(5)]
+    assert pauses[-1] == pytest.approx(480, abs=1)
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE conversations SET quiet_until = now() + interval '8 min'"))
+    async with begin(None) as uow:
+        assert await uow.conversations.end_quiet(["circuit_open"], limit=9, models=[FAKE_PROFILE.name]) == 1
+        await uow.commit()
+    assert [await pause() for _ in range(2)] == pytest.approx([30, 480], abs=1), "once, since the model may flap"
+
+
+async def test_whoever_found_nobody_turned_away_does_not_look_again_at_once(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = list[object]()
+    service = Service(begin, tenant)
+
+    async def look(_: object, reasons: object, **__: object) -> int:
+        looks.append(reasons)
+        return 0
+
+    monkeypatch.setattr(ConversationRepository, "end_quiet", look)
+    for _ in range(3):
+        await service.say(await service.conversation(), 60)
+        await service.container.compaction.execute(service.queue.ids[-1])
+    assert len(looks) == 1, "there may be thousands who wait for another model, and each look reads them all"
 
 
 @pytest.mark.long

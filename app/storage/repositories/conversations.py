@@ -19,6 +19,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    or_,
     select,
     text,
     tuple_,
@@ -260,25 +261,24 @@ class ConversationRepository(Repository):
             statement = statement.where(place > tuple_(*map(literal, after)))
         return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement)]
 
-    async def end_quiet(self, reasons: Collection[str], *, limit: int, model: str | None = None) -> int:
+    async def end_quiet(self, reasons: Collection[str], *, limit: int, models: Collection[str] = ()) -> int:
         """End the quiet of some conversations that are due but for a quiet with one of these reasons; return how many.
 
-        Over all tenants, and only a quiet that ends at some time. With ``model`` only those whose newest compaction had
-        it. One that another transaction has locked is left out.
+        Over all tenants, and only a quiet that ends at some time. With ``models`` only those whose newest compaction
+        failed for such a reason with one of them. One that another transaction has locked is left out.
         """
         row, newest = ConversationRow, CompactionRow
         quiet = select(col(row.id)).where(
             text(f"({IS_DUE})"), _NOT_DELETED, col(row.quiet_reason).in_(reasons), ~is_over(col(row.quiet_until))
         )
-        if model is not None:
+        if models:
             of_row = col(newest.tenant_id) == col(row.tenant_id), col(newest.conversation_id) == col(row.id)
-            models = select(col(newest.model)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
-            quiet = quiet.where(models.scalar_subquery() == model)
-        found = await self._session.all(quiet.limit(limit).with_for_update(key_share=True, skip_locked=True))
-        if found:
-            ended = _columns({"quiet": QuietPeriod()})
-            await self._session.execute(update(row).where(col(row.id).in_(found)).values(ended))
-        return len(found)
+            attempts = select(col(newest.attempts)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
+            failures = [[{"model": model, "reason": reason}] for model in models for reason in reasons]
+            quiet = quiet.where(or_(*map(attempts.scalar_subquery().contains, failures)))
+        found = quiet.limit(limit).with_for_update(key_share=True, skip_locked=True).cte("found")
+        ended = update(row).where(col(row.id).in_(select(found.c.id))).values(_columns({"quiet": QuietPeriod()}))
+        return len((await self._session.execute(ended.returning(col(row.id)))).all())
 
 
 def _exists_for_conversation(table: type[CompactionRow | CrashRow | TurnRow]) -> Any:

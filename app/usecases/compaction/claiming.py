@@ -136,14 +136,15 @@ def quiet_after_failure(
 ) -> QuietPeriod:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
-    While no model answers, it is eight minutes at most. After ``MAX_FAILURES`` in a row, or in an outage a day after
+    While no model answers, it is eight minutes at most, and half a minute if the conversation had just been let go on,
+    since another process's circuit may still be open. After ``MAX_FAILURES`` in a row, or in an outage a day after
     the last message, there is also no retry until a new message comes. ``at_least`` is the wait that the provider asked
     for.
     """
     failures = failures_in_a_row(conversation, reason)
     given_up = failures >= MAX_FAILURES
     if reason in OUTAGES:
-        failures = min(failures, MAX_OUTAGE_FAILURES)
+        failures = min(failures, MAX_OUTAGE_FAILURES) if conversation.quiet.until else 1
         idle = now - (conversation.last_message_at or conversation.created_at)
         given_up = idle > ABANDONED_AFTER and conversation.quiet.reason in OUTAGES
     pause = pause_after(failures, BACK_OFF, MAX_BACK_OFF)

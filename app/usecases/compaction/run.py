@@ -35,6 +35,8 @@ from app.usecases.shared.lease import Lease, LeaseLostError, check_held, keep_le
 from app.usecases.shared.resolve import Resolved
 from app.usecases.shared.shell import Shell
 
+LOOK_AGAIN_SECONDS = 10.0
+"""After how long a process that found nobody turned away looks again: it reads all who wait for any model."""
 MAX_UNRECORDED_RUNS = 256  # the callers of earlier ones were cancelled too, and will not ask
 
 log = structlog.get_logger(__name__)
@@ -48,6 +50,8 @@ class CompactionService:
         self._spending = spending
         self._unrecorded: dict[UUID, AttemptsResult] = {}
         """The calls of cancelled runs by lease, until the code that cancelled a run ends its row or hands it over."""
+        self._found_nobody: dict[str, float] = {}
+        """When, by the monotonic clock, nobody was found who waits for a model that answers, by its name."""
 
     async def execute(self, compaction_id: UUID, ran_in: RanIn = "worker") -> Compaction | None:
         """Take a queued (or orphaned) row and run it to its end; ``None`` if another process has it or it is gone.
@@ -242,19 +246,23 @@ class CompactionService:
         saving = partial(save_chunk, self._shell, job.lease, asked_about, attempted, attempted.applied)
         saved = await job.save(saving)
         job.calls = None
-        await self._wake_turned_away(asked_about, attempted)
+        await self._wake_turned_away(attempted)
         return saved
 
-    async def _wake_turned_away(self, chunk: Chunk, attempted: AttemptsResult) -> None:
-        """Let the conversations be compacted now that were not, since their model was away: it answers again."""
-        profile = summarizer_of(self._shell, chunk.resolved).profile
-        if not profile.metered or attempted.attempts[0].outcome == "error":
+    async def _wake_turned_away(self, attempted: AttemptsResult) -> None:
+        """Let the conversations be compacted now that were not, since a model was away that answers again."""
+        now = self._shell.clock.monotonic()
+        found_nobody = {model: at for model, at in self._found_nobody.items() if at > now - LOOK_AGAIN_SECONDS}
+        answered = {one.model for one in attempted.attempts if one.outcome != "error" and one.metered}
+        if not (answered := answered - found_nobody.keys()):
             return
         with suppress(DependencyUnavailableError):
             async with self._shell.uow(None) as uow:
-                if woken := await uow.conversations.end_quiet([NOT_ASKED], limit=MAX_WOKEN, model=profile.name):
+                if woken := await uow.conversations.end_quiet([NOT_ASKED], limit=MAX_WOKEN, models=answered):
                     await uow.commit()
                     log.info("compaction.model_is_back", conversations=woken)
+                    return
+        self._found_nobody = found_nobody | dict.fromkeys(answered, now)
 
     async def _spending_wait(self, lease: Lease) -> timedelta | None:
         async with self._shell.uow(lease.tenant_id) as uow:
