@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import QuietPeriod
-from app.core.model.errors import DomainError, ModelUnavailableError
+from app.core.model.errors import DomainError, ModelUnavailableError, SummarizerFailedError
 from app.core.model.model_io import (
     FinishReason,
     Proposal,
@@ -37,9 +38,12 @@ from app.usecases.compaction import attempts as ladder
 from app.usecases.compaction.claiming import OUTAGES, failures_in_a_row, quiet_after_failure
 from app.usecases.compaction.manual import CompactInput
 from tests.fakes import FAKE_PROFILE, ScriptedSummarizer
+from tests.integration import rows
 from tests.integration.services import Service, honest, proposal
 from tests.unit.talk import answer, fact
 from tests.unit.timing import often
+
+QUIET: Final = QuietPeriod(until=datetime.now(UTC) + timedelta(hours=1), reason="circuit_open")
 
 PATIENCE = 60.0
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -413,6 +417,27 @@ async def test_who_finds_the_model_back_wakes_those_who_were_turned_away(
         assert await uow.conversations.due(limit=9) == [(tenant, turned_away)], "the other's failure is its own"
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ModelUnavailableError("rate_limited", retry_after=7_200), 7_200),
+        (ModelUnavailableError("circuit_open", retryable=False, retry_after=12), 12),
+        (ModelUnavailableError("unauthorized", retryable=False, retry_after=60), None),
+        (ModelUnavailableError("server_error"), None),
+    ],
+)
+async def test_a_manual_compaction_tells_when_the_provider_may_be_asked_again(
+    begin: UnitOfWorkFactory, tenant: UUID, error: ModelUnavailableError, told: float | None
+) -> None:
+    service = Service(begin, tenant, error, error)
+    conversation_id = await service.conversation(max_tokens=-1)
+    await service.say(conversation_id, 24)
+    with pytest.raises(SummarizerFailedError) as caught:
+        await service.container.manual.compact(tenant, conversation_id, CompactInput(), timeout=30)
+    assert caught.value.extra["reason"] == error.reason
+    assert caught.value.retry_after == told
+
+
 @pytest.mark.parametrize("returns", ["the first", "the fallback"])
 async def test_who_was_turned_away_by_both_models_goes_on_once_either_is_back(
     begin: UnitOfWorkFactory, tenant: UUID, returns: str
@@ -460,6 +485,30 @@ async def test_who_is_turned_away_again_after_waking_waits_half_a_minute(
     assert [await pause() for _ in range(2)] == pytest.approx([30, 480], abs=1), "once, since the model may flap"
 
 
+async def test_a_look_for_those_who_were_turned_away_is_bounded(
+    begin: UnitOfWorkFactory, engine: AsyncEngine, tenant: UUID
+) -> None:
+    for _ in range(8):
+        row = await rows.stored(begin, tenant, context_tokens=2, trigger_tokens=1, quiet=QUIET)
+        async with begin(tenant) as uow:
+            await uow.compactions.claim(rows.compaction(row))
+            await uow.commit()
+    asked = list[tuple[str, Any]]()
+
+    def keep(_: object, __: object, statement: str, given: Any, *___: object) -> None:
+        asked.append((statement, given))
+
+    event.listen(engine.sync_engine, "before_cursor_execute", keep)
+    async with begin(None) as uow:
+        assert await uow.conversations.end_quiet(["circuit_open"], limit=1, models=["other"]) == 0
+    event.remove(engine.sync_engine, "before_cursor_execute", keep)
+    statement, given = next(one for one in asked if "quiet_reason" in one[0])
+    async with engine.connect() as connection:
+        plan = "\n".join((await connection.exec_driver_sql(f"EXPLAIN ANALYZE {statement}", given)).scalars())
+    reads = re.findall(r"on compactions .*loops=(\d+)", plan)
+    assert reads == ["5"], f"thousands may wait for another model:\n{plan}"
+
+
 async def test_whoever_found_nobody_turned_away_does_not_look_again_at_once(
     begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,6 +520,7 @@ async def test_whoever_found_nobody_turned_away_does_not_look_again_at_once(
         return 0
 
     monkeypatch.setattr(ConversationRepository, "end_quiet", look)
+    monkeypatch.setattr("app.usecases.compaction.run.LOOK_AGAIN_SECONDS", 600.0)
     for _ in range(3):
         await service.say(await service.conversation(), 60)
         await service.container.compaction.execute(service.queue.ids[-1])

@@ -48,6 +48,8 @@ class Attempt:
     """Whether the call cost money: the spend guard counts it."""
     prompt_version: str | None = None
     """The version of the summarizer's prompt and schema; ``None`` for a model that reads none, and in older rows."""
+    retry_after: float | None = None
+    """The seconds that the provider, or the circuit before it, asked to be left alone, if that helps."""
 
 
 DetailCallPurpose = Literal["detail", "embedding"]

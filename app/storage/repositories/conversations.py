@@ -60,6 +60,7 @@ from app.storage.tables import (
 )
 from app.storage.tenancy import keep_compiled
 
+_LOOKS_PER_END = 5
 _NOT_LISTED = ("compressed_state", "scratchpad")
 _JSON_FIELDS = ("policy", "compressed_state", "scratchpad")
 _NOT_DELETED = col(ConversationRow.deleted_at).is_(None)
@@ -265,7 +266,8 @@ class ConversationRepository(Repository):
         """End the quiet of some conversations that are due but for a quiet with one of these reasons; return how many.
 
         Over all tenants, and only a quiet that ends at some time. With ``models`` only those whose newest compaction
-        failed for such a reason with one of them. One that another transaction has locked is left out.
+        failed for such a reason with one of them; at most ``_LOOKS_PER_END`` times as many are looked at, since
+        thousands may wait for another model. One that another transaction has locked is left out.
         """
         row, newest = ConversationRow, CompactionRow
         quiet = select(col(row.id)).where(
@@ -275,7 +277,10 @@ class ConversationRepository(Repository):
             of_row = col(newest.tenant_id) == col(row.tenant_id), col(newest.conversation_id) == col(row.id)
             attempts = select(col(newest.attempts)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
             failures = [[{"model": model, "reason": reason}] for model in models for reason in reasons]
-            quiet = quiet.where(or_(*map(attempts.scalar_subquery().contains, failures)))
+            looked_at = quiet.limit(_LOOKS_PER_END * limit).cte("looked_at")
+            quiet = select(col(row.id)).where(
+                col(row.id).in_(select(looked_at.c.id)), or_(*map(attempts.scalar_subquery().contains, failures))
+            )
         found = quiet.limit(limit).with_for_update(key_share=True, skip_locked=True).cte("found")
         ended = update(row).where(col(row.id).in_(select(found.c.id))).values(_columns({"quiet": QuietPeriod()}))
         return len((await self._session.execute(ended.returning(col(row.id)))).all())

@@ -263,7 +263,9 @@ async def _answer_of(
     try:
         proposal = await summarizer.ask(request)
     except ModelUnavailableError as error:
+        helps = error.retryable or error.reason == NOT_ASKED
         attempt = _attempt(summarizer, "error", error.reason)
+        attempt = replace(attempt, retry_after=error.retry_after if helps else None)
         return _Answer(attempt=attempt, retryable=error.retryable, retry_after=error.retry_after)
     # Run the gate, then the merge, off the event loop: both compute over a whole chunk.
     report, applied, lost = await off_loop(_judged_and_applied, judging, proposal, apply)

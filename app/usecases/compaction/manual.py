@@ -253,7 +253,11 @@ class ManualCompaction:
             raise ConflictError("another change of the state came first: look at it, then compact again", extra=extra)
         if row.reason == "empty_summary":
             raise SummarizerFailedError("empty summary response", extra=extra, code="empty_summary")
-        raise SummarizerFailedError(f"no usable summary ({full_reason(row.reason)}); nothing was changed", extra=extra)
+        raise SummarizerFailedError(
+            f"no usable summary ({full_reason(row.reason)}); nothing was changed",
+            retry_after=row.attempts[-1].retry_after if row.attempts else None,
+            extra=extra,
+        )
 
     async def _spending_limit_error(self, row: Compaction) -> RateLimitedError:
         async with self._shell.uow(row.tenant_id) as uow:
