@@ -310,6 +310,8 @@ class FakeModels:
     ) -> None:
         self._allowed = allowed
         self._embedder = embedder
+        self.away: dict[str, float] = {}
+        """For how many seconds the circuits of summarizers are open, by the model's name."""
         self._chats: dict[str | None, ChatModel] = {None: chat} | dict(chats or {})
         self._summarizers: dict[str | None, Summarizer] = {None: summarizer} | dict(summarizers or {})
 
@@ -352,6 +354,9 @@ class FakeModels:
 
     def summarizer(self, name: str | None = None) -> Summarizer:
         return _named(self._summarizers, name)
+
+    def seconds_away(self, name: str) -> float:
+        return self.away.get(name, 0.0)
 
     def embedder(self) -> Embedder | None:
         return self._embedder

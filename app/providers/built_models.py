@@ -114,6 +114,11 @@ class BuiltModels:
         model = ProviderSummarizer(provider_model=self.build(name), timeout=timeout)
         return GuardedSummarizer(model, self._circuit("compaction", name, timeout))
 
+    def seconds_away(self, name: str) -> float:
+        """For how long the circuit of the summarizer of that name lets no call through."""
+        circuit = self._circuits.get(("compaction", name))
+        return 0.0 if circuit is None else circuit.seconds_left
+
     def build_embedder(self, name: str) -> None:
         """Build the embedding model of that name; it may take seconds. Raises ``InvalidInputError``."""
         with self._building:

@@ -112,6 +112,10 @@ class ModelRegistry:
             return own[1]()
         return self._opened_models().summarizer(name, self._compaction_timeout)
 
+    def seconds_away(self, name: str) -> float:
+        """For how long the summarizer of that name refuses calls at once; 0 = it would make them."""
+        return 0.0 if self._models is None else self._models.seconds_away(name)
+
     def embedder(self) -> Embedder | None:
         """The configured embedding model; ``None`` if there is none. Raises ``InvalidInputError``."""
         if not self._embedding:

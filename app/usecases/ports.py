@@ -218,6 +218,9 @@ class Models(Protocol):
     def summarizer(self, name: str | None = None) -> Summarizer:
         """The summarizer of that name, or the configured compaction model."""
 
+    def seconds_away(self, name: str) -> float:
+        """For how long that summarizer would refuse calls at once, since its provider is away; 0 = it would not."""
+
     def embedder(self) -> Embedder | None:
         """The configured embedding model; ``None`` if there is none."""
 

@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.candidate import Candidate
 from app.core.model.conversation import QuietPeriod
-from app.core.model.errors import DomainError, ModelUnavailableError, SummarizerFailedError
+from app.core.model.errors import CompactionInProgressError, DomainError, ModelUnavailableError, SummarizerFailedError
 from app.core.model.model_io import (
     FinishReason,
     Proposal,
@@ -379,7 +379,7 @@ async def test_an_outage_is_not_the_conversations_own_failure(
     async with engine.begin() as connection:
         await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
     assert await pause_after_failure(turned_away) == pytest.approx(60, abs=1), "the first answer that is refused"
-    row = replace(await service.row(turned_away), quiet=QuietPeriod(), failure_count=0)
+    row = replace(await service.row(turned_away), id=UUID(int=0), quiet=QuietPeriod(), failure_count=0)
 
     def after(*reasons: str) -> tuple[timedelta, int]:
         """The pause after the last of these failures in a row, and the position after which a message has to come."""
@@ -438,6 +438,30 @@ async def test_a_manual_compaction_tells_when_the_provider_may_be_asked_again(
     assert caught.value.retry_after == told
 
 
+async def test_whose_models_are_known_to_be_away_is_not_prepared(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = ScriptedSummarizer(honest, profile=replace(FAKE_PROFILE, name="second"))
+    service = Service(begin, tenant, fallbacks={"second": second})
+    models, read = service.container.parts.models, list[object]()
+
+    async def next_chunk(_: object) -> Any:
+        read.append(_)
+        raise CompactionInProgressError("read")
+
+    monkeypatch.setattr("app.usecases.compaction.job.Job.next_chunk", next_chunk)
+    for away in ({FAKE_PROFILE.name: 9.0, "second": 7.0}, {FAKE_PROFILE.name: 9.0}):
+        monkeypatch.setattr(models, "away", away, raising=False)
+        conversation_id = await service.conversation(fallback_model="second")
+        await service.say(conversation_id, 60)
+        row = await service.container.compaction.execute(service.queue.ids[-1])
+        assert row is not None
+        if len(away) == 2:
+            assert (row.status, row.reason, len(read)) == ("failed", "circuit_open", 0)
+            assert [(one.model, one.metered) for one in row.attempts] == [(name, False) for name in away]
+    assert len(read) == 1, "the fallback may answer"
+
+
 @pytest.mark.parametrize("returns", ["the first", "the fallback"])
 async def test_who_was_turned_away_by_both_models_goes_on_once_either_is_back(
     begin: UnitOfWorkFactory, tenant: UUID, returns: str
@@ -476,13 +500,25 @@ async def test_who_is_turned_away_again_after_waking_waits_half_a_minute(
         return (quiet.until - row.finished_at).total_seconds()
 
     pauses = [await pause() for _ in range(5)]
-    assert pauses[-1] == pytest.approx(480, abs=1)
+    assert 239 < pauses[-1] < 481
     async with engine.begin() as connection:
         await connection.execute(text("UPDATE conversations SET quiet_until = now() + interval '8 min'"))
     async with begin(None) as uow:
         assert await uow.conversations.end_quiet(["circuit_open"], limit=9, models=[FAKE_PROFILE.name]) == 1
         await uow.commit()
-    assert [await pause() for _ in range(2)] == pytest.approx([30, 480], abs=1), "once, since the model may flap"
+    assert [await pause() for _ in range(2)] == pytest.approx([30, pauses[-1]], abs=1), "once, since the model may flap"
+
+
+def test_those_who_are_turned_away_together_do_not_come_back_together() -> None:
+    now = datetime.now(UTC)
+    last = QuietPeriod(until=now, reason="circuit_open")
+    pauses = set[float]()
+    for number in range(100):
+        row = rows.conversation(UUID(int=1), id=UUID(int=number * 7_919), failure_count=9, quiet=last, created_at=now)
+        quiet = quiet_after_failure(row, "circuit_open", now)
+        assert quiet.until is not None
+        pauses.add((quiet.until - now).total_seconds())
+    assert (min(pauses) < 260, max(pauses) > 460, len(pauses) > 50) == (True, True, True), "from four to eight minutes"
 
 
 async def test_a_look_for_those_who_were_turned_away_is_bounded(

@@ -615,6 +615,19 @@ class TestCalls:
         assert [status for status, *_ in await rows(engine, conversation_id)] == ["failed"]
         assert (await newest(service, conversation_id)).verified == "exact"
 
+    async def test_a_model_that_hangs_is_asked_once_more_an_hour_later(
+        self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine
+    ) -> None:
+        service, conversation_id = await lied(begin, tenant, ModelUnavailableError("timeout"))
+        for minutes, tries in ((2, 1), (50, 2)):
+            assert await work(service, conversation_id) == "failed"
+            assert await rows(engine, conversation_id) == [("queued", "timeout", tries)]
+            await age(engine, timedelta(minutes=minutes))
+        assert await work(service, conversation_id) == "not_wanted", "an outage of an hour is not over"
+        await age(engine, timedelta(minutes=15))
+        assert await work(service, conversation_id) == "failed"
+        assert [status for status, *_ in await rows(engine, conversation_id)] == ["failed"]
+
     @pytest.mark.long
     async def test_a_model_that_hangs_is_left(
         self, begin: UnitOfWorkFactory, tenant: UUID, engine: AsyncEngine

@@ -278,7 +278,7 @@ class ConversationRepository(Repository):
             attempts = select(col(newest.attempts)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
             failures = [[{"model": model, "reason": reason}] for model in models for reason in reasons]
             looked_at = quiet.limit(_LOOKS_PER_END * limit).cte("looked_at")
-            quiet = select(col(row.id)).where(
+            quiet = quiet.where(
                 col(row.id).in_(select(looked_at.c.id)), or_(*map(attempts.scalar_subquery().contains, failures))
             )
         found = quiet.limit(limit).with_for_update(key_share=True, skip_locked=True).cte("found")

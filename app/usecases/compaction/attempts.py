@@ -9,7 +9,7 @@ Every attempt is recorded. All attempts at a chunk share one budget of calls and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -223,6 +223,28 @@ async def run_attempts(inputs: AttemptInputs, calls: Calls) -> AttemptsResult:
     if inputs.withholds_blocked and was_blocked:
         return await _attempts_without_blocked(inputs, calls)
     return replace(calls.failed_result(), is_final=answer.is_final)
+
+
+def turned_away(models: Mapping[str, float]) -> AttemptsResult | None:
+    """The calls that open circuits refuse, if they refuse all of these models, by name: the seconds for which they do.
+
+    ``None`` if one of them may be called.
+    """
+    if not all(models.values()):
+        return None
+    attempts = [
+        Attempt(
+            model=name,
+            outcome="error",
+            reason=NOT_ASKED,
+            duration_ms=0,
+            usage=Usage(),
+            metered=False,
+            retry_after=seconds,
+        )
+        for name, seconds in models.items()
+    ]
+    return AttemptsResult(attempts=tuple(attempts), reason=NOT_ASKED)
 
 
 async def _is_worth_retrying(inputs: AttemptInputs, answer: _Answer, calls: Calls) -> bool:

@@ -21,6 +21,12 @@ MAX_OUTAGE_FAILURES: Final = 5
 """How many failures of an outage count at most, so that no pause in it is longer than eight minutes: it says nothing
 about the conversation, and may be over at any time.
 """
+_STEPS: Final = 1_000
+"""How many lengths the longest pause in an outage has, by the conversation's id, from half of it on.
+
+Those who were turned away together would otherwise come back together for ever: one of them asks the model, and if it
+is away at that moment, nobody asks again for eight minutes.
+"""
 MAX_FAILURES: Final = 30
 """How many failures in a row, about a day, until a conversation is retried only after a new message. Otherwise an
 abandoned conversation would ask its model, and get a row, every hour for ever.
@@ -136,10 +142,10 @@ def quiet_after_failure(
 ) -> QuietPeriod:
     """Back off after a failed automatic compaction: half a minute, doubled each time, at most an hour.
 
-    While no model answers, it is eight minutes at most, and half a minute if the conversation had just been let go on,
-    since another process's circuit may still be open. After ``MAX_FAILURES`` in a row, or in an outage a day after
-    the last message, there is also no retry until a new message comes. ``at_least`` is the wait that the provider asked
-    for.
+    While no model answers, it is four to eight minutes at most, and half a minute if the conversation had just been let
+    go on, since another process's circuit may still be open. After ``MAX_FAILURES`` in a row, or in an outage a day
+    after the last message, there is also no retry until a new message comes. ``at_least`` is the wait that the provider
+    asked for.
     """
     failures = failures_in_a_row(conversation, reason)
     given_up = failures >= MAX_FAILURES
@@ -148,6 +154,8 @@ def quiet_after_failure(
         idle = now - (conversation.last_message_at or conversation.created_at)
         given_up = idle > ABANDONED_AFTER and conversation.quiet.reason in OUTAGES
     pause = pause_after(failures, BACK_OFF, MAX_BACK_OFF)
+    if reason in OUTAGES and failures == MAX_OUTAGE_FAILURES:
+        pause -= pause / 2 * (conversation.id.int % _STEPS) / _STEPS
     return QuietPeriod(
         until_seq=conversation.last_seq if given_up else 0,
         until=now + min(max(pause, at_least), MAX_BACK_OFF),

@@ -20,8 +20,8 @@ from app.core.model.errors import DependencyUnavailableError, DomainError, Inval
 from app.core.model.records import ERASURE_TRIGGER, Compaction, CompactionStatus, RanIn
 from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import NOT_ASKED, AttemptsResult
-from app.usecases.compaction.chunk import Chunk, NoChunk, summarizer_of
+from app.usecases.compaction.attempts import NOT_ASKED, AttemptsResult, turned_away
+from app.usecases.compaction.chunk import Chunk, NoChunk, fallback_of, summarizer_of
 from app.usecases.compaction.claiming import MAX_WOKEN, record_event, refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.compaction.ending import add_calls, end_row
@@ -231,6 +231,11 @@ class CompactionService:
             return await self._end_over_limit(job.lease, wait)
         if row.trigger == ERASURE_TRIGGER:
             return await rewrite_narrative(job)
+        if refused := await self._refused_at_once(row):
+            return await self.end(job.lease, status="failed", reason=refused.reason, attempted=refused)
+        return await self._fold_chunk(row, job)
+
+    async def _fold_chunk(self, row: Compaction, job: Job) -> Compaction:
         await find_due_anchors(self._shell, row.tenant_id, row.conversation_id)
         chunk = await job.next_chunk()
         if isinstance(chunk, NoChunk):
@@ -263,6 +268,20 @@ class CompactionService:
                     log.info("compaction.model_is_back", conversations=woken)
                     return
         self._found_nobody = found_nobody | dict.fromkeys(answered, now)
+
+    async def _refused_at_once(self, row: Compaction) -> AttemptsResult | None:
+        """The refused calls of a compaction that begins while all its models are known to be away.
+
+        In an outage all who wait are tried again and again: reading and planning would be in vain. A manual one may
+        have nothing to fold, and need no model.
+        """
+        if row.trigger == "manual" or row.state_version_after is not None:
+            return None
+        async with self._shell.uow(row.tenant_id) as uow:
+            resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
+        models = summarizer_of(self._shell, resolved), await fallback_of(self._shell, resolved)
+        names = [model.profile.name for model in models if model]
+        return turned_away({name: self._shell.models.seconds_away(name) for name in names})
 
     async def _spending_wait(self, lease: Lease) -> timedelta | None:
         async with self._shell.uow(lease.tenant_id) as uow:

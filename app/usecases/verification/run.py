@@ -78,6 +78,8 @@ _SLOT_FACTOR: Final = 2
 """At most this many times ``slots`` verifications run, those that take long included."""
 LONGEST_OUTAGE: Final = timedelta(days=1)
 """How long a verification waits for a provider that is away, or turns calls away, without using up its tries."""
+_HANG_PAUSE: Final = timedelta(hours=1)
+"""The pause before the last try if the model kept the others waiting: it may hang for an hour, and calls may cost."""
 REWRITTEN_LEVELS: Final[tuple[Level, ...]] = ("L2", "L3")
 """The levels that a summarizer writes with the state."""
 
@@ -435,14 +437,16 @@ class VerificationService:
 
         While a provider is away or turns calls away, that uses up no try, for a day.
         """
-        last, attempts, failures = judgement.last, row.attempts, row.tries
+        last, attempts = judgement.last, row.attempts
         if last is None or last.outcome != "error":
             return await self._end_without_changes(uow, row, "failed", last.reason if last else NO_VERDICTS)
+        hangs = last.reason == "timeout" and row.tries == MAX_TRIES - 1
+        pause = _HANG_PAUSE if hangs else back_off(row.tries)
         if last.reason in TURNED_AWAY and self._shell.clock.now() < row.created_at + LONGEST_OUTAGE:
             row = replace(row, tries=row.tries - 1)
             # There may be hundreds of such calls; the newest tells the reason.
             attempts = (*(one for one in attempts[:-1] if one.metered), attempts[-1])
-            failures = MAX_TRIES if row.reason in TURNED_AWAY else 1
+            pause = back_off(MAX_TRIES if row.reason in TURNED_AWAY else 1)
         elif last.reason in REMEDIES or row.tries >= MAX_TRIES:
             return await self._end_without_changes(uow, row, "failed", last.reason)
         await uow.verifications.update(
@@ -450,7 +454,7 @@ class VerificationService:
             status="queued",
             reason=last.reason,
             tries=row.tries,
-            after=back_off(failures),
+            after=pause,
             attempts=attempts,
         )
         return "failed"
