@@ -840,6 +840,7 @@ class TestTheCircuit:
         assert [await word() for _ in range(4)] == ["server_error", "server_error", "circuit_open", "circuit_open"]
         assert len(openai.requests) == 2
         assert await word("openai:other") == "server_error", "each model has its own"
+        assert [registry.seconds_away(name) for name in ("openai:own-llama", "openai:other")] == [30, 0]
         await clock.advance(30)
         assert [await word(), await word()] == ["server_error", "circuit_open"]
         openai.status = 200
