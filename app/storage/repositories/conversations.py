@@ -277,10 +277,10 @@ class ConversationRepository(Repository):
             of_row = col(newest.tenant_id) == col(row.tenant_id), col(newest.conversation_id) == col(row.id)
             attempts = select(col(newest.attempts)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
             failures = [[{"model": model, "reason": reason}] for model in models for reason in reasons]
-            looked_at = quiet.limit(_LOOKS_PER_END * limit).cte("looked_at")
-            quiet = quiet.where(
-                col(row.id).in_(select(looked_at.c.id)), or_(*map(attempts.scalar_subquery().contains, failures))
-            )
+            with_attempts = quiet.add_columns(attempts.scalar_subquery().label("attempts"))
+            looked_at = with_attempts.limit(_LOOKS_PER_END * limit).cte("looked_at")
+            failed = or_(*map(looked_at.c.attempts.contains, failures))
+            quiet = quiet.where(col(row.id).in_(select(looked_at.c.id).where(failed)))
         found = quiet.limit(limit).with_for_update(key_share=True, skip_locked=True).cte("found")
         ended = update(row).where(col(row.id).in_(select(found.c.id))).values(_columns({"quiet": QuietPeriod()}))
         return len((await self._session.execute(ended.returning(col(row.id)))).all())
