@@ -456,7 +456,8 @@ def _asks_another_model(request: Request, turn: Turn) -> bool:
 
 def _offers(request: Request, exchange: Exchange, calls: Collection[str]) -> bool:
     """Whether the request offers the tools of these calls, which wait in that exchange."""
-    return {exchange.unanswered[id_].get("name") for id_ in calls} <= request.prompt.options.names
+    waiting = exchange.unanswered
+    return {waiting[id_].get("name") for id_ in calls} <= request.prompt.options.names
 
 
 def _fork_key(idem: Idem) -> Idem:
