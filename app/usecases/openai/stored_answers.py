@@ -287,7 +287,7 @@ class StoredAnswers:
             exchange = await exchange_of(uow, conversation_id) if reconciling.is_all_stored else Exchange()
             called = exchange.left_to_client(self._shell.resolver.own_tools)
             # Who has these calls sends them again, with their results: this client never got them.
-            lost = called and not reconciling.brings_other_results and messages[-1].role != "assistant"
+            lost = called and not reconciling.brings_other_results and messages and messages[-1].role != "assistant"
             calling = await uow.turns.replied_by(conversation_id, {one.id for one in exchange.since}) if lost else None
         waits, answering = exchange.awaits_reply, running or calling
         if waits and answering is not None:
