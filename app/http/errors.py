@@ -26,7 +26,7 @@ from app.core.model.json_schemas import names_at
 from app.core.model.redaction import redact, redact_value
 from app.core.text.localization.catalogue import Catalogue, catalogue_of
 from app.http.limit_headers import refused_headers
-from app.http.openai.errors import PREFIX, is_openai_path, openai_error, openai_status
+from app.http.openai.errors import PREFIX, has_openai_errors, is_openai_path, openai_error, openai_status
 from app.http.refusals import MethodNotAllowedError, UnreadableError, invalid_input, unexpected_error
 
 STATUS: Final[Mapping[str, int]] = {
@@ -171,7 +171,7 @@ def problem_response(
 
 def error_response(connection: HTTPConnection, error: Exception, headers: Mapping[str, str] | None = None) -> Response:
     """The error in the form of the API in use: OpenAI's below ``/v1``, a problem everywhere else."""
-    if not is_openai_path(connection.scope["path"]):
+    if not has_openai_errors(connection.scope["path"]):
         return problem_response(error, request_id_of(connection), headers, accept_language_of(connection))
     known = error if isinstance(error, DomainError) else unexpected_error()
     status = openai_status(known, status_of(known))
@@ -250,7 +250,8 @@ def _not_found_text(request: Request, routes: Sequence[BaseRoute]) -> str:
     without_empty_steps = "/".join(["", *filter(None, path.split("/"))])
     others = {without_empty_steps, path.removeprefix(PREFIX) if is_openai_path(path) else f"{PREFIX}{path}"}
     scopes = [{**request.scope, "path": other} for other in others if is_openai_path(other)]
-    if any(route.matches(scope)[0] is not Match.NONE for scope in scopes for route in routes):
+    is_there = any(route.matches(scope)[0] is not Match.NONE for scope in scopes for route in routes)
+    if is_there or (has_openai_errors(path) and not is_openai_path(path)):
         return (
             f"There is nothing at this path: clients of OpenAI's API take an address that ends with {PREFIX}, once and"
             " without a slash (docs/openai.md)."

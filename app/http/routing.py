@@ -77,7 +77,7 @@ class TenantRoute(StrictRoute):
 
     async def admit(self, request: Request) -> None:
         """Require a key with the needed scope."""
-        scope = self.scope or ("read" if request.method == "GET" else "write")
+        scope = self.scope or ("read" if request.method in {"GET", "HEAD"} else "write")
         await authorize(request, scope, placeholders=self.placeholders)
 
 

@@ -41,7 +41,7 @@ _NEUTRAL: Final[Mapping[str, float]] = {"temperature": 1.0, "top_p": 1.0}
 NO_REASONING: Final = "none"
 """The effort that means no reasoning."""
 
-_ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
+_ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": True}
 _ANSWER_TOOL_DESCRIPTION: Final = "Gives the answer. Call it once everything is known, in place of writing the answer."
 _MISTRAL: Final = "mistral"
 _REASON_FULLY: Final = frozenset({"deepseek", "zai"})

@@ -18,6 +18,7 @@ import pytest
 from app.usecases.chat.starting import ChatService
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.openai import stored_answers
+from app.usecases.openai.stored_answers import StoredAnswers
 from tests.acceptance.conftest import SharedServices, StartService, uses_processes
 from tests.acceptance.service import Service, until
 from tests.acceptance.sockets import over_socket
@@ -914,6 +915,58 @@ def test_tries_at_one_time_after_a_failure_have_one_answer(
         tries = threads.map(lambda _: chat(scripted, user("Hello"), headers=named), range(2))
         assert [reply(one)["content"] for one in tries] == ["Only once."] * 2
     assert len(provider.chats) == 2
+
+
+def test_an_answer_that_was_lost_is_given_again_between_calls_and_after_them(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    """Its client sends the same history again, and does not count its tries."""
+    named, offered = {"X-Conversation-Id": "lost answers"}, [{"type": "function", "function": WEATHER}]
+    provider.script({"calls": [{"name": "get_weather", "args": {}}]}, "Without.", "Lost.", "Sunny.", "Yes.")
+
+    def ask_again(*messages: Json) -> Json:
+        good(chat(scripted, *messages, tools=offered, headers=named))
+        answer = chat(scripted, *messages, tools=offered, headers=named)
+        message: Json = good(answer)["choices"][0]["message"]
+        return message
+
+    calling = ask_again(user("Rain?"))
+    assert len(provider.chats) == 1
+    assert done(chat(scripted, user("Rain?"), headers=named)) == "stateless"  # control: it does not offer the tool
+    result = {"role": "tool", "tool_call_id": calling["tool_calls"][0]["id"], "content": "Sunny"}
+    history = [user("Rain?"), calling, result]
+    history.append(ask_again(*history))
+    last = chat(scripted, *history, user("Sure?"), headers=named)
+    assert (history[-1]["content"], done(last), reply(last)["content"]) == ("Sunny.", "stored", "Yes.")
+    kept = ["Rain?", "function_call", "function_call_output", "Lost.", "Sunny.", "Sure?", "Yes."]
+    assert texts(scripted, conversation(last)) == kept
+
+
+def test_a_retry_of_what_others_have_gone_on_from_is_a_request_of_its_own(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    body = {"input": "Mine?", "conversation": good(scripted.post("/v1/conversations", json={}))["id"]}
+    provider.script({"status": 400, "code": "invalid_value"}, "Other.", "Mine.")
+    refused(ask(scripted, "/responses", body, x_stainless_retry_count="0"), 400, "model_unavailable")
+    good(ask(scripted, "/responses", {**body, "input": "Other?"}))
+    for tries in "12":
+        assert said(good(ask(scripted, "/responses", body, x_stainless_retry_count=tries))) == "Mine."
+    assert texts(scripted, body["conversation"]) == ["Mine?", "Other?", "Other.", "Mine?", "Mine."]
+
+
+def test_a_conversation_that_another_request_made_and_deleted_is_made_anew(
+    scripted: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one failed before anything was stored, between two steps of this one."""
+    begin, named = StoredAnswers._begin_when_free, {"X-Conversation-Id": "made twice"}
+
+    async def begin_without(self: StoredAnswers, tenant_id: UUID, id_: UUID, *args: Any, **further: Any) -> Any:
+        monkeypatch.undo()
+        await self.drop_if_empty(tenant_id, id_)
+        return await begin(self, tenant_id, id_, *args, **further)
+
+    monkeypatch.setattr(StoredAnswers, "_begin_when_free", begin_without)
+    assert done(chat(scripted, user("Hello"), headers=named)) == "stored"
 
 
 def test_a_request_to_another_model_is_never_answered_by_a_running_turn(

@@ -294,6 +294,8 @@ class TestAStructuredAnswer:
         openai.script("{}")
         await step(responses, GPT_5, CallSettings(output=StructuredOutput()))
         assert openai.last.body["text"]["format"] == {"type": "json_object"}
+        shown = " ".join(openai.last.texts)
+        assert '"additionalProperties": true' in shown, "with false it is told to write an empty object"
 
 
 REFUSED: tuple[tuple[str, CallSettings, list[str]], ...] = (

@@ -489,6 +489,19 @@ async def test_unknown_paths(api: World, path: str) -> None:
     assert "The page is at /ui/" in response.json()["detail"]
 
 
+async def test_clients_of_azure_are_told_in_their_form_where_that_api_is(api: World) -> None:
+    async with api.client() as client:
+        response = await client.post("/openai/deployments/gpt/chat/completions?api-version=1", json={})
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")
+    assert "ends with /v1" in response.json()["error"]["message"]
+
+
+async def test_models_are_there_for_whoever_only_looks_whether_they_are(api: World) -> None:
+    async with api.client() as client:
+        found = [(await client.head(f"/v1/models{one}")).status_code for one in ("", "/throughline", "/none")]
+    assert found == [200, 200, 404]
+
+
 async def test_control_what_is_not_found_at_a_known_path_is_no_matter_of_the_page(api: World) -> None:
     api.calls.answers["conversations.get"] = errors.NotFoundError("No such conversation.")
     async with api.client() as client:

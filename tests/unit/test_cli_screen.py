@@ -311,7 +311,10 @@ def test_a_context_and_a_segment_show_what_belongs_to_them(capsys: pytest.Captur
     [
         (
             error_of(401, {"detail": "no key"}),
-            "No API key was given, or the one that was given is not valid: set --key or THROUGHLINE_API_KEY.",
+            (
+                "No API key was given, or the one that was given is not valid: set --key or THROUGHLINE_API_KEY, "
+                "or neither if the service asks for none."
+            ),
         ),
         (error_of(404, {"detail": "No such conversation.", "code": "not_found"}), "No such conversation. (not_found)"),
         (

@@ -140,7 +140,8 @@ def told(state: Any) -> str:
 
 def test_a_further_language_is_one_file_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "eo.toml").write_text(ESPERANTO, encoding="utf-8")
-    found, without = heard(tmp_path), json.loads(json.dumps(speaking.heard()))
+    is_shipped = any(one.code == "eo" for one in languages())
+    found, without = heard(tmp_path), heard() if is_shipped else json.loads(json.dumps(speaking.heard()))
 
     assert set(found["known"]) - set(without["known"]) == {"eo"}
     assert [found["language"], without["language"]] == ["eo", "es"], "they have words in common"

@@ -281,7 +281,11 @@ def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Sai
         ([u("Hallo")], OPENING, False),
         (OPENING, [*OPENING, a("And then?")], False),
         ([u("/compact")], [("user", "/compact", {"is_command": True}), a("Done.", is_command=True)], False),
-        ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL), brought(CALL), a("End")], False),
+        ([u("q"), made(CALL), brought(CALL)], [u("q"), made(CALL), brought(CALL), a("End")], True),
+        ([u("q"), made(CALL), brought(CALL, "y")], [u("q"), made(CALL), brought(CALL), a("End")], False),
+        ([u("q"), made(CALL)], [u("q"), made(CALL), brought(CALL), a("End")], False),
+        ([u("q"), made(CALL), brought(CALL, "y"), u("On")],
+         [u("q"), made(CALL), brought(CALL), u("On"), a("End")], True),
         ([], OPENING[1:], False),
     ],
 )  # fmt: skip

@@ -268,6 +268,7 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     { role: 'user', content: 'And in TeX?' },
     { role: 'assistant', content: `${formulas.join('\n')}\n\nIt costs $5, *not* $6; \`\\(c*d*e\\)\` is code. See[^1].\n\n[^1]: A note.` },
     { role: 'assistant', content: 'Set $HOME, *not* `$PATH`, as in [a lock](https://example.org/Lock_\\(water\\)).[^1]\n\n[^1]: Its own.' },
+    { role: 'assistant', content: "Run:\n\n    sed 's/ \\(a\\) / b /'\n\n    $a*b$\n\n1. Or:\n\n    \\(c*d*e\\)" },
   ];
   await api('POST', `/conversations/${id}/messages/batch`, { messages });
   await withPage({}, async (page) => {
@@ -288,6 +289,14 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     assert.match(await page.locator(`[id="${note}"]`).innerText(), /Its own/);
     const back = (await page.locator(`[id="${note}"] a`).getAttribute('href')).slice(1);
     assert.equal(await page.locator(`[data-seq="7"] sup a[id="${back}"]`).count(), 1);
+    await page.locator('[data-seq="8"]').waitFor();
+    assert.deepEqual((await said(8)).filter((line) => line.trim()).slice(0, 5), ['Run:', "sed 's/ \\(a\\) / b /'", '$a*b$', 'Or:', '\\(c*d*e\\)'], 'in code no sign is added');
+  });
+  await withPage({ language: 'ru' }, async (page) => {
+    await open(page, `?c=${id}`);
+    const notes = page.locator('[data-seq="7"]').getByRole('heading', { name: 'Сноски' });
+    await notes.waitFor({ state: 'attached' });
+    await page.locator('[data-seq="7"]').getByRole('link', { name: 'Назад к тексту' }).waitFor();
   });
 });
 

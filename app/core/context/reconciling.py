@@ -34,7 +34,7 @@ from typing import Final, Literal
 
 from app.core.model.conversation import Message, MessageText
 from app.core.text.contents import data_hash, is_data_url
-from app.core.text.parts import BETWEEN_TEXTS, Part, own_content, own_parts
+from app.core.text.parts import BETWEEN_TEXTS, Part, as_text, own_content, own_parts
 from app.core.text.speakers import name_in
 
 MOST_TOGETHER: Final = 256
@@ -64,7 +64,7 @@ class Line:
     addresses: frozenset[str] = frozenset()
     """The addresses that came with a user's words; a signed one may be new each time."""
     content: str = ""
-    """A user's words as they were written, with what separates the texts of one message."""
+    """A user's words as they were written, with what separates the texts of one message; what a tool returned."""
     optional: bool = False
     """Whether it is stored and the client may never have seen it."""
     matches_any_words: bool = False
@@ -90,7 +90,7 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
         name: The name of its speaker, if it is given.
     """
     calls = [str(part.get("id")) for part in parts if part.get("type") == "tool_call"]
-    results = [str(part.get("tool_call_id")) for part in parts if part.get("type") == "tool_result"]
+    results = [part for part in parts if part.get("type") == "tool_result"]
     words = _comparable_words(role, content, parts)
     if role != "tool" and (words or not (calls or results)):
         kind: Kind = "user" if role == "user" else "assistant" if role == "assistant" else "system"
@@ -108,7 +108,8 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
     for call in calls:
         yield Line(kind="call", words=call, message=message)
     for result in results:
-        yield Line(kind="result", words=result, message=message)
+        content = as_text(result.get("content", ""))
+        yield Line(kind="result", words=str(result.get("tool_call_id")), message=message, content=content)
 
 
 def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -> Iterator[Line]:
@@ -225,6 +226,8 @@ class Reconciliation:
     """The place of the reply to a hint that was skipped, which has to follow; ``None`` if none was skipped."""
     _awaits_hint: bool = False
     """Whether a stored reply did not fit, so that only a hint may follow with which the client asked again."""
+    brings_other_results: bool = False
+    """Whether the given calls and results that were read last have a result that is stored with another content."""
     _last_reply: int = field(init=False)
     """The place of the last given reply, call or result; 0 if there is none."""
 
@@ -273,8 +276,9 @@ class Reconciliation:
 
     @property
     def asks_for_new_reply(self) -> bool:
-        """Whether only the last stored reply is missing in the given history: the user wants another one."""
-        return self._is_answered and not self._has_diverged and bool(self.given) and self.given[-1].kind == "user"
+        """Whether only the last stored reply is missing in the given history: its client wants another, or lost it."""
+        asks = bool(self.given) and self.given[-1].kind in {"user", "result"} and not self.brings_other_results
+        return asks and self._is_answered and not self._has_diverged
 
     @property
     def _asks_in_place_of_erased(self) -> bool:
@@ -324,6 +328,8 @@ class Reconciliation:
         self._ends_with_step &= line.kind in ANSWERING
         if given is not None and self._is_same(line, given):
             self._ends_with_step = line.is_step and not self._has_call_after()
+            self.brings_other_results &= line.kind in _OF_TOOLS
+            self.brings_other_results |= line.kind == "result" and given.content != line.content
             self._position += 1
             self._steps = _Steps()
         elif self._ends_with_step:

@@ -19,6 +19,9 @@ from app.http.openai.ids import conversation_id
 PREFIX: Final = "/v1"
 """Everything at and below this path uses the forms of OpenAI's API."""
 
+_AZURE: Final = "/openai/"
+"""Where clients of Azure look for that API. Nothing is there, but they read what they are told in its form."""
+
 _STATUSES: Final[Mapping[str, int]] = {
     "model_not_allowed": 404,
     "message_too_large": 400,
@@ -83,6 +86,11 @@ class OpenAIError(BaseModel):
 def is_openai_path(path: str) -> bool:
     """Whether a path belongs to OpenAI's API."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
+
+
+def has_openai_errors(path: str) -> bool:
+    """Whether errors at a path have the form of OpenAI's API."""
+    return is_openai_path(path) or path.startswith(_AZURE)
 
 
 def openai_status(error: DomainError, status: int) -> int:

@@ -48,12 +48,14 @@ def chosen_model(services: Container, name: str | None) -> Chosen:
     raise _unknown_model(services, name)
 
 
+@router.head("/models", include_in_schema=False)
 @router.get("/models")
 async def list_models(services: Services) -> dict[str, Any]:
     """The values of `model`: `throughline` is the configured model, `throughline/<preset>` the same with a preset."""
     return {"object": "list", "data": [model_object(name) for name in offered_models(services)]}
 
 
+@router.head("/models/{model:path}", include_in_schema=False)
 @router.get("/models/{model:path}")
 async def retrieve_model(model: str, services: Services) -> dict[str, Any]:
     """One of these models."""

@@ -7,7 +7,7 @@ repeat a request after a 409 by themselves, and would only get the next one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -46,7 +46,7 @@ from app.usecases.openai.forking import ForkPoint, ForkService
 from app.usecases.openai.openings import Openings, opening_of
 from app.usecases.openai.repeated_messages import compare_stored_history, lines_of_drafts, without_repeated
 from app.usecases.openai.retry_keys import RequestAttempt
-from app.usecases.shared.exchange import exchange_of
+from app.usecases.shared.exchange import Exchange, exchange_of
 from app.usecases.shared.idempotency import Idem
 from app.usecases.shared.shell import Shell
 
@@ -103,6 +103,17 @@ class StoredAnswers:
         Raises:
             NotFoundError: The name is an id of the service, and there is no such conversation.
         """
+        try:
+            return await self._begin_under_name(tenant_id, name, request, only_new=only_new)
+        except NotFoundError:
+            if name.is_ours:
+                raise
+            # It was there: another request had made it, failed, and deleted it again. Now it is made for this one.
+            return await self._begin_under_name(tenant_id, name, request, only_new=only_new)
+
+    async def _begin_under_name(
+        self, tenant_id: UUID, name: ConversationName, request: Request, *, only_new: bool
+    ) -> BegunAnswer | None:
         async with self._shell.uow(tenant_id) as uow:
             found = await conversation_named(uow, tenant_id, name)
         conversation_id = (
@@ -263,7 +274,8 @@ class StoredAnswers:
 
         Returns ``None`` if the stored history is another one.
 
-        A history that ends before the last stored reply asks for another reply in its place.
+        A history that ends before the last stored reply asks for another reply in its place; one that ends before calls
+        that wait for its client, for these calls.
         """
         messages = request.prompt.messages
         given = await off_loop(lines_of_drafts, messages)
@@ -272,10 +284,15 @@ class StoredAnswers:
             reconciling = Reconciliation(given, await uow.turns.unanswered(conversation_id))
             running = await uow.turns.running(conversation_id)
             await compare_stored_history(uow, conversation, reconciling)
-            waits = reconciling.is_all_stored and (await exchange_of(uow, conversation_id)).awaits_reply
-        if waits and running is not None:
-            is_other = _asks_another_model(request, running)
-            return None if is_other else await self._chat.follow_turn(tenant_id, running.id, counts=True)
+            exchange = await exchange_of(uow, conversation_id) if reconciling.is_all_stored else Exchange()
+            called = exchange.left_to_client(self._shell.resolver.own_tools)
+            # Who has these calls sends them again, with their results: this client never got them.
+            lost = called and not reconciling.brings_other_results and messages and messages[-1].role != "assistant"
+            calling = await uow.turns.replied_by(conversation_id, {one.id for one in exchange.since}) if lost else None
+        waits, answering = exchange.awaits_reply, running or calling
+        if waits and answering is not None:
+            is_other = _asks_another_model(request, answering) or not _offers(request, exchange, called)
+            return None if is_other else await self._chat.follow_turn(tenant_id, answering.id, counts=True)
         last = conversation.last_message_id or NO_MESSAGE
         if waits:
             return _input(request, (), expected=last)
@@ -340,7 +357,8 @@ class StoredAnswers:
         """The turn that an earlier try of the same request began, followed from its beginning.
 
         A first try only finds a turn that died, if its message still waits: a client repeats it without counting. If
-        the answer was deleted, the same body asks anew. Raises ``NotFoundError`` if the client gave the key itself.
+        the answer was deleted, or the message of a dead turn does not wait any more, the same body asks anew. Raises
+        ``NotFoundError`` and ``ConversationMovedOnError`` then if the client gave the key itself.
         """
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.idempotency.get(idem.key)
@@ -351,14 +369,20 @@ class StoredAnswers:
             turn = await turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
             if idem.is_first_try and not (turn and await waits_after(uow, turn)):
                 return None
-            if turn is None:
-                if request.attempt.own is not None:
-                    raise NotFoundError("the answer to this Idempotency-Key was deleted: ask again with a new key")
-                await uow.idempotency.delete(idem.key)
-                await uow.idempotency.delete(_fork_key(idem).key)
-                await uow.commit()
-                return None
-        return await self._begun_turn(tenant_id, await self._again(tenant_id, turn, request, idem))
+        has_own_key = request.attempt.own is not None
+        if turn is None and has_own_key:
+            raise NotFoundError("the answer to this Idempotency-Key was deleted: ask again with a new key")
+        if turn is not None:
+            try:
+                return await self._begun_turn(tenant_id, await self._again(tenant_id, turn, request, idem))
+            except ConversationMovedOnError:
+                if has_own_key:
+                    raise
+        async with self._shell.uow(tenant_id) as uow:
+            await uow.idempotency.delete(idem.key)
+            await uow.idempotency.delete(_fork_key(idem).key)
+            await uow.commit()
+        return None
 
     async def _again(self, tenant_id: UUID, turn: Turn, request: Request, idem: Idem) -> TurnHandle:
         """The answer of that turn.
@@ -428,6 +452,12 @@ def _asks_another_model(request: Request, turn: Turn) -> bool:
     """Whether the request names another model than that of the turn: some frontends ask several at once."""
     asked, other = ((one or {}).get("model") for one in (request.echo, turn.request))
     return asked is not None and other is not None and asked != other
+
+
+def _offers(request: Request, exchange: Exchange, calls: Collection[str]) -> bool:
+    """Whether the request offers the tools of these calls, which wait in that exchange."""
+    waiting = exchange.unanswered
+    return {waiting[id_].get("name") for id_ in calls} <= request.prompt.options.names
 
 
 def _fork_key(idem: Idem) -> Idem:

@@ -60,6 +60,7 @@ function Tables({ text, running = false }: Props) {
 
 /** Pictures from elsewhere are not loaded, since the page's policy forbids it. */
 function Blocks({ text, running = false }: Props) {
+  const { t } = useWords();
   const isSet = useDeferredValue(true, running || text.length < LONG);
   const clobberPrefix = useId();
   if (!isSet) return <p className="whitespace-pre-wrap">{text}</p>;
@@ -70,7 +71,9 @@ function Blocks({ text, running = false }: Props) {
       controls={false}
       components={COMPONENTS}
       // The footnotes of two replies have the same numbers.
-      remarkRehypeOptions={text.includes('[^') ? { clobberPrefix } : undefined}
+      remarkRehypeOptions={
+        text.includes('[^') ? { clobberPrefix, footnoteLabel: t('footnotes'), footnoteBackLabel: t('footnote_back') } : undefined
+      }
     >
       {linked(text)}
     </Streamdown>

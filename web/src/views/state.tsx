@@ -65,7 +65,7 @@ function Versions({ of }: { of: Further<StateVersion> }) {
           <Chip>{t(`made_by_${version.made_by}`)}</Chip>
           <Chip>{date(version.created_at)}</Chip>
           <Chip>{t('covers', { seq: String(version.boundary_seq) })}</Chip>
-          <Chip>{version.state_schema}</Chip>
+          <Chip title={t('policy_state_schema')}>{version.state_schema}</Chip>
           <Chip tone={version.verified === 'pending' ? 'plain' : 'accent'} title={version.verification?.model}>
             {t(`verified_${version.verified}`)}
           </Chip>
