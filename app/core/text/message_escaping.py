@@ -23,8 +23,8 @@ _ARROW: Final = compiled(f"[{ARROWS}]")
 EXCHANGED_ARROW: Final = "->"
 
 LOOK_AHEAD: Final = 1_000
-"""The most characters after a bracket or an arrow that are looked at. What may be a name and continues beyond them counts
-as one of ours."""
+"""The most characters after a bracket or an arrow that are looked at. What may be a name and continues beyond them
+counts as one of ours."""
 _BEYOND: Final = ""
 """Stands for all characters after these."""
 _BRACKET: Final = compiled(
