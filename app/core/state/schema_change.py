@@ -224,26 +224,21 @@ def next_entry_number(entries: Sequence[StateEntry], next_entry: int) -> int:
 
 
 def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
-    """The entries with every statement of a narrative as a fact of its own."""
+    """The entries of a state of one text, with each of its statements as a fact of its own."""
     numbers = count(next_entry)
     target = schema.field_for("fact")
-    found: list[StateEntry] = []
-    for entry in entries:
-        if entry.role != "narrative":
-            found.append(entry)
-            continue
-        found += [
-            replace(
-                entry,
-                id=f"{ID_LETTERS['fact']}{next(numbers)}",
-                field=target.name,
-                role="fact",
-                text=text,
-                superseded=(),
-            )
-            for text in statement_pieces(entry.text)
-        ]
-    return found
+    return [
+        replace(
+            entry,
+            id=f"{ID_LETTERS['fact']}{next(numbers)}",
+            field=target.name,
+            role="fact",
+            text=text,
+            superseded=(),
+        )
+        for entry in entries
+        for text in statement_pieces(entry.text)
+    ]
 
 
 def _field_of(entry: StateEntry, schema: StateSchema) -> StateField:
