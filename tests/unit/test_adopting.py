@@ -313,7 +313,7 @@ def test_a_state_that_was_carried_over_is_kept_beside_new_entries() -> None:
 
 
 def test_what_is_on_record_is_named_as_in_the_new_schema() -> None:
-    one, story = fact("F1", "Ulm."), replace(fact("N3", "All."), field="narrative", role="narrative")
+    one, story = fact("F1", "Ulm."), replace(fact("N3", "All."), field="conversation_summary", role="narrative")
     style = replace(fact("P2", "Short."), field="pathos", role="style", replaced_by=("P3",))
     other = replace(style, id="P3", replaced_by=())
     cut = Repair(field="pathos", reason="novel_value", before="7", after=None, entry_id="P2", cut=Cut(replaces=("P3",)))
@@ -329,7 +329,7 @@ def test_what_is_on_record_is_named_as_in_the_new_schema() -> None:
         layout=None,
         compaction_id=None,
         created_at=MONDAY,
-        repairs=(cut, replace(cut, field="narrative"), replace(cut, field="elsewhere"), replace(cut, cut=None)),
+        repairs=(cut, replace(cut, field="conversation_summary"), replace(cut, field="elsewhere"), replace(cut, cut=None)),
     )
     moved = record_in_schema(version, RESEARCH, source=SESSION)
     assert [(one.id, one.field, one.replaced_by) for one in moved.entries] == [

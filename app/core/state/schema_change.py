@@ -184,7 +184,7 @@ def record_in_schema(version: StateVersion, schema: StateSchema, *, source: Stat
     Narratives are left out, and everything that ``schema`` has no list for: what is on record of it stays in the
     version as it is stored.
     """
-    fields = {field.name: _field_of_role(field.name, field.role, schema) for field in source.fields if field.is_list}
+    fields = {field.name: _field_of_role(field.name, field.role, schema) for field in source.fields}
     moved = {one.id: _moved_to_field(one, fields[one.field]) for one in version.entries if one.field in fields}
     ids = {id_: entry.id for id_, entry in moved.items()}
     listed = (entry for entry in moved.values() if entry.role != "narrative")
