@@ -329,7 +329,12 @@ def test_what_is_on_record_is_named_as_in_the_new_schema() -> None:
         layout=None,
         compaction_id=None,
         created_at=MONDAY,
-        repairs=(cut, replace(cut, field="conversation_summary"), replace(cut, field="elsewhere"), replace(cut, cut=None)),
+        repairs=(
+            cut,
+            replace(cut, field="conversation_summary"),
+            replace(cut, field="elsewhere"),
+            replace(cut, cut=None),
+        ),
     )
     moved = record_in_schema(version, RESEARCH, source=SESSION)
     assert [(one.id, one.field, one.replaced_by) for one in moved.entries] == [
