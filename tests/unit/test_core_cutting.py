@@ -190,6 +190,7 @@ def test_a_value_of_another_kind_or_with_words_beside_it_is_in_no_list() -> None
     assert rest("Ruth pays on 6 April 2026, 777 euros.", "777 euros") == "Ruth pays on 6 April 2026."
     assert rest("Ruth pays 250 euros, 777 euros with Tom.", "777 euros") == "Ruth pays 250 euros."
     assert rest("Ruth pays 250 euros, 777 euros with Tom, 20 euros.", "777 euros") == "Ruth pays 250 euros."
+    assert rest("The tables in Ulm are for 20, 62, 80 guests.", "62") == "", "control: a list"
 
 
 def test_only_the_sentence_before_a_removed_condition_goes_with_it() -> None:
@@ -201,6 +202,8 @@ def test_a_parenthesis_without_the_value_stays() -> None:
     assert rest("The office (the old one) has room (12 desks).", "12") == "The office (the old one) has room."
     assert rest("Ruth pays (12 euros).", "12 euros") == "", "two words tell nothing"
     assert rest("Ruth pays Tom (12 euros).", "12 euros") == "Ruth pays Tom."
+    assert rest("Ruth pays Tom (12 euros) if he asks her.", "12 euros") == "Ruth pays Tom if he asks her."
+    assert rest("If he asks her, Ruth pays Tom (12 euros).", "12 euros") == "", "a condition of what is cut"
 
 
 def test_what_stands_before_an_order_stays() -> None:
