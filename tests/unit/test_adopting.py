@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,16 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.model.anchors import Anchor, AnchorType
+from app.core.model.conversation import Sums
+from app.core.model.repairs import Cut, Repair
 from app.core.model.schemas import HANDOFF, RESEARCH, SCHEMAS, SESSION, SUMMARY
-from app.core.model.state import ID_LETTERS, StateEntry, StateSchema
+from app.core.model.state import ID_LETTERS, StateEntry, StateSchema, StateVersion
 from app.core.state.schema_change import (
     entries_from_anchors,
     entries_from_released,
     entries_in_schema,
     next_entry_number,
+    record_in_schema,
+    requested_state_tokens,
     without_anchor_entries,
 )
 from app.core.summarizer.offline.narrative_states import statement_pieces
+from app.core.text.token_counts import estimate_text
+from tests.builders import budgets
 from tests.unit import talk as made
 from tests.unit.talk import talk
 
@@ -199,6 +206,10 @@ def test_every_text_is_found_there_and_back_again(data: st.DataObject, one: str,
 MONDAY = datetime(2026, 2, 2, 8, 40, tzinfo=UTC)
 
 
+def fact(id_: str, text: str) -> StateEntry:
+    return StateEntry(id=id_, field="logos", role="fact", text=text, since_version=1)
+
+
 def anchor(content: str, **changes: object) -> Anchor:
     made = Anchor(
         id=UUID(int=1),
@@ -236,10 +247,11 @@ def test_an_anchor_in_the_state_tells_the_day_that_its_words_need() -> None:
     assert told(anchor("I'll flash it.")).endswith('flash it."'), "the control: words that need no day"
 
 
-def released(content: str, **given: Any) -> list[str]:
+def released(content: str, *, served: Sequence[str] = (), max_tokens: int = 200, **given: Any) -> list[str]:
     message = replace(talk(content)[0], created_at=MONDAY, **given)
+    told = [fact(f"F{number}", text) for number, text in enumerate(served, start=1)]
     made = entries_from_released(
-        [message], schema=SESSION, served=(), version=3, next_entry=9, language="en", max_tokens=200
+        [message], schema=SESSION, served=told, version=3, next_entry=9, language="en", max_tokens=max_tokens
     )
     return [entry.text for entry in made]
 
@@ -282,6 +294,57 @@ def test_a_message_that_is_no_longer_held_goes_into_the_field_for_its_kind(event
             [message], schema=schema, served=(), version=3, next_entry=9, language="en", max_tokens=200
         )
         assert (entry.field, entry.role) == (home, "fact")
+
+
+def test_what_is_told_already_or_has_no_room_is_not_told_again() -> None:
+    assert released("The rent is 900 euros.", served=["So: the rent is 900 euros. And heating."]) == []
+    assert released("The rent is 900 euros.", served=["The rent is 800 euros."], max_tokens=5) == []
+    assert released("The rent is 900 euros.", served=["The rent is 800 euros."]) != [], "control"
+
+
+def test_a_state_that_was_carried_over_is_kept_beside_new_entries() -> None:
+    budgets_ = budgets()
+    facts = [fact("F1", "word " * 2 * budgets_.state_tokens)]
+    carried = sum(estimate_text(one.text) for one in facts)
+    assert carried > budgets_.state_tokens
+    assert requested_state_tokens(budgets_, facts, carried=False) == budgets_.state_tokens
+    assert requested_state_tokens(budgets_, facts, carried=True) == carried + carried // 2
+    assert requested_state_tokens(budgets_, [], carried=True) == budgets_.state_tokens
+
+
+def test_what_is_on_record_is_named_as_in_the_new_schema() -> None:
+    one, story = fact("F1", "Ulm."), replace(fact("N3", "All."), field="conversation_summary", role="narrative")
+    style = replace(fact("P2", "Short."), field="pathos", role="style", replaced_by=("P3",))
+    other = replace(style, id="P3", replaced_by=())
+    cut = Repair(field="pathos", reason="novel_value", before="7", after=None, entry_id="P2", cut=Cut(replaces=("P3",)))
+    version = StateVersion(
+        version=1,
+        state_schema="session",
+        state={},
+        entries=(one, style, other, story),
+        next_entry=9,
+        boundary_seq=1,
+        boundary_message_id=None,
+        covered=Sums(),
+        layout=None,
+        compaction_id=None,
+        created_at=MONDAY,
+        repairs=(
+            cut,
+            replace(cut, field="conversation_summary"),
+            replace(cut, field="elsewhere"),
+            replace(cut, cut=None),
+        ),
+    )
+    moved = record_in_schema(version, RESEARCH, source=SESSION)
+    assert [(one.id, one.field, one.replaced_by) for one in moved.entries] == [
+        ("F1", "findings", ()),
+        ("F2", "findings", ("F3",)),
+        ("F3", "findings", ()),
+    ]
+    renamed = replace(cut, field="findings", entry_id="F2", cut=Cut(replaces=("F3",)))
+    assert moved.repairs == (renamed, replace(renamed, cut=None)), "what is no longer there is left out"
+    assert record_in_schema(version, SUMMARY, source=SESSION) == replace(version, entries=(), repairs=())
 
 
 def test_an_anchor_shown_again_is_not_told_by_the_state_too() -> None:

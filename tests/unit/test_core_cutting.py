@@ -17,7 +17,7 @@ from app.core.text.patterns import compiled
 from app.core.text.values import Value, values
 from app.core.validation import cutting
 from app.core.validation.claims import claims_of
-from app.core.validation.cutting import without_values
+from app.core.validation.cutting import text_before_orders, without_values
 from app.core.validation.exact_checks import examine_candidate, without_failures
 from app.core.validation.restoring import Restoration
 from app.core.validation.source_texts import SourceTexts
@@ -189,6 +189,27 @@ def test_no_sentence_ends_in_a_quotation_in_brackets_or_in_a_formula(text: str, 
 def test_a_value_of_another_kind_or_with_words_beside_it_is_in_no_list() -> None:
     assert rest("Ruth pays on 6 April 2026, 777 euros.", "777 euros") == "Ruth pays on 6 April 2026."
     assert rest("Ruth pays 250 euros, 777 euros with Tom.", "777 euros") == "Ruth pays 250 euros."
+    assert rest("Ruth pays 250 euros, 777 euros with Tom, 20 euros.", "777 euros") == "Ruth pays 250 euros."
+    assert rest("The tables in Ulm are for 20, 62, 80 guests.", "62") == "", "control: a list"
+
+
+def test_only_the_sentence_before_a_removed_condition_goes_with_it() -> None:
+    told = "The office in Ulm opens on 3 May. Ruth paid the deposit. It does not cost 45 euros."
+    assert rest(told, "45 euros") == "The office in Ulm opens on 3 May."
+
+
+def test_a_parenthesis_without_the_value_stays() -> None:
+    assert rest("The office (the old one) has room (12 desks).", "12") == "The office (the old one) has room."
+    assert rest("Ruth pays (12 euros).", "12 euros") == "", "two words tell nothing"
+    assert rest("Ruth pays Tom (12 euros).", "12 euros") == "Ruth pays Tom."
+    assert rest("Ruth pays Tom (12 euros) if he asks her.", "12 euros") == "Ruth pays Tom if he asks her."
+    assert rest("If he asks her, Ruth pays Tom (12 euros).", "12 euros") == "", "a condition of what is cut"
+
+
+def test_what_stands_before_an_order_stays() -> None:
+    told = "The lease ends on 3 May. Send the keys at once. They wait for them."
+    assert text_before_orders(told, {"Send the keys at once."}) == "The lease ends on 3 May."
+    assert text_before_orders(told, {"The lease ends on 3 May."}) == ""
 
 
 @pytest.mark.parametrize("field", ["logos", "conversation_summary"])

@@ -68,10 +68,12 @@ def test_an_exact_value_must_stand_in_the_entrys_own_sources() -> None:
 
 def test_a_value_within_a_longer_one_is_another() -> None:
     erased = ErasedTexts(["My salary is 4 321 euros."], {3})
-    remaining = RemainingMessages({1: "What a salary: 94 321 euros!", 2: "The bike costs 4 321 euros."}, erased)
+    others = {1: "What a salary: 94 321 euros!", 2: "The bike costs 4 321 euros.", 4: "I want 4 321 eurosx of salary."}
+    remaining = RemainingMessages(others, erased)
     told = "4 321 euros of salary"
     assert not entries_without_erased([entry("F1", told, seqs=[1])], erased, remaining)
     assert entries_without_erased([entry("F1", told, seqs=[2])], erased, remaining)
+    assert not entries_without_erased([entry("F1", told, seqs=[4])], erased, remaining)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +165,8 @@ def test_a_tombstone_keeps_its_place_and_the_ids_of_calls_alone() -> None:
         {"type": "tool_result", "tool_call_id": "c1", "content": "erased"},
     )
     assert tombstone(stone) == stone
+    assert stone.token_count == weigh("assistant", "", stone.parts).tokens > 0
+    assert not tombstone(replace(message(3, SECRET), is_pinned=True)).is_pinned
     assert (tombstone(message(1, SECRET)).token_count, tombstone(message(1, SECRET)).byte_length) == (0, 0)
 
 

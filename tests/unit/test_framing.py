@@ -63,6 +63,10 @@ def test_escaping_is_reversible_and_its_result_can_be_sent(text: str) -> None:
     assert b"\x00" not in escape(text).encode("utf-8")
 
 
+def test_a_name_at_the_end_of_a_text_opens_nothing_though_a_longer_name_begins_like_it() -> None:
+    assert escape("see <passage") == "see &#x3c;passage"
+
+
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=4))
 def test_parts_stay_inside_their_message(pairs: list[tuple[str, str]]) -> None:
     messages = [

@@ -145,6 +145,12 @@ def test_what_was_contradicted_stays_on_record_though_it_was_gone_before() -> No
     assert without_lost_entries(unmoved, gone) == replace(unmoved, entries=present)
 
 
+def test_what_was_served_at_the_judgement_is_named_once_and_no_narrative_is() -> None:
+    judged = (entry("F1"), replace(entry("N1"), role="narrative"))
+    gone = lost_entries((entry("F9"),), [(entry("F1", by=("F9",), pruned=True),), judged], judged)
+    assert [(one.id, one.replaced_by) for one in gone] == [("F1", ("F9",))]
+
+
 def logos(id_: str, words: str, **changes: Any) -> StateEntry:
     return replace(entry(id_), field="logos", text=f"{words} is what {id_} says, at length and in full.", **changes)
 

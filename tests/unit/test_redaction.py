@@ -337,6 +337,16 @@ def test_values_below_the_name_of_their_column_go_while_the_table_lasts() -> Non
     assert redact(tuples) == tuples, "a name of a column has no signs of code"
 
 
+def test_escapes_of_json_and_of_urls_hide_no_secret() -> None:
+    told = {"пароль": "hunter22x", "contraseña": "hunter23x", "note": f"“{KEYS['github_token']}”"}
+    once = json.dumps(told)
+    shown = {"пароль": "[REDACTED:password]", "contraseña": "[REDACTED:password]", "note": "“[REDACTED:github_token]”"}
+    assert json.loads(redact(once)) == shown
+    assert json.loads(json.loads(redact(json.dumps(once)))) == shown, "within a text of JSON"
+    assert redact(f"GET /?q=my%20{KEYS['aws_key']}") == "GET /?q=my%20[REDACTED:aws_key]"
+    assert redact('"password": "hunter\\u0022x22"') == '"password": "[REDACTED:password]"', "control"
+
+
 def test_tag_characters_hide_no_secret() -> None:
     tag = "\U000e0041"
     key = KEYS["aws_key"]

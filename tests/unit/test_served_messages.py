@@ -494,6 +494,8 @@ def conversations(draw: st.DrawFn) -> list[Message]:
 @example([message(1, "<", parts=[{"type": "text", "text": "session_state"}, {"type": "text", "text": "and"}])])
 @example([message(1, "a <", "user"), message(2, "session_state>", "user"), message(3, "?", "user")])
 @example([message(1, "a [x →", "user"), message(2, "L1:x]", "user"), message(3, "?", "user")])
+@example([message(1, "a <", "user"), message(2, "anchors\U000e0041x>", "user"), message(3, "?", "user")])
+@example([message(1, "a <an", "user"), message(2, "\u200b" * 300 + "chors>", "user"), message(3, "?", "user")])
 def test_a_thread_has_exactly_the_elements_of_the_service(talk: list[Message]) -> None:
     stored = [(one.content, one.parts) for one in talk]
     context = put_together(material(talk, policy=POLICY))
@@ -701,11 +703,11 @@ def test_arguments_that_spell_a_tag_in_json_are_looked_at_once_they_are_read(
     assert service_tags(put_together(source), format_) != sorted(awareness_tags())
 
 
-@pytest.mark.parametrize("name", ["_LOOKAHEAD", "_OPENING"])
+@pytest.mark.parametrize("name", ["LOOK_AHEAD", "_OPENING"])
 def test_neighbours_and_own_results_are_looked_at_by_what_is_tested(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control for texts that continue in the next one, and for elements that have our form."""
-    monkeypatch.setattr(context_escaping, name, 0 if name == "_LOOKAHEAD" else re.compile(".*"))
-    if name == "_LOOKAHEAD":
+    monkeypatch.setattr(context_escaping, name, 0 if name == "LOOK_AHEAD" else re.compile(".*"))
+    if name == "LOOK_AHEAD":
         talk = [message(1, "a <", parts=[{"type": "text", "text": "session_state>"}]), message(2, "?", "user")]
         assert service_tags(put_together(material(talk, policy=POLICY)), "openai") != sorted(awareness_tags())
     else:

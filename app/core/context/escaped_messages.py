@@ -15,12 +15,11 @@ from app.core.context.tools import EXPAND_TOOL, OWN_TOOL_NAMES
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.rendering import RECALLED_TAG
 from app.core.segments.markers import find_markers, render_marker
-from app.core.text.escaping import escape_block
-from app.core.text.message_escaping import as_data, value_as_data
+from app.core.text.escaping import escape_block, without_unseen
+from app.core.text.message_escaping import LOOK_AHEAD, as_data, value_as_data
 from app.core.text.parts import Part
 from app.core.text.patterns import compiled
 
-_LOOKAHEAD: Final = 200  # characters after a text that are looked at, since a name may begin at its end
 _Following = tuple[str, str]
 """The beginning of what follows a text: for providers that are sent system messages in their place, and for those that
 are sent them separately."""
@@ -91,7 +90,7 @@ def _following_from(text: str, following: _Following) -> _Following:
 
 def _beginning_with(text: str, following: str) -> str:
     # A name may continue after a line break, or end at one.
-    return f"\n{text[:_LOOKAHEAD]}{following}"[:_LOOKAHEAD] if text else following
+    return f"\n{without_unseen(text)[:LOOK_AHEAD]}{following}"[:LOOK_AHEAD] if text else following
 
 
 def _escaped_part(part: Part, following: _Following) -> Part:

@@ -184,7 +184,7 @@ def record_in_schema(version: StateVersion, schema: StateSchema, *, source: Stat
     Narratives are left out, and everything that ``schema`` has no list for: what is on record of it stays in the
     version as it is stored.
     """
-    fields = {field.name: _field_of_role(field.name, field.role, schema) for field in source.fields if field.is_list}
+    fields = {field.name: _field_of_role(field.name, field.role, schema) for field in source.fields}
     moved = {one.id: _moved_to_field(one, fields[one.field]) for one in version.entries if one.field in fields}
     ids = {id_: entry.id for id_, entry in moved.items()}
     listed = (entry for entry in moved.values() if entry.role != "narrative")
@@ -224,26 +224,21 @@ def next_entry_number(entries: Sequence[StateEntry], next_entry: int) -> int:
 
 
 def _narratives_as_facts(entries: Sequence[StateEntry], schema: StateSchema, next_entry: int) -> list[StateEntry]:
-    """The entries with every statement of a narrative as a fact of its own."""
+    """The entries of a state of one text, with each of its statements as a fact of its own."""
     numbers = count(next_entry)
     target = schema.field_for("fact")
-    found: list[StateEntry] = []
-    for entry in entries:
-        if entry.role != "narrative":
-            found.append(entry)
-            continue
-        found += [
-            replace(
-                entry,
-                id=f"{ID_LETTERS['fact']}{next(numbers)}",
-                field=target.name,
-                role="fact",
-                text=text,
-                superseded=(),
-            )
-            for text in statement_pieces(entry.text)
-        ]
-    return found
+    return [
+        replace(
+            entry,
+            id=f"{ID_LETTERS['fact']}{next(numbers)}",
+            field=target.name,
+            role="fact",
+            text=text,
+            superseded=(),
+        )
+        for entry in entries
+        for text in statement_pieces(entry.text)
+    ]
 
 
 def _field_of(entry: StateEntry, schema: StateSchema) -> StateField:

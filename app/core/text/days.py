@@ -316,7 +316,7 @@ def forms_of_first_day(number: float, last: str) -> frozenset[str]:
 
 
 def _is_verb(c: Cursor, place: int) -> bool:
-    is_plain = c.all_readings and c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
+    is_plain = c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
     return c.word(place) in MONTHS_AND_VERBS and not c.is_capital(place) and not is_plain
 
 
@@ -433,12 +433,13 @@ def _day_alone(c: Cursor, place: int) -> int:
     is_alone = c.word(place - 1) in DATE_FILL and not _is_amount(c, place)
     is_day = token.kind != "n" or is_alone or c.text[token.end : token.end + 1] == "."
     is_first_of_two = c.kind(place + 1) == "o" and c.gap(place + 1) in _TWO_ORDINALS
+    weekday = weekday_of_day(c, place) if c.all_readings else None
+    if weekday is not None:
+        days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday] if c.at else []
+        c.add_possible(place, [moments.form_of_weekday(weekday, number), *moments.forms_of_dates(days)])
     if number and (is_day or is_first_of_two):
         days = moments.days_of_month(c.at, number) if c.at else []
         c.add_possible(place, [f"o:{number}", *moments.forms_of_dates(days)])
-    elif c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
-        days = [day for day in moments.days_of_month(c.at, number) if day.weekday() == weekday] if c.at else []
-        c.add_possible(place, [moments.form_of_weekday(weekday, number), *moments.forms_of_dates(days)])
     elif token.kind == "o" and not number:  # a statement may say "flat 83" for «в 83-й»
         c.add_possible(place, [f"n:{token.data}"], "number")
     return place + 1 if token.kind == "o" else place

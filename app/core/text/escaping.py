@@ -178,7 +178,7 @@ def _begins_tag(text: str, start: int) -> bool:
         name += plain_letters(character)
         if name not in _BEGINNINGS:
             return name.startswith(_NAMES)
-    return len(text) - start >= _LOOK_AHEAD
+    return name in _NAMES or len(text) - start >= _LOOK_AHEAD
 
 
 @lru_cache(maxsize=4_096)

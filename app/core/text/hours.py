@@ -301,9 +301,10 @@ def _minutes_behind_hour(c: Cursor, place: int) -> tuple[int, int, int]:
     hour, at = (c.small(place), place + 1) if c.kind(place) in {"w", "n"} else (0, place)
     if not hour or not c.near(at):
         return 0, 0, place
-    at += c.word(at) in CLOCK and c.near(at)
-    if c.word(at) in HALF_PAST:
-        return (hour, 30, at) if c.all_readings else (0, 0, place)
+    is_clock = c.word(at) in CLOCK
+    at += is_clock
+    if c.word(at) in HALF_PAST and c.near(at):
+        return (hour, 30, at) if is_clock or c.all_readings else (0, 0, place)
     minutes, last = (15, at + 1) if c.word(at) in QUARTERS else number_below_sixty(c, at)
     way = 1 if c.word(last) in PAST_BEHIND else -1 if c.word(last) in TO_BEHIND else 0
     return (hour, way * minutes, last) if way and minutes and c.near(last) else (0, 0, place)

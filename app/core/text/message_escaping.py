@@ -22,7 +22,11 @@ ARROWS: Final = "→⟶➔➙➛➜➝➞➟➠➡➤⇒⇨⟹⭢\uffeb\U0001f85
 _ARROW: Final = compiled(f"[{ARROWS}]")
 EXCHANGED_ARROW: Final = "->"
 
-_LOOK_AHEAD: Final = 1_000  # characters between bracket and name that are skipped; a longer gap is itself suspicious
+LOOK_AHEAD: Final = 1_000
+"""The most characters after a bracket or an arrow that are looked at. What may be a name and continues beyond them
+counts as one of ours."""
+_BEYOND: Final = ""
+"""Stands for all characters after these."""
 _BRACKET: Final = compiled(
     rf"({BRACKET.pattern})(?![\s_/\\-]{{0,8}}(?:[!-,.0-;=-@B-CE-KN-OQT-Z\[\]^`b-ce-kn-oqt-z{{-~]|{BRACKET.pattern}))"
 )
@@ -53,7 +57,8 @@ def as_data(text: str, following: str = "") -> str:
 
     Args:
         text: What somebody said.
-        following: The text that is read directly after it, since a tag may be spread over both.
+        following: The text that is read directly after it, since a tag may be spread over both; ``LOOK_AHEAD``
+            characters of it are enough. It has to be ``without_unseen``, as it is served.
     """
     exchanged = _exchanged(text, following)
     shown = without_unseen(exchanged)
@@ -115,8 +120,11 @@ def _names_level(found: re.Match[str], following: str = "") -> bool:
 
 
 def _characters_ahead(text: str, start: int, following: str) -> Iterator[str]:
-    ahead = text[start : start + _LOOK_AHEAD]
-    return iter(ahead if start + _LOOK_AHEAD < len(text) else ahead + following)
+    end = start + LOOK_AHEAD
+    yield from map(text.__getitem__, range(start, min(len(text), end)))
+    yield from following[: max(0, end - len(text))]
+    if len(text) + len(following) >= end:
+        yield _BEYOND
 
 
 def _opens_element(text: str, start: int, following: str) -> bool:
@@ -125,15 +133,10 @@ def _opens_element(text: str, start: int, following: str) -> bool:
     This takes linear time for a whole text, since no name continues after the next bracket.
     """
     name = ""
-    for index in range(start, min(len(text), start + _LOOK_AHEAD)):
-        name += plain_letters(text[index])
-        if name not in _BEGINNINGS:
-            ends = name in _NAMES and _is_whole_name(name, _characters_ahead(text, index + 1, following))
-            return ends or _goes_beyond_a_name(name)
-    if start + _LOOK_AHEAD < len(text):
-        return True
-    characters = iter(following)
+    characters = _characters_ahead(text, start, following)
     for character in characters:
+        if character == _BEYOND:
+            return True
         name += plain_letters(character)
         if name not in _BEGINNINGS:
             return (name in _NAMES and _is_whole_name(name, characters)) or _goes_beyond_a_name(name)
@@ -147,6 +150,8 @@ def _goes_beyond_a_name(name: str) -> bool:
 
 def _is_whole_name(name: str, characters: Iterator[str]) -> bool:
     for character in characters:
+        if character == _BEYOND:
+            return True
         if character in _JOINERS or unicodedata.category(character) in _INVISIBLE:
             continue
         if _LETTER.match(unicodedata.normalize("NFKD", character)):
@@ -159,6 +164,8 @@ def _is_whole_name(name: str, characters: Iterator[str]) -> bool:
 def _is_attribute(characters: Iterator[str]) -> bool:
     read = ""
     for character in characters:
+        if character == _BEYOND:
+            return True
         read += plain_letters(character)
         if read in _ATTRIBUTES:
             return True
@@ -170,7 +177,7 @@ def _is_attribute(characters: Iterator[str]) -> bool:
 def _is_level(characters: Iterator[str]) -> bool:
     read = ""
     for character in characters:
-        if len(read) == _LEVEL and character in _COLONS:
+        if character == _BEYOND or (len(read) == _LEVEL and character in _COLONS):
             return True
         read += plain_letters(character)
         if not (read in {"", "l"} or (len(read) == _LEVEL and read.startswith("l") and read[1].isdigit())):

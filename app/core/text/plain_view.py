@@ -1,7 +1,7 @@
-"""A text as a reader sees it, without hidden, wide and look-alike characters; places can be mapped to the original.
+r"""A text as a reader sees it, without hidden, wide and look-alike characters; places can be mapped to the original.
 
 It is used to look for shapes in texts. A word reads the same, and is found, with a zero-width space in it, with a
-Cyrillic letter among Latin ones, in wide letters, or with HTML entities.
+Cyrillic letter among Latin ones, in wide letters, with HTML entities, or with the escapes of JSON (``\u043f``).
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ _ODD: Final = compiled(
     f"[&{_JOINING}{_UNSEEN}{_BLANKS}{_DASHES}{_WIDE}{_DIGITS}]"
     f"(?:(?<=&)(?:quot|apos|amp|lt|gt|nbsp|#34|#39|#x22|#x27);|(?<=[{_JOINING}])[{_JOINING}]{{1,3}})?"
 )
+_ODD_OR_ESCAPE: Final = compiled(rf"\\{{1,4}}u(?!00[0-7])[0-9a-fA-F]{{4}}|{_ODD.pattern}")
+"""The same, and a letter that JSON escapes, even twice. Plain signs stay escaped: a quotation mark ends a value."""
+_CODE_LENGTH: Final = 4
 _JOINED: Final = compiled(f"[{_JOINING}]")
 _BLANK: Final = compiled(f"[{_BLANKS}]")
 _DASH: Final = compiled(f"[{_DASHES}]")
@@ -65,7 +68,7 @@ def plain_view(text: str) -> PlainView:
     pieces: list[str] = []
     breaks, distances = [0], [0]
     done = length = 0
-    for odd in _ODD.finditer(mixed):
+    for odd in (_ODD_OR_ESCAPE if "\\u" in mixed else _ODD).finditer(mixed):
         sign, start = odd.group(), odd.start()
         if _JOINED.match(sign):  # "é" is one letter, even if written as two characters
             start = max(start - 1, done)
@@ -89,6 +92,8 @@ def _joined(signs: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _instead(sign: str) -> str:
+    if sign[0] == "\\":
+        return _instead(chr(int(sign[-_CODE_LENGTH:], 16)))
     if len(sign) > 1:
         return unescape(sign).replace("\u00a0", " ")
     if _HIDDEN.match(sign):

@@ -23,6 +23,7 @@ from urllib.parse import unquote
 from app.core.text import moments
 from app.core.text.memo import memoized
 from app.core.text.numerals import plain_number, resolution, resolution_as_written
+from app.core.text.patterns import compiled
 from app.core.text.scan_results import WEEKDAY, FoundValue
 from app.core.text.shapes import FILE, squashed_within
 from app.core.text.value_reader import day_of, plain_text_and_tokens, read_values
@@ -53,6 +54,8 @@ _DAY: Final = 86_400
 _DISTINCT_BASES: Final = frozenset({"%", "s", "mo"})
 _DIMENSIONS: Final = {"g": "mass", "m": "length", "l": "volume", "pint": "volume"}
 """What some units measure. "820 mg" is not shown by "820 g", but it is by 820 of anything else."""
+_JOINT: Final = compiled("&(?=[a-z]:)")
+"""The sign between two parts of a form. A text that is searched for as it is may have it too: ``?q=chairs&page=2``."""
 _EVERY_DIMENSION: Final = ("", *sorted(set(_DIMENSIONS.values())))
 """The same, and the empty text for all other units and for none."""
 
@@ -167,6 +170,10 @@ def _forms_to_look_up(value: Value) -> Iterator[str]:
             yield form
 
 
+def _parts_of(form: str) -> list[str]:
+    return _JOINT.split(form) if "&" in form else [form]
+
+
 def _is_number(form: str) -> bool:
     return form[:2] == "n:" and "&" not in form
 
@@ -265,7 +272,7 @@ class ValueIndex:
         """Whether a value was shown anywhere."""
         if self.sources(value):
             return True
-        joined = (form.split("&") for form in value.forms if "&" in form and not form.startswith("d:"))
+        joined = (parts for form in value.forms if len(parts := _parts_of(form)) > 1 and not form.startswith("d:"))
         return any(all(self._sources_of(part) for part in parts) for parts in joined)
 
     def days_and_months(self, value: Value) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
@@ -301,7 +308,7 @@ class ValueIndex:
         return [one for sizes in found for one in sizes[bisect_left(sizes, first) : bisect_right(sizes, last)]]
 
     def _sources_of_all(self, form: str) -> frozenset[int]:
-        first, *others = (self._sources_of(part) for part in form.split("&"))
+        first, *others = map(self._sources_of, _parts_of(form))
         if form.startswith(moments.YEARLESS) and not self._is_dated:  # no source says which year it is
             return first
         if form.startswith((moments.YEARLESS, FILE)):  # its year or its folders may be in other sources
