@@ -727,6 +727,8 @@ def test_control_a_bare_number_a_shared_sign_or_another_unit_shows_it(told: str,
     [
         ("2 crowns went to Tam, so 28.", "You have 28.", True),  # "So" is Sunday in German, where it has a capital
         ("Push-ups: do 12, then rest.", "Twelve push-ups.", True),
+        ("Basia pracuje do 18.", "Basia pracuje do 18.", True),  # "until" in Polish, Thursday in German
+        ("Erano meno di 20.", "Scese a meno di 20.", True),
         ("Treffen am So 28.", "Ich habe 28.", False),
     ],
 )
