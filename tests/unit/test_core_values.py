@@ -722,6 +722,20 @@ def test_control_a_bare_number_a_shared_sign_or_another_unit_shows_it(told: str,
     assert holds(told, text)
 
 
+@pytest.mark.parametrize(
+    ("claim", "text", "held"),
+    [
+        ("2 crowns went to Tam, so 28.", "You have 28.", True),  # "So" is Sunday in German, where it has a capital
+        ("Push-ups: do 12, then rest.", "Twelve push-ups.", True),
+        ("Basia pracuje do 18.", "Basia pracuje do 18.", True),  # "until" in Polish, Thursday in German
+        ("Erano meno di 20.", "Scese a meno di 20.", True),
+        ("Treffen am So 28.", "Ich habe 28.", False),
+    ],
+)
+def test_a_weekday_that_is_another_word_too_has_a_capital(claim: str, text: str, *, held: bool) -> None:
+    assert holds(claim, text) is held
+
+
 def test_a_day_that_a_weekday_may_mean_is_told_apart() -> None:
     texts = shown("dinner on Thursday", "dinner on 3 September", at=datetime(2026, 8, 28, tzinfo=UTC))
     [thursday] = values("3 September 2026")

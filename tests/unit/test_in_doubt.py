@@ -191,6 +191,17 @@ def test_an_anchor_of_bare_numbers_alone_says_nothing_of_an_entry(anchor: str, r
     assert [repair.reason for repair in result.repairs] == [reason]
 
 
+def test_an_anchor_that_says_a_small_part_of_an_entry_does_not_keep_it() -> None:
+    """The reference of an invoice is an anchor; the entry around it tells of an offer that was replaced since."""
+    offer = (
+        "Kaneda (20 kg of matcha at 78 euros, invoice KT-88213, moisture 7.2 %) offered on 10 February 2026 a credit "
+        "of 624 euros or the March harvest; Nuria prefers the harvest, in writing before 31 March, else the whole price"
+    )
+    told = candidate(item("The fresh tea arrived", 20, replaces=["F1"]))
+    result = merged([entry("F1", offer, seqs=(3,))], told, anchors=[anchored("invoice KT-88213")])
+    assert [repair.reason for repair in result.repairs] == ["set_aside"]
+
+
 # --- constraints and goals
 
 

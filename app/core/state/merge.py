@@ -28,7 +28,7 @@ from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from app.core.validation.dates import items_with_dates
 from app.core.validation.lost_values import critical_values
-from app.core.validation.same_subject import has_same_subject
+from app.core.validation.same_subject import has_other_subject, has_same_subject
 
 _MAX_OLDER_TEXTS: Final = 20
 """The most replaced texts that an entry keeps beside new ones. Still earlier ones are in earlier versions."""
@@ -219,7 +219,7 @@ def _changes_until_verified(
 
     An item replaces an entry if it says much of it again. Every other entry that the model gives up is set aside,
     except what a user set as a constraint or a goal, and what an active anchor says: that stays as it is until a
-    verifier agrees.
+    verifier agrees. An anchor that says only a small part of an entry does not count.
     """
     proven = {
         name
@@ -233,7 +233,8 @@ def _changes_until_verified(
     def stays(entry: StateEntry) -> bool:
         text = canonical(entry.text)
         return any(seq in demands for seq in entry.from_seqs) or any(
-            anchor_text in text and _has_value_or_word(content) for anchor_text, content in anchored
+            anchor_text in text and _has_value_or_word(content) and not has_other_subject(content, entry.text)
+            for anchor_text, content in anchored
         )
 
     kept = {name for name in given_up if stays(served[name])}

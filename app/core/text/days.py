@@ -148,11 +148,7 @@ def keep_date(c: Cursor, first: int, after: int, days: list[Day]) -> None:
 def _is_another_weekday(c: Cursor, place: int, days: list[Day]) -> bool:
     """Whether a weekday at this token stands before a date that falls on it in no reading."""
     word = c.word(place)
-    if (
-        word not in WEEKDAYS
-        or not c.near(place + 1, _GAPS_IN_DATE)
-        or (word in WORDS_AND_VERBS and not c.is_capital(place))
-    ):
+    if not _names_weekday(c, place) or not c.near(place + 1, _GAPS_IN_DATE):
         return False
     dates = [moments.date_or_none(year, month, number) for year, month, number in days if year and month and number]
     return bool(dates) and all(day is not None and day.weekday() != WEEKDAYS[word] for day in dates)
@@ -448,7 +444,14 @@ def _day_alone(c: Cursor, place: int) -> int:
 def weekday_of_day(c: Cursor, place: int) -> int | None:
     """The weekday directly before a day of the month, as in "Saturday 12"; ``None`` without one."""
     is_one = c.gap(place) == " " and _day_number(c, place)[0] and not _is_amount(c, place)
-    return WEEKDAYS.get(c.word(place - 1)) if is_one else None
+    if not is_one or not (c.all_readings or _names_weekday(c, place - 1)):  # "so 28 are left"
+        return None
+    return WEEKDAYS.get(c.word(place - 1))
+
+
+def _names_weekday(c: Cursor, place: int) -> bool:
+    word = c.word(place)
+    return word in WEEKDAYS and (word not in WORDS_AND_VERBS or c.is_capital(place))
 
 
 def _is_amount(c: Cursor, place: int) -> bool:
