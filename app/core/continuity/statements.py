@@ -149,7 +149,7 @@ class StatementPool:
             for number in frozenset(numbers) - self._indexed:
                 self._values.add(number, self.statements[number].text, self.statements[number].at)
             self._indexed.update(numbers)
-            numbers = self._values.possible_sources(value).intersection(numbers)
+            numbers = list(filter(self._values.possible_sources(value).__contains__, numbers))
         return [number for number in numbers if self.statements[number].holds(value)]
 
     def weight(self, stem: str) -> float:

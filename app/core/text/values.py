@@ -262,7 +262,10 @@ class ValueIndex:
         return frozenset(found | self._rounded(value) | self._sources_of_rounded_time(value))
 
     def possible_sources(self, value: Value) -> frozenset[int]:
-        """The sources that may have a value by themselves; no others do, as long as fewer than a thousand are similar."""
+        """The sources among which all are that have a value by themselves, whatever the others have.
+
+        Of similar amounts only the nearest thousand are looked at, as everywhere here.
+        """
         first_parts = (self._sources_of(form.partition("&")[0]) for form in _forms_to_look_up(value))
         found = self._rounded(value) | self._sources_of_rounded_time(value)
         return self.weekday_sources(value).union(found, *first_parts)
