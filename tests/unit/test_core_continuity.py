@@ -14,10 +14,11 @@ import pytest
 from app.core.anchors.detect import detect
 from app.core.continuity.comparing import Comparison, Exam, tone_kept
 from app.core.continuity.probes import MAX_PROBES
-from app.core.continuity.statements import MAX_CHARACTERS
+from app.core.continuity.statements import MAX_CHARACTERS, ContextStatement, StatementPool
 from app.core.model.continuity import Answered, Continuity
 from app.core.model.conversation import Layout, Message, Role
 from app.core.summarizer.prompts import render_summary
+from app.core.text.values import Value, values
 from app.http.present import present_continuity
 from app.storage.repositories.compactions import _JSON_ADAPTERS
 from bench.replay import Replay
@@ -148,6 +149,40 @@ def test_probes_of_another_talk_are_not_answered() -> None:
     strangers = exam_of(said(*strange))
     assert strangers.probes
     assert exam_of(said(*SAID)).compare({"logos": list(NOTES)}, NOTHING, probes=strangers.probes).continuity.recall == 0
+
+
+def test_a_probe_asks_only_statements_that_may_hold_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = [
+        f"The order for the garden of house {number} costs {number * 37 + 1_000_000} euros." for number in range(60)
+    ]
+    exam, asked_statements, holds = exam_of(said(*orders)), list[str](), ContextStatement.holds
+
+    def counting(statement: ContextStatement, value: Value) -> bool:
+        asked_statements.append(statement.text)
+        return holds(statement, value)
+
+    monkeypatch.setattr(ContextStatement, "holds", counting)
+    kept = exam.compare({"logos": orders[:30]}, NOTHING).continuity.kinds["value"]
+    assert (kept.before, kept.after) == (24, 12)
+    assert len(asked_statements) <= 2 * kept.before
+
+
+@pytest.mark.parametrize("at", [None, datetime(2026, 3, 2, 22, tzinfo=UTC)])
+def test_statements_found_together_hold_a_value_as_each_by_itself(at: datetime | None) -> None:
+    texts = (
+        *("It costs 4,350 euros, or about 4.4k.", "On 14 May at 17:00.", "In 2026, on Friday.", "May 14, 2026"),
+        *("the 14th, see v2.14.1 or LN-55812", "12 hours and 40 minutes", "12 % of 820 g", "four hundred"),
+        *("yesterday, at a quarter to six", "3 March 2026", "See /srv/app/main.py and main.py", "99.5°F", "Nothing."),
+    )
+    pool = StatementPool()
+    numbers = [*pool.add([ContextStatement(one, at) for one in texts]), *pool.add([ContextStatement(texts[1])])]
+    asked_values = [
+        *values("\n".join(texts), at),
+        *values("17,995 and 4,400 euros, on the 3rd, 12 minutes, at 5:45 pm"),
+    ]
+    for value in asked_values:
+        together = pool.holding(value, numbers)
+        assert together == [number for number in numbers if pool.statements[number].holds(value)]
 
 
 def test_of_a_longer_stretch_every_nth_message_is_asked_about() -> None:

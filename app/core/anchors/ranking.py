@@ -57,6 +57,8 @@ def ranking_of(
 
 def ranked(anchors: Iterable[Anchor], ranking: Ranking) -> tuple[Anchor, ...]:
     """The anchors with their new rank."""
+    if ranking == Ranking():
+        return tuple(anchors)
     confirmed, passed_over = frozenset(ranking.confirmed), frozenset(ranking.passed_over)
     claimed = {claim.anchor_id: claim.status for claim in ranking.claims}
     return tuple(

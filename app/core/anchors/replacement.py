@@ -92,13 +92,12 @@ def replaces(
         return old_topic.classes <= new_topic.classes and not _lost_values(new_topic, old_topic, given_up)
     if given_up & (new_topic.all_stems - new_topic.words):
         return False  # it names what is given up, and that is something else
-    if not restates_with_new_value(whole_new, whole_old):
-        if new_type == "critical_fact" and not _states_change(new, new_topic, old_topic):
-            return False
-        if not _is_same_with_another_value(new, new_topic, old_topic, new_type=new_type) or _would_lose_values(
-            new_topic, old_topic
-        ):
-            return False
+    if not restates_with_new_value(whole_new, whole_old) and (
+        not _is_same_with_another_value(new, new_topic, old_topic, new_type=new_type)  # the fastest test
+        or (new_type == "critical_fact" and not _states_change(new, new_topic, old_topic))
+        or _would_lose_values(new_topic, old_topic)
+    ):
+        return False
     return not is_additional(new, new_topic, old, old_topic, new_type=new_type) and not is_about_another_thing(
         new, new_topic, old, old_topic, new_type=new_type
     )

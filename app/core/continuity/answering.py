@@ -59,8 +59,8 @@ def _answer_of_value_probe(
     if probe.names_one_thing:
         holders = context.holding_text(value.text)
     else:
-        about = (number for number, (_, count) in shared.items() if count >= probe.fewest_cues)
-        holders = [number for number in about if statements[number].holds(value)]
+        about = [number for number, (_, count) in shared.items() if count >= probe.fewest_cues]
+        holders = context.pool.holding(value, about)
     if holders:
         last = max(statements[number].seq or 0 for number in holders)
         later = _shared_after(last, context, shared)
@@ -79,8 +79,8 @@ def _rival_values(probe: Probe, value: Value, context: Context, shared: SharedWo
 
 
 def _is_known_of_subject(value: Value, earlier_context: Context, shared: SharedWords) -> bool:
-    about = (number for number, (_, count) in shared.items() if count >= _MIN_SHARED_WORDS)
-    return any(earlier_context.pool.statements[number].holds(value) for number in about)
+    about = [number for number, (_, count) in shared.items() if count >= _MIN_SHARED_WORDS]
+    return bool(earlier_context.pool.holding(value, about))
 
 
 def _answer_of_name_probe(probe: Probe, context: Context, earlier_context: Context, shared: SharedWords) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -130,6 +130,9 @@ class StatementPool:
     def __init__(self) -> None:
         self.statements: Final[list[ContextStatement]] = []
         self._with_stem: Final[defaultdict[str, list[int]]] = defaultdict(list)
+        self._values: Final = ValueIndex()
+        self._indexed: Final[set[int]] = set()
+        """The statements whose values were looked for."""
 
     def add(self, statements: Sequence[ContextStatement]) -> range:
         """Add statements; returns their numbers."""
@@ -139,6 +142,15 @@ class StatementPool:
             for stem in statement.stems:
                 self._with_stem[stem].append(number)
         return range(first, len(self.statements))
+
+    def holding(self, value: Value, numbers: Collection[int]) -> list[int]:
+        """Those of these statements that hold a value, each by itself."""
+        if value.kind not in NAMING_KINDS:
+            for number in frozenset(numbers) - self._indexed:
+                self._values.add(number, self.statements[number].text, self.statements[number].at)
+            self._indexed.update(numbers)
+            numbers = list(filter(self._values.possible_sources(value).__contains__, numbers))
+        return [number for number in numbers if self.statements[number].holds(value)]
 
     def weight(self, stem: str) -> float:
         """How much a word says: more if fewer statements hold it."""

@@ -9,12 +9,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.core.model.redaction import REDACTED
 from app.core.reading.passages import Passage
 from app.core.text.escaping import clean
 from app.core.text.languages.combined_words import alternatives, words_of
+from app.core.text.memo import word_memo
 from app.core.text.patterns import compiled
 from app.core.text.scripts import CHINESE_JAPANESE
 from app.core.text.shortening import clip
@@ -91,7 +92,7 @@ def _word_runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[l
     run: list[_Word] = []
     before = ""
     for token in _TOKEN.findall(text):
-        is_run = _RUN.search(token) is not None
+        is_run = not token.isascii() and _RUN.search(token) is not None
         word = None if is_run else _word(token, before, names, is_barred)
         before = token.lower()
         if word is not None:
@@ -105,32 +106,40 @@ def _word_runs(passage: Passage, is_barred: Callable[[str], bool]) -> Iterator[l
 
 
 def _word(token: str, before: str, names: Collection[str], is_barred: Callable[[str], bool]) -> _Word | None:
-    lower = respelled(token.lower()).removesuffix("'s")
-    is_short = len(lower) < (_MIN_WORD_LENGTH if lower.isascii() else 2)
-    if is_short or lower in _NOISE or _PREDICATE.search(lower):
+    known = _known_word(token)
+    if known is None or is_barred(known.lower):
         return None
-    if not lower[:1].isalpha() or is_barred(lower):
-        return None
-    base, is_name = stem(lower), token in names
+    is_name = token in names
     written = token.removesuffix("'s").removesuffix("’s")
     keeps = is_name or (token.isupper() and len(token) <= _ACRONYM)
-    return _Word(
-        base,
-        written if keeps else lower,
-        _word_factor(lower, before, is_name=is_name),
-        is_common=not is_name and (lower in GENERIC or base in GENERIC_STEMS),
-    )
-
-
-def _word_factor(lower: str, before: str, *, is_name: bool) -> float:
-    factor = _TECHNOLOGY if lower in TECHNOLOGY else 1.0
     if is_name:
-        return factor * _NAME
-    if _VERBAL.fullmatch(lower):
-        factor *= _VERB
-    if before in _DETERMINERS:
-        factor *= _NOUN
-    return factor * _VERB if before in _BEFORE_VERBS else factor
+        factor = known.name_factor
+    else:
+        factor = known.factor * _NOUN if before in _DETERMINERS else known.factor
+        factor = factor * _VERB if before in _BEFORE_VERBS else factor
+    return _Word(known.base, written if keeps else known.lower, factor, known.is_common and not is_name)
+
+
+class _KnownWord(NamedTuple):
+    """What a word says about itself, wherever it stands."""
+
+    lower: str
+    base: str
+    factor: float
+    name_factor: float
+    is_common: bool
+
+
+@word_memo
+def _known_word(token: str) -> _KnownWord | None:
+    """The word; ``None`` if it can be no part of a term."""
+    lower = respelled(token.lower()).removesuffix("'s")
+    is_short = len(lower) < (_MIN_WORD_LENGTH if lower.isascii() else 2)
+    if is_short or lower in _NOISE or _PREDICATE.search(lower) or not lower[:1].isalpha():
+        return None
+    base, factor = stem(lower), _TECHNOLOGY if lower in TECHNOLOGY else 1.0
+    is_common = lower in GENERIC or base in GENERIC_STEMS
+    return _KnownWord(lower, base, factor * _VERB if _VERBAL.fullmatch(lower) else factor, factor * _NAME, is_common)
 
 
 def _pieces_between_grammar(token: str) -> Iterator[str]:
@@ -203,16 +212,20 @@ class Terms:
         """The most important terms, best first; every level of a stretch uses them."""
         return tuple(map(clean, self.best(_KEYWORDS)))
 
-    def best(self, enough: int) -> list[str]:
-        """The terms of a topic, the most important first, until there are ``enough`` words."""
+    @cached_property
+    def _by_worth(self) -> list[tuple[float, tuple[str, ...]]]:
         scored: list[tuple[float, tuple[str, ...]]] = [
             (worth, (base,)) for base, worth in self._single.items() if base not in self._common
         ]
         scored += [(self._worth(key), key) for key in self._joined]
+        return sorted(scored, key=lambda one: (-one[0], one[1]))
+
+    def best(self, enough: int) -> list[str]:
+        """The terms of a topic, the most important first, until there are ``enough`` words."""
         chosen: list[str] = []
         used: set[str] = set()
         least = 0.0
-        for worth, key in sorted(scored, key=lambda one: (-one[0], one[1])):
+        for worth, key in self._by_worth:
             if worth <= least or len(used) >= enough:
                 break
             if used.isdisjoint(key) and len(used) + len(key) <= max(enough, MAX_WORDS):

@@ -374,11 +374,12 @@ def _lost_sentences_of_span(
 ) -> Iterator[LostSentence]:
     shown = _served_anchors(context, found).shown
     span = {message.seq for message in context.span}
+    shown_of_span = [anchor for anchor in shown if anchor.seq in span]
     served_texts = [
         *with_doubt_marks([entry for entry in merged.entries if not entry.pruned]),
         *(f"{one.topic}. {one.brief}" for one in digests),
     ]
-    hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown]
+    hidden = [anchor for anchor in (*context.anchors, *found) if anchor.seq in span and anchor not in shown_of_span]
     return lost_sentences(
         context.span,
         served_texts,

@@ -268,6 +268,15 @@ class ValueIndex:
             found |= self._sources_of_all(form)
         return frozenset(found | self._rounded(value) | self._sources_of_rounded_time(value))
 
+    def possible_sources(self, value: Value) -> frozenset[int]:
+        """The sources among which all are that have a value by themselves, whatever the others have.
+
+        Of similar amounts only the nearest thousand are looked at, as everywhere here.
+        """
+        first_parts = (self._sources_of(form.partition("&")[0]) for form in _forms_to_look_up(value))
+        found = self._rounded(value) | self._sources_of_rounded_time(value)
+        return self.weekday_sources(value).union(found, *first_parts)
+
     def holds(self, value: Value) -> bool:
         """Whether a value was shown anywhere."""
         if self.sources(value):
@@ -346,7 +355,8 @@ class ValueIndex:
                 continue
             number, _, base = form[2:].partition("|")
             claimed = float(number)
-            if not claimed:
+            nearby = self._nearby_sizes(base, claimed) if claimed else []
+            if not nearby:
                 continue
             is_exact = not value.approximate and claimed < _MIN_ROUNDED_NUMBER and claimed == int(claimed)
             scale = claimed / abs(value.amount) if value.amount else 1
@@ -356,7 +366,7 @@ class ValueIndex:
             # The numbers of digits cannot be compared if the unit was converted, as from feet to metres.
             is_other_unit = bool(base) and base not in _DISTINCT_BASES and not (dimension and base[0] in "#~")
             is_converted = is_other_unit and bool(plain_number(value.factor).strip("10."))
-            for amount in self._nearby_sizes(base, claimed):
+            for amount in nearby:
                 off = abs(amount - claimed)
                 if value.approximate:
                     is_rounding = off <= max(
