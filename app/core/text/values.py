@@ -273,7 +273,7 @@ class ValueIndex:
 
         Of similar amounts only the nearest thousand are looked at, as everywhere here.
         """
-        first_parts = (self._sources_of(form.partition("&")[0]) for form in _forms_to_look_up(value))
+        first_parts = (self._sources_of(_parts_of(form)[0]) for form in _forms_to_look_up(value))
         found = self._rounded(value) | self._sources_of_rounded_time(value)
         return self.weekday_sources(value).union(found, *first_parts)
 
