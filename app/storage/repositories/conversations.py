@@ -267,22 +267,24 @@ class ConversationRepository(Repository):
 
         Over all tenants, and only a quiet that ends at some time. With ``models`` only those whose newest compaction
         failed for such a reason with one of them; at most ``_LOOKS_PER_END`` times as many are looked at, since
-        thousands may wait for another model. One that another transaction has locked is left out.
+        thousands may wait for another model, and others each time. One that another transaction has locked is left out.
         """
         row, newest = ConversationRow, CompactionRow
-        quiet = select(col(row.id)).where(
+        key = col(row.tenant_id), col(row.id)
+        quiet = select(*key).where(
             text(f"({IS_DUE})"), _NOT_DELETED, col(row.quiet_reason).in_(reasons), ~is_over(col(row.quiet_until))
         )
         if models:
             of_row = col(newest.tenant_id) == col(row.tenant_id), col(newest.conversation_id) == col(row.id)
             attempts = select(col(newest.attempts)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
             failures = [[{"model": model, "reason": reason}] for model in models for reason in reasons]
-            with_attempts = quiet.add_columns(attempts.scalar_subquery().label("attempts"))
+            with_attempts = quiet.add_columns(attempts.scalar_subquery().label("attempts")).order_by(func.random())
             looked_at = with_attempts.limit(_LOOKS_PER_END * limit).cte("looked_at")
             failed = or_(*map(looked_at.c.attempts.contains, failures))
-            quiet = quiet.where(col(row.id).in_(select(looked_at.c.id).where(failed)))
+            quiet = quiet.where(tuple_(*key).in_(select(looked_at.c.tenant_id, looked_at.c.id).where(failed)))
         found = quiet.limit(limit).with_for_update(key_share=True, skip_locked=True).cte("found")
-        ended = update(row).where(col(row.id).in_(select(found.c.id))).values(_columns({"quiet": QuietPeriod()}))
+        ended = update(row).where(tuple_(*key).in_(select(found.c.tenant_id, found.c.id)))
+        ended = ended.values(_columns({"quiet": QuietPeriod()}))
         return len((await self._session.execute(ended.returning(col(row.id)))).all())
 
 
