@@ -481,12 +481,14 @@ async def test_nothing_to_fold_is_no_failure_of_models_that_are_away(
     assert (row.status, row.reason) == ("skipped", "irreducible_floor")
 
 
-@pytest.mark.parametrize("returns", ["the first", "the fallback"])
+@pytest.mark.parametrize("returns", ["the first", "the first, without a key for the fallback", "the fallback"])
 async def test_who_was_turned_away_by_both_models_goes_on_once_either_is_back(
     begin: UnitOfWorkFactory, tenant: UUID, returns: str
 ) -> None:
     away = ModelUnavailableError("circuit_open", retryable=False)
-    first, second = ((away, honest), (away,)) if returns == "the first" else ((away, away), (away, honest))
+    keyless = ModelUnavailableError("unauthorized", retryable=False)
+    first, second = ((away, away), (away, honest)) if returns == "the fallback" else ((away, honest), (away,))
+    second = (keyless,) if "key" in returns else second
     fallback = ScriptedSummarizer(*second, profile=replace(FAKE_PROFILE, name="second"))
     service = Service(begin, tenant, *first, fallbacks={"second": fallback})
     turned_away, answered = [await service.conversation(fallback_model="second") for _ in range(2)]
@@ -518,12 +520,13 @@ async def test_who_is_turned_away_again_after_waking_waits_half_a_minute(
             await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
         return (quiet.until - row.finished_at).total_seconds()
 
+    refused = {"model": FAKE_PROFILE.name, "reason": "circuit_open"}
     pauses = [await pause() for _ in range(5)]
     assert 239 < pauses[-1] < 481
     async with engine.begin() as connection:
         await connection.execute(text("UPDATE conversations SET quiet_until = now() + interval '8 min'"))
     async with begin(None) as uow:
-        assert await uow.conversations.end_quiet(["circuit_open"], limit=9, models=[FAKE_PROFILE.name]) == 1
+        assert await uow.conversations.end_quiet(["circuit_open"], limit=9, attempts=[refused]) == 1
         await uow.commit()
     assert [await pause() for _ in range(2)] == pytest.approx([30, pauses[-1]], abs=1), "once, since the model may flap"
 
@@ -555,7 +558,7 @@ async def test_a_look_for_those_who_were_turned_away_is_bounded(
 
     event.listen(engine.sync_engine, "before_cursor_execute", keep)
     async with begin(None) as uow:
-        assert await uow.conversations.end_quiet(["circuit_open"], limit=1, models=["other"]) == 0
+        assert await uow.conversations.end_quiet(["circuit_open"], limit=1, attempts=[{"model": "other"}]) == 0
     event.remove(engine.sync_engine, "before_cursor_execute", keep)
     statement, given = next(one for one in asked if "quiet_reason" in one[0])
     async with engine.connect() as connection:
@@ -608,7 +611,10 @@ async def test_those_who_wait_for_another_model_hide_nobody_for_ever(begin: Unit
             await uow.compactions.claim(rows.compaction(row, attempts=(refused,)))
             await uow.commit()
     async with begin(None) as uow:
-        looks = [await uow.conversations.end_quiet(["circuit_open"], limit=1, models=["back"]) for _ in range(40)]
+        looks = [
+            await uow.conversations.end_quiet(["circuit_open"], limit=1, attempts=[{"model": "back"}])
+            for _ in range(40)
+        ]
     assert sum(looks) == 1, "five are looked at each time"
 
 

@@ -21,7 +21,7 @@ from app.core.model.records import ERASURE_TRIGGER, Compaction, CompactionStatus
 from app.core.planning.compaction import NothingToFold
 from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import NOT_ASKED, AttemptsResult, turned_away
+from app.usecases.compaction.attempts import NOT_ASKED, TURNED_AWAY, AttemptsResult, turned_away
 from app.usecases.compaction.chunk import (
     UNLIMITED_TOKENS,
     Chunk,
@@ -271,9 +271,10 @@ class CompactionService:
         answered = {one.model for one in attempted.attempts if one.outcome != "error" and one.metered}
         if not (answered := answered - found_nobody.keys()):
             return
+        refused = [{"model": model, "reason": NOT_ASKED} for model in answered]
         with suppress(DependencyUnavailableError):
             async with self._shell.uow(None) as uow:
-                if woken := await uow.conversations.end_quiet([NOT_ASKED], limit=MAX_WOKEN, models=answered):
+                if woken := await uow.conversations.end_quiet(TURNED_AWAY, limit=MAX_WOKEN, attempts=refused):
                     await uow.commit()
                     log.info("compaction.model_is_back", conversations=woken)
                 else:
