@@ -19,14 +19,20 @@ from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.core.model.candidate import Candidate
-from app.core.model.conversation import QuietPeriod
-from app.core.model.errors import CompactionInProgressError, DomainError, ModelUnavailableError, SummarizerFailedError
+from app.core.model.conversation import QuietPeriod, Usage
+from app.core.model.errors import (
+    CompactionInProgressError,
+    DependencyUnavailableError,
+    DomainError,
+    ModelUnavailableError,
+    SummarizerFailedError,
+)
 from app.core.model.model_io import (
     FinishReason,
     Proposal,
     SummaryRequest,
 )
-from app.core.model.records import Compaction
+from app.core.model.records import Attempt, Compaction
 from app.core.model.schemas import SESSION
 from app.core.summarizer.candidate import CandidateError, parse_candidate
 from app.core.validation import gate
@@ -462,12 +468,27 @@ async def test_whose_models_are_known_to_be_away_is_not_prepared(
     assert len(read) == 1, "the fallback may answer"
 
 
-@pytest.mark.parametrize("returns", ["the first", "the fallback"])
+async def test_nothing_to_fold_is_no_failure_of_models_that_are_away(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs no model. As a failure it would get a row every few minutes, and a turn a warning that misleads."""
+    service = Service(begin, tenant)
+    monkeypatch.setattr(service.container.parts.models, "away", {FAKE_PROFILE.name: 9.0})
+    conversation_id = await service.conversation(keep_tail_messages=500)
+    await service.say(conversation_id, 60)
+    row = await service.container.compaction.execute(service.queue.ids[-1])
+    assert row is not None
+    assert (row.status, row.reason) == ("skipped", "irreducible_floor")
+
+
+@pytest.mark.parametrize("returns", ["the first", "the first, without a key for the fallback", "the fallback"])
 async def test_who_was_turned_away_by_both_models_goes_on_once_either_is_back(
     begin: UnitOfWorkFactory, tenant: UUID, returns: str
 ) -> None:
     away = ModelUnavailableError("circuit_open", retryable=False)
-    first, second = ((away, honest), (away,)) if returns == "the first" else ((away, away), (away, honest))
+    keyless = ModelUnavailableError("unauthorized", retryable=False)
+    first, second = ((away, away), (away, honest)) if returns == "the fallback" else ((away, honest), (away,))
+    second = (keyless,) if "key" in returns else second
     fallback = ScriptedSummarizer(*second, profile=replace(FAKE_PROFILE, name="second"))
     service = Service(begin, tenant, *first, fallbacks={"second": fallback})
     turned_away, answered = [await service.conversation(fallback_model="second") for _ in range(2)]
@@ -499,12 +520,13 @@ async def test_who_is_turned_away_again_after_waking_waits_half_a_minute(
             await connection.execute(text("UPDATE conversations SET quiet_until = now()"))
         return (quiet.until - row.finished_at).total_seconds()
 
+    refused = {"model": FAKE_PROFILE.name, "reason": "circuit_open"}
     pauses = [await pause() for _ in range(5)]
     assert 239 < pauses[-1] < 481
     async with engine.begin() as connection:
         await connection.execute(text("UPDATE conversations SET quiet_until = now() + interval '8 min'"))
     async with begin(None) as uow:
-        assert await uow.conversations.end_quiet(["circuit_open"], limit=9, models=[FAKE_PROFILE.name]) == 1
+        assert await uow.conversations.end_quiet(["circuit_open"], limit=9, attempts=[refused]) == 1
         await uow.commit()
     assert [await pause() for _ in range(2)] == pytest.approx([30, pauses[-1]], abs=1), "once, since the model may flap"
 
@@ -536,7 +558,7 @@ async def test_a_look_for_those_who_were_turned_away_is_bounded(
 
     event.listen(engine.sync_engine, "before_cursor_execute", keep)
     async with begin(None) as uow:
-        assert await uow.conversations.end_quiet(["circuit_open"], limit=1, models=["other"]) == 0
+        assert await uow.conversations.end_quiet(["circuit_open"], limit=1, attempts=[{"model": "other"}]) == 0
     event.remove(engine.sync_engine, "before_cursor_execute", keep)
     statement, given = next(one for one in asked if "quiet_reason" in one[0])
     async with engine.connect() as connection:
@@ -561,6 +583,52 @@ async def test_whoever_found_nobody_turned_away_does_not_look_again_at_once(
         await service.say(await service.conversation(), 60)
         await service.container.compaction.execute(service.queue.ids[-1])
     assert len(looks) == 1, "there may be thousands who wait for another model, and each look reads them all"
+
+
+async def test_a_look_that_the_database_prevented_found_nobody_out(
+    begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = list[object]()
+
+    async def look(*given: object, **_: object) -> int:
+        looks.append(given)
+        raise DependencyUnavailableError("the database is away")
+
+    monkeypatch.setattr(ConversationRepository, "end_quiet", look)
+    monkeypatch.setattr("app.usecases.compaction.run.LOOK_AGAIN_SECONDS", 600.0)
+    service = Service(begin, tenant)
+    for _ in range(2):
+        await service.say(await service.conversation(), 60)
+        await service.container.compaction.execute(service.queue.ids[-1])
+    assert len(looks) == 2
+
+
+async def test_those_who_wait_for_another_model_hide_nobody_for_ever(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    for model in ("other",) * 6 + ("back",):
+        row = await rows.stored(begin, tenant, context_tokens=2, trigger_tokens=1, quiet=QUIET)
+        refused = Attempt(model=model, outcome="error", reason="circuit_open", duration_ms=0, usage=Usage())
+        async with begin(tenant) as uow:
+            await uow.compactions.claim(rows.compaction(row, attempts=(refused,)))
+            await uow.commit()
+    async with begin(None) as uow:
+        looks = [
+            await uow.conversations.end_quiet(["circuit_open"], limit=1, attempts=[{"model": "back"}])
+            for _ in range(40)
+        ]
+    assert sum(looks) == 1, "five are looked at each time"
+
+
+async def test_a_twin_of_another_tenant_is_not_woken(begin: UnitOfWorkFactory, tenant: UUID) -> None:
+    """Two tenants may have a conversation of the same id, for instance after one took over the other's copy."""
+    other = await rows.make_tenant(begin, "other")
+    sleeper = await rows.stored(begin, tenant, context_tokens=2, trigger_tokens=1, quiet=QUIET)
+    quiet = replace(QUIET, reason="spend_limit")
+    twin = await rows.stored(begin, other, id=sleeper.id, context_tokens=2, trigger_tokens=1, quiet=quiet)
+    async with begin(None) as uow:
+        assert await uow.conversations.end_quiet(["circuit_open"], limit=9) == 1
+        await uow.commit()
+    async with begin(other) as uow:
+        assert (await uow.conversations.get(twin.id)).quiet == quiet
 
 
 @pytest.mark.long

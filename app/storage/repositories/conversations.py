@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
@@ -262,27 +262,30 @@ class ConversationRepository(Repository):
             statement = statement.where(place > tuple_(*map(literal, after)))
         return [(tenant_id, id_) for tenant_id, id_ in await self._session.rows(statement)]
 
-    async def end_quiet(self, reasons: Collection[str], *, limit: int, models: Collection[str] = ()) -> int:
+    async def end_quiet(
+        self, reasons: Collection[str], *, limit: int, attempts: Collection[Mapping[str, str]] = ()
+    ) -> int:
         """End the quiet of some conversations that are due but for a quiet with one of these reasons; return how many.
 
-        Over all tenants, and only a quiet that ends at some time. With ``models`` only those whose newest compaction
-        failed for such a reason with one of them; at most ``_LOOKS_PER_END`` times as many are looked at, since
+        Over all tenants, and only a quiet that ends at some time. With ``attempts`` only those whose newest compaction
+        made one with these fields; at most ``_LOOKS_PER_END`` times as many are looked at, others each time, since
         thousands may wait for another model. One that another transaction has locked is left out.
         """
         row, newest = ConversationRow, CompactionRow
-        quiet = select(col(row.id)).where(
+        key = col(row.tenant_id), col(row.id)
+        quiet = select(*key).where(
             text(f"({IS_DUE})"), _NOT_DELETED, col(row.quiet_reason).in_(reasons), ~is_over(col(row.quiet_until))
         )
-        if models:
+        if attempts:
             of_row = col(newest.tenant_id) == col(row.tenant_id), col(newest.conversation_id) == col(row.id)
-            attempts = select(col(newest.attempts)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
-            failures = [[{"model": model, "reason": reason}] for model in models for reason in reasons]
-            with_attempts = quiet.add_columns(attempts.scalar_subquery().label("attempts"))
+            made = select(col(newest.attempts)).where(*of_row).order_by(col(newest.id).desc()).limit(1)
+            with_attempts = quiet.add_columns(made.scalar_subquery().label("attempts")).order_by(func.random())
             looked_at = with_attempts.limit(_LOOKS_PER_END * limit).cte("looked_at")
-            failed = or_(*map(looked_at.c.attempts.contains, failures))
-            quiet = quiet.where(col(row.id).in_(select(looked_at.c.id).where(failed)))
+            matches = or_(*(looked_at.c.attempts.contains([dict(one)]) for one in attempts))
+            quiet = quiet.where(tuple_(*key).in_(select(looked_at.c.tenant_id, looked_at.c.id).where(matches)))
         found = quiet.limit(limit).with_for_update(key_share=True, skip_locked=True).cte("found")
-        ended = update(row).where(col(row.id).in_(select(found.c.id))).values(_columns({"quiet": QuietPeriod()}))
+        ended = update(row).where(tuple_(*key).in_(select(found.c.tenant_id, found.c.id)))
+        ended = ended.values(_columns({"quiet": QuietPeriod()}))
         return len((await self._session.execute(ended.returning(col(row.id)))).all())
 
 

@@ -18,10 +18,20 @@ import structlog
 from app.core.model.conversation import QuietPeriod
 from app.core.model.errors import DependencyUnavailableError, DomainError, InvalidInputError, NotFoundError
 from app.core.model.records import ERASURE_TRIGGER, Compaction, CompactionStatus, RanIn
+from app.core.planning.compaction import NothingToFold
 from app.core.planning.triggers import quiet_after
 from app.storage.unit_of_work import UnitOfWork
-from app.usecases.compaction.attempts import NOT_ASKED, AttemptsResult, turned_away
-from app.usecases.compaction.chunk import Chunk, NoChunk, fallback_of, summarizer_of
+from app.usecases.compaction.attempts import NOT_ASKED, TURNED_AWAY, AttemptsResult, turned_away
+from app.usecases.compaction.chunk import (
+    UNLIMITED_TOKENS,
+    Chunk,
+    NoChunk,
+    before_running_turn,
+    fallback_of,
+    plan,
+    read_tail,
+    summarizer_of,
+)
 from app.usecases.compaction.claiming import MAX_WOKEN, record_event, refresh_sizes
 from app.usecases.compaction.due_triggers import claim_at_rest
 from app.usecases.compaction.ending import add_calls, end_row
@@ -261,19 +271,20 @@ class CompactionService:
         answered = {one.model for one in attempted.attempts if one.outcome != "error" and one.metered}
         if not (answered := answered - found_nobody.keys()):
             return
+        refused = [{"model": model, "reason": NOT_ASKED} for model in answered]
         with suppress(DependencyUnavailableError):
             async with self._shell.uow(None) as uow:
-                if woken := await uow.conversations.end_quiet([NOT_ASKED], limit=MAX_WOKEN, models=answered):
+                if woken := await uow.conversations.end_quiet(TURNED_AWAY, limit=MAX_WOKEN, attempts=refused):
                     await uow.commit()
                     log.info("compaction.model_is_back", conversations=woken)
-                    return
-        self._found_nobody = found_nobody | dict.fromkeys(answered, now)
+                else:
+                    self._found_nobody = found_nobody | dict.fromkeys(answered, now)
 
     async def _refused_at_once(self, row: Compaction) -> AttemptsResult | None:
         """The refused calls of a compaction that begins while all its models are known to be away.
 
-        In an outage all who wait are tried again and again: reading and planning would be in vain. A manual one may
-        have nothing to fold, and need no model.
+        In an outage all who wait are tried again and again: reading the texts would be in vain. One that has nothing to
+        fold needs no model, and the caller of a manual one is told whether a model could help at all.
         """
         if row.trigger == "manual" or row.state_version_after is not None:
             return None
@@ -281,7 +292,13 @@ class CompactionService:
             resolved = self._shell.resolver(await uow.conversations.get(row.conversation_id))
         models = summarizer_of(self._shell, resolved), await fallback_of(self._shell, resolved)
         names = [model.profile.name for model in models if model]
-        return turned_away({name: self._shell.models.seconds_away(name) for name in names})
+        refused = turned_away({name: self._shell.models.seconds_away(name) for name in names})
+        if refused is None:
+            return None
+        async with self._shell.uow(row.tenant_id) as uow:
+            request = await before_running_turn(uow, row.conversation_id, row.request)
+            planned = plan(resolved, await read_tail(uow, resolved), request, UNLIMITED_TOKENS)
+        return None if isinstance(planned, NothingToFold) else refused
 
     async def _spending_wait(self, lease: Lease) -> timedelta | None:
         async with self._shell.uow(lease.tenant_id) as uow:
