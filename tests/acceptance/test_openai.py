@@ -945,7 +945,7 @@ def test_an_answer_that_was_lost_is_given_again_between_calls_and_after_them(
 def test_later_calls_and_those_that_were_appended_are_never_taken_for_lost_ones(
     scripted: httpx.Client, provider: OpenAI
 ) -> None:
-    body = {"tools": [{"type": "function", "function": WEATHER}], "headers": {"X-Conversation-Id": "later calls"}}
+    body: Json = {"tools": [{"type": "function", "function": WEATHER}], "headers": {"X-Conversation-Id": "later calls"}}
     provider.script(*2 * [{"calls": [{"name": "get_weather", "args": {}}]}])
     history, results = [user("Rain?")], []
     for _ in range(2):

@@ -55,8 +55,8 @@ def brought(call: dict[str, Any], content: str = "x") -> Said:
 
 
 def brought_with(media: dict[str, str]) -> Said:
-    role, content, fields = brought(CALL)
-    return role, content, {"parts": (*fields["parts"], {"type": "media", "media_type": "image/png", **media})}
+    picture = {"type": "media", "media_type": "image/png", **media}
+    return "tool", "", {"parts": (*_fields(brought(CALL))["parts"], picture)}
 
 
 def shown(text: str, *media: dict[str, str]) -> Said:
