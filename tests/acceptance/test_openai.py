@@ -942,6 +942,31 @@ def test_an_answer_that_was_lost_is_given_again_between_calls_and_after_them(
     assert texts(scripted, conversation(last)) == kept
 
 
+def test_later_calls_and_those_that_were_appended_are_never_taken_for_lost_ones(
+    scripted: httpx.Client, provider: OpenAI
+) -> None:
+    body: Json = {"tools": [{"type": "function", "function": WEATHER}], "headers": {"X-Conversation-Id": "later calls"}}
+    provider.script(*2 * [{"calls": [{"name": "get_weather", "args": {}}]}])
+    history, results = [user("Rain?")], []
+    for _ in range(2):
+        answer = chat(scripted, *history, **body)
+        calling = good(answer)["choices"][0]["message"]
+        results.append({"tool_call_id": calling["tool_calls"][0]["id"], "content": "Sunny"})
+        history += [calling, {"role": "tool", **results[-1]}]
+    refused(chat(scripted, user("Rain?"), **body), 409, "tools_pending")  # it began anew, and never had the first call
+    appended = [
+        {"role": "tool", "content": "", "parts": [{"type": "tool_result", **results[-1]}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "parts": [{"type": "tool_call", "id": "x", "name": "get_weather", "arguments": {}}],
+        },
+    ]
+    path = f"/conversations/{UUID(conversation(answer).removeprefix('conv_'))}/messages/batch"
+    assert scripted.post(path, json={"messages": appended}).is_success
+    refused(chat(scripted, *history, **body), 409, "tools_pending")
+
+
 def test_a_retry_of_what_others_have_gone_on_from_is_a_request_of_its_own(
     scripted: httpx.Client, provider: OpenAI
 ) -> None:
@@ -951,6 +976,27 @@ def test_a_retry_of_what_others_have_gone_on_from_is_a_request_of_its_own(
     good(ask(scripted, "/responses", {**body, "input": "Other?"}))
     for tries in "12":
         assert said(good(ask(scripted, "/responses", body, x_stainless_retry_count=tries))) == "Mine."
+    assert texts(scripted, body["conversation"]) == ["Mine?", "Other?", "Other.", "Mine?", "Mine."]
+
+
+def test_two_retries_of_what_others_have_gone_on_from_are_one_request(
+    scripted: httpx.Client, provider: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"input": "Mine?", "conversation": good(scripted.post("/v1/conversations", json={}))["id"]}
+    provider.script({"status": 400, "code": "invalid_value"}, "Other.", "Mine.", "Mine again.")
+    refused(ask(scripted, "/responses", body, x_stainless_retry_count="0"), 400, "model_unavailable")
+    good(ask(scripted, "/responses", {**body, "input": "Other?"}))
+    answer_again = StoredAnswers._again
+
+    async def overtaken(self: StoredAnswers, *args: Any) -> TurnHandle:
+        monkeypatch.undo()
+        try:
+            return await answer_again(self, *args)
+        finally:
+            good(await asyncio.to_thread(ask, scripted, "/responses", body, x_stainless_retry_count="1"))
+
+    monkeypatch.setattr(StoredAnswers, "_again", overtaken)
+    assert said(good(ask(scripted, "/responses", body, x_stainless_retry_count="2"))) == "Mine."
     assert texts(scripted, body["conversation"]) == ["Mine?", "Other?", "Other.", "Mine?", "Mine."]
 
 

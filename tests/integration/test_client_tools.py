@@ -507,6 +507,24 @@ class TestATurnThatDied:
         assert (answered.reply.content, answered.message.role) == ("Anew.", "user")
         assert await roles(service, conversation_id) == ["user", "assistant", "assistant"]
 
+    async def test_after_results_that_its_client_brought_is_begun_anew(
+        self, begin: UnitOfWorkFactory, tenant: UUID, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        service = scripted(begin, tenant, call("weather"), call("weather", "order_status"), "Anew.")
+        conversation_id = await service.conversation()
+        idem = Idem(key="one", fingerprint="one")
+        asked = await chat(service, conversation_id, content="Rain?")
+        results = came((asked.open_calls[0].id, "sun"))
+
+        async def dies(*_: object, **__: object) -> None:
+            raise DIED
+
+        with monkeypatch.context() as patched:
+            patched.setattr(toolbox.Toolbox, "run", dies)
+            with pytest.raises(Exception, match="failed unexpectedly"):
+                await chat(service, conversation_id, idem, **results)
+        assert (await chat(service, conversation_id, idem, **results)).reply.content == "Anew."
+
     async def test_is_not_taken_up_once_its_message_waits_for_a_client(
         self, begin: UnitOfWorkFactory, tenant: UUID
     ) -> None:

@@ -23,6 +23,7 @@ ONE: Final = UUID("0193e000-0000-7000-8000-000000000001")
 TWO: Final = UUID("0193e000-0000-7000-8000-000000000002")
 AT: Final = datetime(2026, 11, 22, tzinfo=UTC)
 CALL: Final = {"type": "tool_call", "id": "call_1", "name": "look", "arguments": {}}
+AGAIN: Final = {**CALL, "id": "call_2"}
 OURS: Final = {"type": "tool_call", "id": "call_9", "name": "search_history", "arguments": {}}
 
 Said = tuple[str, str] | tuple[str, str, dict[str, Any]]
@@ -49,7 +50,13 @@ def made(call: dict[str, Any], text: str = "") -> Said:
 
 
 def brought(call: dict[str, Any], content: str = "x") -> Said:
-    return "tool", "", {"parts": ({"type": "tool_result", "tool_call_id": call["id"], "content": content},)}
+    part = {"type": "tool_result", "tool_call_id": call["id"], "name": call["name"], "content": content}
+    return "tool", "", {"parts": (part,)}
+
+
+def brought_with(media: dict[str, str]) -> Said:
+    picture = {"type": "media", "media_type": "image/png", **media}
+    return "tool", "", {"parts": (*_fields(brought(CALL))["parts"], picture)}
 
 
 def shown(text: str, *media: dict[str, str]) -> Said:
@@ -89,7 +96,7 @@ def compared(given: Sequence[Said], history: Sequence[Said], unanswered: Collect
             said[0], said[1], _fields(said).get("parts", ()), number, name_in(_fields(said).get("metadata", {}))
         )
     ]
-    reconciling = Reconciliation(lines, unanswered)
+    reconciling = Reconciliation(lines, unanswered, frozenset({"search_history"}))
     reconciling.read(stored(history))
     return reconciling
 
@@ -286,6 +293,17 @@ def test_an_edit_a_title_prompt_and_a_branch_are_other_histories(given: list[Sai
         ([u("q"), made(CALL)], [u("q"), made(CALL), brought(CALL), a("End")], False),
         ([u("q"), made(CALL), brought(CALL, "y"), u("On")],
          [u("q"), made(CALL), brought(CALL), u("On"), a("End")], True),
+        # It lacks calls of its own too, so it is a branch; calls of the service's tools it need not have.
+        ([u("q"), made(CALL), brought(CALL)],
+         [u("q"), made(CALL), brought(CALL), made(AGAIN), brought(AGAIN), a("End")], False),
+        ([u("q"), made(CALL), brought(CALL)],
+         [u("q"), made(CALL), brought(CALL), made(OURS), brought(OURS), a("End")], True),
+        # Some agents clear earlier results.
+        ([u("q"), made(CALL), brought(CALL, "[cleared]"), made(AGAIN), brought(AGAIN)],
+         [u("q"), made(CALL), brought(CALL), made(AGAIN), brought(AGAIN), a("End")], True),
+        # Pictures belong to a result.
+        *(([u("q"), made(CALL), brought_with(given)], [u("q"), made(CALL), brought_with(RED), a("End")], again)
+          for given, again in ((RED, True), (BLUE, False))),
         ([], OPENING[1:], False),
     ],
 )  # fmt: skip

@@ -268,7 +268,7 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     { role: 'user', content: 'And in TeX?' },
     { role: 'assistant', content: `${formulas.join('\n')}\n\nIt costs $5, *not* $6; \`\\(c*d*e\\)\` is code. See[^1].\n\n[^1]: A note.` },
     { role: 'assistant', content: 'Set $HOME, *not* `$PATH`, as in [a lock](https://example.org/Lock_\\(water\\)).[^1]\n\n[^1]: Its own.' },
-    { role: 'assistant', content: "Run:\n\n    sed 's/ \\(a\\) / b /'\n\n    $a*b$\n\n1. Or:\n\n    \\(c*d*e\\)" },
+    { role: 'assistant', content: "Run:\n\n    sed 's/ \\(a\\) / b /'\n\n    $a*b$\n\n1. Or:\n\n    \\(c*d*e\\)\n\nSee[^1].\n\n[^1]: A note.\n\n    \\(f*g*h\\)" },
   ];
   await api('POST', `/conversations/${id}/messages/batch`, { messages });
   await withPage({}, async (page) => {
@@ -291,6 +291,7 @@ test('all that a message says is shown, in its parts too, and what stands twice 
     assert.equal(await page.locator(`[data-seq="7"] sup a[id="${back}"]`).count(), 1);
     await page.locator('[data-seq="8"]').waitFor();
     assert.deepEqual((await said(8)).filter((line) => line.trim()).slice(0, 5), ['Run:', "sed 's/ \\(a\\) / b /'", '$a*b$', 'Or:', '\\(c*d*e\\)'], 'in code no sign is added');
+    assert.match(await page.locator('[data-seq="8"]').innerText(), /\\\(f\*g\*h\\\)/, 'a further paragraph of a note is no code');
   });
   await withPage({ language: 'ru' }, async (page) => {
     await open(page, `?c=${id}`);

@@ -64,7 +64,8 @@ class Line:
     addresses: frozenset[str] = frozenset()
     """The addresses that came with a user's words; a signed one may be new each time."""
     content: str = ""
-    """A user's words as they were written, with what separates the texts of one message; what a tool returned."""
+    """A user's words as they were written, with what separates the texts of one message; what a tool returned, with the
+    marks of its pictures."""
     optional: bool = False
     """Whether it is stored and the client may never have seen it."""
     matches_any_words: bool = False
@@ -77,6 +78,8 @@ class Line:
     """Which message of the client's the request with these stored words asked about; empty if it did not say so."""
     may_be_withdrawn: bool = False
     """Whether it is stored and came with a failed turn: the client may have dropped it and said something else."""
+    is_brought: bool = False
+    """Whether it is the stored result of a tool that the client ran."""
 
 
 def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name: str = "") -> Iterator[Line]:
@@ -107,15 +110,20 @@ def lines_of(role: str, content: str, parts: Sequence[Part], message: int, name:
         )
     for call in calls:
         yield Line(kind="call", words=call, message=message)
+    media = [_media_mark(part) for part in parts if part.get("type") == "media"] if results else ()
     for result in results:
-        content = as_text(result.get("content", ""))
-        yield Line(kind="result", words=str(result.get("tool_call_id")), message=message, content=content)
+        returned = " ".join((as_text(result.get("content", "")), *media))
+        yield Line(kind="result", words=str(result.get("tool_call_id")), message=message, content=returned)
 
 
-def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -> Iterator[Line]:
+def _stored_lines(
+    message: Message | MessageText, unanswered: Collection[int], own_tools: Collection[str]
+) -> Iterator[Line]:
     unseen, erased, stopped = message.is_command, message.status == "erased", message.status == "interrupted"
     if erased and any(part.get("type") == "tool_call" for part in message.parts):  # only the ids of its calls are left
         yield Line(kind="assistant", words="", message=message.seq, optional=True, matches_any_words=True, is_step=True)
+    results = [part for part in message.parts if part.get("type") == "tool_result" and not erased]
+    brought = {str(part.get("tool_call_id")) for part in results if part.get("name") not in own_tools}
     for line in lines_of(message.role, message.content, message.parts, message.seq, name_in(message.metadata)):
         yield replace(
             line,
@@ -124,6 +132,7 @@ def _stored_lines(message: Message | MessageText, unanswered: Collection[int]) -
             may_be_regenerated=line.kind == "assistant" and not (unseen or erased or line.is_step),
             question=str(message.metadata.get(QUESTION) or "") if line.kind == "user" else "",
             may_be_withdrawn=line.kind == "user" and message.seq in unanswered,
+            is_brought=line.kind == "result" and line.words in brought,
         )
 
 
@@ -208,6 +217,8 @@ class Reconciliation:
     """The lines of the history that the client sends, in order; calls and results are put into their stored order."""
     unanswered: Collection[int] = frozenset()
     """The numbers of the stored messages that a failed turn brought, and that no other turn answered."""
+    own_tools: Collection[str] = frozenset()
+    """The names of the tools that the service runs: a client need not have their calls."""
     _position: int = 0
     _has_diverged: bool = False
     _is_answered: bool = False
@@ -227,7 +238,9 @@ class Reconciliation:
     _awaits_hint: bool = False
     """Whether a stored reply did not fit, so that only a hint may follow with which the client asked again."""
     brings_other_results: bool = False
-    """Whether the given calls and results that were read last have a result that is stored with another content."""
+    """Whether the results that were read last, after the last call, have one that is stored with another content."""
+    lacks_results: bool = False
+    """Whether results that the client brought are stored after the end of the given history: it is an earlier one."""
     _last_reply: int = field(init=False)
     """The place of the last given reply, call or result; 0 if there is none."""
 
@@ -242,7 +255,7 @@ class Reconciliation:
             if message.status == "superseded":  # the reply that replaced it may say the same
                 self._steps = _Steps()
                 continue
-            for line in _stored_lines(message, self.unanswered):
+            for line in _stored_lines(message, self.unanswered, self.own_tools):
                 self._read_line(line)
                 if self._has_diverged:
                     return False
@@ -277,7 +290,8 @@ class Reconciliation:
     @property
     def asks_for_new_reply(self) -> bool:
         """Whether only the last stored reply is missing in the given history: its client wants another, or lost it."""
-        asks = bool(self.given) and self.given[-1].kind in {"user", "result"} and not self.brings_other_results
+        last = self.given[-1].kind if self.given else None
+        asks = last == "user" or (last == "result" and not self.brings_other_results and not self.lacks_results)
         return asks and self._is_answered and not self._has_diverged
 
     @property
@@ -328,7 +342,8 @@ class Reconciliation:
         self._ends_with_step &= line.kind in ANSWERING
         if given is not None and self._is_same(line, given):
             self._ends_with_step = line.is_step and not self._has_call_after()
-            self.brings_other_results &= line.kind in _OF_TOOLS
+            self.lacks_results = False
+            self.brings_other_results &= line.kind == "result"
             self.brings_other_results |= line.kind == "result" and given.content != line.content
             self._position += 1
             self._steps = _Steps()
@@ -337,6 +352,7 @@ class Reconciliation:
         elif given is None and line.may_be_regenerated and not self._ends_with_erased:
             self._is_answered = True
         elif line.optional:
+            self.lacks_results |= given is None and line.is_brought
             if line.is_step and given is not None and not line.matches_any_words:
                 self._steps.add(line.words, given.words)
             return True

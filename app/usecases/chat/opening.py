@@ -290,8 +290,7 @@ async def _calls_left_to_client(
     unanswered = exchange.left_to_client(shell.resolver.own_tools)
     if not unanswered:
         return []
-    made = {message.id for message in exchange.since if message.role == "assistant"}
-    if await uow.turns.replied_by(conversation.id, made) is not None:
+    if await uow.turns.replied_by(conversation.id, exchange.makers_of(unanswered)) is not None:
         return unanswered
     # The client never heard of the calls of a turn that died, so it need not answer them. Without any turn it did: they
     # were appended, or the record of their turn was removed after its time.

@@ -47,7 +47,7 @@ from app.usecases.openai.openings import Openings, opening_of
 from app.usecases.openai.repeated_messages import compare_stored_history, lines_of_drafts, without_repeated
 from app.usecases.openai.retry_keys import RequestAttempt
 from app.usecases.shared.exchange import Exchange, exchange_of
-from app.usecases.shared.idempotency import Idem
+from app.usecases.shared.idempotency import Idem, claim_key
 from app.usecases.shared.shell import Shell
 
 MAX_NEW_MESSAGES: Final = 1_000
@@ -281,14 +281,16 @@ class StoredAnswers:
         given = await off_loop(lines_of_drafts, messages)
         async with self._shell.uow(tenant_id) as uow:
             conversation = await uow.conversations.get(conversation_id)
-            reconciling = Reconciliation(given, await uow.turns.unanswered(conversation_id))
+            own_tools = self._shell.resolver.own_tools
+            reconciling = Reconciliation(given, await uow.turns.unanswered(conversation_id), own_tools)
             running = await uow.turns.running(conversation_id)
             await compare_stored_history(uow, conversation, reconciling)
             exchange = await exchange_of(uow, conversation_id) if reconciling.is_all_stored else Exchange()
-            called = exchange.left_to_client(self._shell.resolver.own_tools)
+            called = exchange.left_to_client(own_tools)
             # Who has these calls sends them again, with their results: this client never got them.
-            lost = called and not reconciling.brings_other_results and messages and messages[-1].role != "assistant"
-            calling = await uow.turns.replied_by(conversation_id, {one.id for one in exchange.since}) if lost else None
+            is_earlier = reconciling.brings_other_results or reconciling.lacks_results
+            lost = called and not is_earlier and messages and messages[-1].role != "assistant"
+            calling = await uow.turns.replied_by(conversation_id, exchange.makers_of(called)) if lost else None
         waits, answering = exchange.awaits_reply, running or calling
         if waits and answering is not None:
             is_other = _asks_another_model(request, answering) or not _offers(request, exchange, called)
@@ -379,9 +381,10 @@ class StoredAnswers:
                 if has_own_key:
                     raise
         async with self._shell.uow(tenant_id) as uow:
-            await uow.idempotency.delete(idem.key)
-            await uow.idempotency.delete(_fork_key(idem).key)
-            await uow.commit()
+            if await claim_key(uow, idem, self._shell.clock.now()) == found.ref:  # else another try began a turn since
+                await uow.idempotency.delete(idem.key)
+                await uow.idempotency.delete(_fork_key(idem).key)
+                await uow.commit()
         return None
 
     async def _again(self, tenant_id: UUID, turn: Turn, request: Request, idem: Idem) -> TurnHandle:

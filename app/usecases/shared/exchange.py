@@ -65,6 +65,11 @@ class Exchange:
             if part.get("name") not in own_tools and message.status != "erased"
         ]
 
+    def makers_of(self, calls: Collection[str]) -> set[UUID]:
+        """The ids of the messages that make these calls, which have no results."""
+        waiting = self._waiting
+        return {waiting[id_][1].id for id_ in calls}
+
     @property
     def _waiting(self) -> dict[str, tuple[Part, Message]]:
         """The calls without results, each with the message that makes it.
