@@ -202,6 +202,13 @@ def test_an_anchor_that_says_a_small_part_of_an_entry_does_not_keep_it() -> None
     assert [repair.reason for repair in result.repairs] == ["set_aside"]
 
 
+def test_an_anchor_keeps_an_entry_of_ordinary_words_alone() -> None:
+    told = candidate(item(OTHER, 20, replaces=["F1"]))
+    wish = entry("F1", "I want to find the endings by myself.", seqs=(3,))
+    result = merged([wish], told, anchors=[anchored("I want to find the endings by myself")])
+    assert [repair.reason for repair in result.repairs] == ["kept"]
+
+
 # --- constraints and goals
 
 

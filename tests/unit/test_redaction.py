@@ -344,6 +344,8 @@ def test_escapes_of_json_and_of_urls_hide_no_secret() -> None:
     assert json.loads(redact(once)) == shown
     assert json.loads(json.loads(redact(json.dumps(once)))) == shown, "within a text of JSON"
     assert redact(f"GET /?q=my%20{KEYS['aws_key']}") == "GET /?q=my%20[REDACTED:aws_key]"
+    trains = "https://trains.example/gda%C5%84sk-wroclaw-trains-2024-timetable"
+    assert redact(trains) == trains, "a letter is escaped"
     assert redact('"password": "hunter\\u0022x22"') == '"password": "[REDACTED:password]"', "control"
 
 

@@ -20,8 +20,9 @@ SecretFinder = Callable[[str], Iterator[FoundSecret]]
 
 # --- keys that providers mark with a prefix -------------------------------------------------------------------------
 
-_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
-"""A key may also follow the escaped line break of a JSON string, or an escaped character of a URL."""
+_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[2-7][0-9A-Fa-f]))"
+"""A key may also follow the escaped line break of a JSON string, or an escaped sign of a URL; "gda%C5%84sk-2024" has an
+escaped letter there, and is none."""
 _TOKEN: Final = 1_000_000
 """The most characters in one piece of a token, if the token begins where a run of its characters begins.
 

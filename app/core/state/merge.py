@@ -27,6 +27,7 @@ from app.core.text.sameness import canonical, covers, word_count, word_runs
 from app.core.text.sentences import sentences
 from app.core.text.words import stems
 from app.core.validation.dates import items_with_dates
+from app.core.validation.evidence import content_stems
 from app.core.validation.lost_values import critical_values
 from app.core.validation.same_subject import has_other_subject, has_same_subject
 
@@ -232,8 +233,11 @@ def _changes_until_verified(
 
     def stays(entry: StateEntry) -> bool:
         text = canonical(entry.text)
+        has_content = bool(content_stems(entry.text))  # "I want to find the endings by myself" has ordinary words alone
         return any(seq in demands for seq in entry.from_seqs) or any(
-            anchor_text in text and _has_value_or_word(content) and not has_other_subject(content, entry.text)
+            anchor_text in text
+            and _has_value_or_word(content)
+            and not (has_content and has_other_subject(content, entry.text))
             for anchor_text, content in anchored
         )
 

@@ -31,6 +31,7 @@ from app.core.text.tables import (
     ENDS,
     LATER,
     MONTH_ENDS,
+    MONTH_OR_TUESDAY,
     MONTHS,
     MONTHS_AND_VERBS,
     NEXT,
@@ -313,6 +314,8 @@ def forms_of_first_day(number: float, last: str) -> frozenset[str]:
 
 def _is_verb(c: Cursor, place: int) -> bool:
     is_plain = c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
+    if c.word(place) == MONTH_OR_TUESDAY and not c.all_readings:  # "mar 12 mai"
+        is_plain = is_plain and len(c.tokens[place + 1].text) == _YEAR_DIGITS
     return c.word(place) in MONTHS_AND_VERBS and not c.is_capital(place) and not is_plain
 
 
@@ -322,7 +325,8 @@ def _month_alone(c: Cursor, place: int, month: int) -> int:
     _add_days_before(c, place, month)
     year, after = _year_behind(c, place + 1)
     is_plain = word not in WORDS_AND_VERBS
-    if year and not _is_verb(c, place):
+    is_march = word in MONTHS_AND_VERBS and not c.is_capital(place) and _has_unit_behind(c, after)  # "march 2000 km"
+    if year and not _is_verb(c, place) and not is_march:
         keep_date(c, place, after, [(year, month, None)])
         return after
     is_named = c.word(place - 1) in BEFORE_MONTHS and c.gap(place) == " "
@@ -342,7 +346,8 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
         is_last = number == len(days) - 1
         # Only the day next to the month includes the month's text.
         keep_date(c, start if number else first, last if is_last else end, [(year, month, day)])
-        if not is_last:  # it may not be a day: "Main Street 27, 8–15 August"
+        # It may not be a day: "Main Street 27, 8–15 August", or a day of another month: "lun 11, mar 12 mai".
+        if not is_last or MONTH_OR_TUESDAY in {c.word(first), c.word(after - 1)}:
             c.add_possible(start, [f"n:{day}"], "number")
     return last
 

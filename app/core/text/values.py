@@ -56,6 +56,8 @@ _DIMENSIONS: Final = {"g": "mass", "m": "length", "l": "volume", "pint": "volume
 """What some units measure. "820 mg" is not shown by "820 g", but it is by 820 of anything else."""
 _JOINT: Final = compiled("&(?=[a-z]:)")
 """The sign between two parts of a form. A text that is searched for as it is may have it too: ``?q=chairs&page=2``."""
+_ADDRESS: Final = compiled("s:[^&/?]*[/?]")
+"""How the form of an address begins, which has no parts: "&n:2" in it is its own text."""
 _EVERY_DIMENSION: Final = ("", *sorted(set(_DIMENSIONS.values())))
 """The same, and the empty text for all other units and for none."""
 
@@ -171,7 +173,7 @@ def _forms_to_look_up(value: Value) -> Iterator[str]:
 
 
 def _parts_of(form: str) -> list[str]:
-    return _JOINT.split(form) if "&" in form else [form]
+    return _JOINT.split(form) if "&" in form and not _ADDRESS.match(form) else [form]
 
 
 def _is_number(form: str) -> bool:
