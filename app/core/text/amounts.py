@@ -14,7 +14,6 @@ from app.core.text import moments
 from app.core.text.days import (
     add_distant_days,
     forms_in_month_of_last_date,
-    forms_of_bare_day,
     forms_of_eight_digits,
     forms_of_first_day,
     is_near_last_date,
@@ -45,7 +44,6 @@ from app.core.text.tables import (
     CURRENCIES,
     DOZENS,
     HALF_UNITS,
-    MONTH_OR_TUESDAY,
     MONTHS,
     NUMBER_JOINTS,
     NUMBERING,
@@ -574,8 +572,8 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
             found.forms |= short_day_and_time_forms(digits)
         if digits.isdecimal() and not c.all_readings and (is_day or is_near_last_date(c, place)):
             found.forms |= forms_in_month_of_last_date(c, int(digits))
-        if not c.all_readings:
-            _state_day_of_weekday(c, found, place)
+        if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
+            _state_day_of_weekday(c, found, moments.form_of_weekday(weekday, int(digits)))
     if c.near(place + 1) and c.word(place + 1) in CLOCK:  # "8.50 uur", "8.30 Uhr"
         found.forms |= {form for form in short_day_and_time_forms(digits) if form[:2] == "t:"}
     if c.text[token.start] == ".":  # ".10" may be the end of a network address, but not in "p = .10"
@@ -591,13 +589,7 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
         found.forms |= set(parts) if c.all_readings else {"&".join(parts)}
 
 
-def _state_day_of_weekday(c: Cursor, found: FoundValue, place: int) -> None:
-    digits, weekday = c.tokens[place].text, weekday_of_day(c, place)
-    if c.word(place - 1) == MONTH_OR_TUESDAY and c.gap(place) == " ":
-        found.forms |= forms_of_bare_day(digits, found, MONTHS[MONTH_OR_TUESDAY])
-    if weekday is None:
-        return
-    form = moments.form_of_weekday(weekday, int(digits))
+def _state_day_of_weekday(c: Cursor, found: FoundValue, form: str) -> None:
     # Before another word the number may count something: "on Saturday 12 came".
     if c.text[found.end : found.end + 2].strip()[:1] in _MARKS_AFTER_DAY:
         found.forms, found.readings = frozenset({form}), []  # its kind is not "date", since it has no month

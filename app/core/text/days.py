@@ -31,7 +31,6 @@ from app.core.text.tables import (
     ENDS,
     LATER,
     MONTH_ENDS,
-    MONTH_OR_TUESDAY,
     MONTHS,
     MONTHS_AND_VERBS,
     NEXT,
@@ -313,10 +312,12 @@ def forms_of_first_day(number: float, last: str) -> frozenset[str]:
 
 
 def _is_verb(c: Cursor, place: int) -> bool:
-    is_plain = c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
-    if c.word(place) == MONTH_OR_TUESDAY and not c.all_readings:  # "mar 12 mai"
-        is_plain = is_plain and len(c.tokens[place + 1].text) == _YEAR_DIGITS
-    return c.word(place) in MONTHS_AND_VERBS and not c.is_capital(place) and not is_plain
+    is_plain = c.all_readings and c.kind(place + 1) == "n" and c.gap(place + 1) == " "  # "may 3"
+    return _may_be_verb(c, place) and not is_plain
+
+
+def _may_be_verb(c: Cursor, place: int) -> bool:
+    return c.word(place) in MONTHS_AND_VERBS and not c.is_capital(place)
 
 
 def _month_alone(c: Cursor, place: int, month: int) -> int:
@@ -325,8 +326,7 @@ def _month_alone(c: Cursor, place: int, month: int) -> int:
     _add_days_before(c, place, month)
     year, after = _year_behind(c, place + 1)
     is_plain = word not in WORDS_AND_VERBS
-    is_march = word in MONTHS_AND_VERBS and not c.is_capital(place) and _has_unit_behind(c, after)  # "march 2000 km"
-    if year and not _is_verb(c, place) and not is_march:
+    if year and not _is_verb(c, place):
         keep_date(c, place, after, [(year, month, None)])
         return after
     is_named = c.word(place - 1) in BEFORE_MONTHS and c.gap(place) == " "
@@ -342,12 +342,14 @@ def _state_days_of_month(c: Cursor, first: int, after: int, month: int, days: li
     year, last = _year_behind(c, after)
     _add_days_before(c, first, month)
     _state_day_before(c, first, month)
+    is_verb = _may_be_verb(c, first) or _may_be_verb(c, after - 1)
+    if year and is_verb:
+        c.add_possible(last - 1, [f"n:{year}"], "number")
     for number, (day, start, end) in enumerate(days):
         is_last = number == len(days) - 1
         # Only the day next to the month includes the month's text.
         keep_date(c, start if number else first, last if is_last else end, [(year, month, day)])
-        # It may not be a day: "Main Street 27, 8–15 August", or a day of another month: "lun 11, mar 12 mai".
-        if not is_last or MONTH_OR_TUESDAY in {c.word(first), c.word(after - 1)}:
+        if not is_last or is_verb:  # it may not be a day: "Main Street 27, 8–15 August", "it may 12 times"
             c.add_possible(start, [f"n:{day}"], "number")
     return last
 

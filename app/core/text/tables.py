@@ -216,8 +216,6 @@ WORDS_AND_VERBS: Final = _words("ambiguous")
 """Words of the calendar that also have another meaning."""
 MONTHS_AND_VERBS: Final = frozenset({"may", "march", "mar"})
 """Months that are verbs if they do not begin with a capital."""
-MONTH_OR_TUESDAY: Final = "mar"
-"""The short name of March, and of Tuesday in French, Italian and Spanish."""
 ORDINAL_ENDINGS: Final = _words("ordinal_endings")
 NUMBER_ENDINGS: Final = _words("number_endings")
 COMPOUND_STEMS: Final[Mapping[str, str]] = {
