@@ -108,7 +108,7 @@ def test_the_example_is_the_story_up_to_its_sixtieth_message() -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (error_of(401, {"detail": "no key"}), "is not valid: set --key or THROUGHLINE_API_KEY."),
+        (error_of(401, {"detail": "no key"}), "or neither if the service asks for none."),
         (error_of(502, {"title": "Bad", "detail": "the model\nfailed"}), "the model failed (http_502)"),
         (ConnectionFailedError("refused"), "The service does not answer: refused."),
         (ComplaintError("The worker\nstarted none."), "The worker started none."),
