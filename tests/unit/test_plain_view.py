@@ -21,7 +21,10 @@ SEEN = {
     "pe\u0301a\u0336\u0301 \u0438\u0306 \u0301": "p\u00e9\u00e1 \u0439 ",
     "\u30cf\u309a \u1107\u1175": "\u30d1 \ube44",
     "&quot;a&quot; &amp;&nbsp;b&x;": '"a" & b&x;',
-    '"\\u043f\\u0430\\u0440" \\\\u201cx\\u00a0\\u0022 \\user': '"\u043f\u0430\u0440" \u201cx \\u0022 \\user',
+    '"\\u043f\\u0430\\u0440" \\\\u201cx\\u00a0\\u0022 \\user': '"\u043f\u0430\u0440" \u201cx \\" \\user',
+    "a\\u003db\\x26c \\xc3\\u000a": "a=b&c \\xc3\\n",
+    "\x1b[1;31ma\x1b[m\\u001b[Kb\\033[0mc\x1bd \\e e": "abcd \\e e",
+    "a\U000e0100b\u2065c\ufffad\ufe20e\u0487f\x7fg": "abcdefg",
     "VK \u0438 \u0421\u0431\u0435\u0440": "VK \u0438 \u0421\u0431\u0435\u0440",
     "\u043f\u0430\u0440\u043e\u043b\u044c \u2014 \u00fcber": "\u043f\u0430\u0440\u043e\u043b\u044c \u2014 \u00fcber",
 }
@@ -46,4 +49,6 @@ def test_every_place_leads_back_to_the_sign_that_it_was(text: str) -> None:
     for place, sign in enumerate(view.text):
         piece = text[places[place] : places[place + 1]]
         letter = unicodedata.normalize("NFC", piece)[:1]
+        if view.text[:place].endswith("\\"):
+            continue  # the rest of an escaped sign that keeps its backslash
         assert plain_view(piece).text in {sign, piece[:1], letter}  # alone, a letter may be of the other alphabet

@@ -347,6 +347,32 @@ def test_escapes_of_json_and_of_urls_hide_no_secret() -> None:
     trains = "https://trains.example/gda%C5%84sk-wroclaw-trains-2024-timetable"
     assert redact(trains) == trains, "a letter is escaped"
     assert redact('"password": "hunter\\u0022x22"') == '"password": "[REDACTED:password]"', "control"
+    key = KEYS["github_token"]
+    for before in ("\\u003d", "\\u0022", "\\u000a", "\\x27", "%0A", "%253D", "=3D", "\\f"):
+        assert redact(f"a{before}{key}") == f"a{before}[REDACTED:github_token]"
+    assert redact("a=1\\u0026sig=abcdEFGH12345678") == "a=1\\u0026sig=[REDACTED:url_token]"
+    assert redact("\\u0022password\\u0022:\\u0022hunter22x\\u0022") == (
+        "\\u0022password\\u0022:\\u0022[REDACTED:password]\\u0022"
+    )
+
+
+def test_colours_of_a_terminal_hide_no_secret() -> None:
+    assert redact(f"\x1b[32m{KEYS['aws_key']}\x1b[0m") == "\x1b[32m[REDACTED:aws_key]"
+    assert redact(f"\\u001b[32m{KEYS['aws_key']}") == "\\u001b[32m[REDACTED:aws_key]"
+    assert "hunter22x" not in redact("\x1b[01;31m\x1b[Kpassword\x1b[m\x1b[K=hunter22x"), "as grep shows it"
+
+
+@pytest.mark.parametrize(
+    "unseen", [0x80, 0x180F, 0x2065, 0xFFF9, 0x1DC0, 0xFE20, 0x1D173, 0xE0100, 0xE01EF, 0xE0FFF], ids=hex
+)
+def test_no_character_that_shows_nothing_hides_a_secret(unseen: int) -> None:
+    key = KEYS["aws_key"]
+    assert redact(f"{key[:9]}{chr(unseen)}{key[9:]}") == "[REDACTED:aws_key]"
+    assert redact(f"pass{chr(unseen)}word: hunter22x").endswith("word: [REDACTED:password]")
+
+
+def test_a_session_is_known_behind_the_name_of_its_program() -> None:
+    assert redact("Cookie: shop_session=abcdef0123456789") == "Cookie: shop_session=[REDACTED:session]"
 
 
 def test_tag_characters_hide_no_secret() -> None:

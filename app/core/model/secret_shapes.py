@@ -20,9 +20,11 @@ SecretFinder = Callable[[str], Iterator[FoundSecret]]
 
 # --- keys that providers mark with a prefix -------------------------------------------------------------------------
 
-_BEFORE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[2-7][0-9A-Fa-f]))"
-"""A key may also follow the escaped line break of a JSON string, or an escaped sign of a URL; "gda%C5%84sk-2024" has an
-escaped letter there, and is none."""
+_BEFORE: Final = (
+    r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=[%=][0-7][0-9A-Fa-f])|(?<=%25[0-7][0-9A-Fa-f])|(?<=\\u00[01][0-9a-f]))"
+)
+"""A key may also follow the escaped sign of a JSON string, a URL, a URL in a URL, or an e-mail ("=3D");
+"gda%C5%84sk-2024" has an escaped letter there, and is none."""
 _TOKEN: Final = 1_000_000
 """The most characters in one piece of a token, if the token begins where a run of its characters begins.
 
@@ -155,7 +157,7 @@ _COMMAND: Final = compiled(
 )
 _COMMANDS: Final = ("curl", "mysql", "mariadb", "redis-cli", "sshpass", "docker")
 _COOKIE: Final = compiled(
-    r"\b(?:session(?:[ _-]?id)?|sess(?:id)?|sid|phpsessid|jsessionid|asp\.net_sessionid|connect\.sid"
+    r"(?<![^\W_])(?:session(?:[ _-]?id)?|sess(?:id)?|sid|phpsessid|jsessionid|asp\.net_sessionid|connect\.sid"
     r"|auth(?:_session)?"
     r"|remember_\w{1,40})=(?P<value>(?=[\w%+/.~-]{0,254}\d)[\w%+/.~-]{16,2000}+)",
     re.IGNORECASE | re.ASCII,

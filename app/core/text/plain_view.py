@@ -6,6 +6,7 @@ Cyrillic letter among Latin ones, in wide letters, with HTML entities, or with t
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from bisect import bisect_right
@@ -18,9 +19,12 @@ from app.core.text.escaping import plain_letters
 from app.core.text.patterns import compiled
 
 _UNSEEN: Final = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u2800"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f\u0300-\u036f\u0483-\u0487\u20d0-\u20f0"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+    "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 )
+"""What Unicode says to show nothing for, control characters, and signs that belong to no one script."""
 _BLANKS: Final = "\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _DASHES: Final = "\u2010-\u2013\u2212\ufe63\uff0d"
 _WIDE: Final = (
@@ -30,21 +34,27 @@ _WIDE: Final = (
 _DIGITS: Final = "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59"
 _JOINING: Final = "\u0300-\u036f\u0653-\u0655\u1161-\u1175\u11a8-\u11c2\u3099\u309a"
 """Signs that may be one letter together with the sign before them: accents, vowels and ends of Korean syllables."""
-_ODD: Final = compiled(
-    f"[&{_JOINING}{_UNSEEN}{_BLANKS}{_DASHES}{_WIDE}{_DIGITS}]"
-    f"(?:(?<=&)(?:quot|apos|amp|lt|gt|nbsp|#34|#39|#x22|#x27);|(?<=[{_JOINING}])[{_JOINING}]{{1,3}})?"
+_COLOUR: Final = r"\[[0-9;?]{0,20}[A-Za-z]"
+"""The rest of a command to a terminal after its escape character: it changes the colour of the text after it."""
+_SIGNS: Final = f"&{_JOINING}{_UNSEEN}{_BLANKS}{_DASHES}{_WIDE}{_DIGITS}"
+_REST: Final = (
+    rf"(?:(?<=&)(?:quot|apos|amp|lt|gt|nbsp|#34|#39|#x22|#x27);|(?<=\x1b){_COLOUR}"
+    rf"|(?<=[{_JOINING}])[{_JOINING}]{{1,3}})?"
 )
-_ODD_OR_ESCAPE: Final = compiled(rf"\\{{1,4}}u(?!00[0-7])[0-9a-fA-F]{{4}}|{_ODD.pattern}")
-"""The same, and a letter that JSON escapes, even twice. Plain signs stay escaped: a quotation mark ends a value."""
-_CODE_LENGTH: Final = 4
+_ODD: Final = compiled(f"[{_SIGNS}]{_REST}")
+_ODD_OR_ESCAPE: Final = compiled(
+    rf"[\\{_SIGNS}](?:(?<=\\)\\{{0,3}}(?:(?:u001[bB]|x1[bB]|033|e){_COLOUR}|u[0-9a-fA-F]{{4}}|x[0-7][0-9a-fA-F])"
+    rf"|(?<!\\){_REST})"
+)
+"""The same, and what JSON or a program escapes, even twice."""
 _JOINED: Final = compiled(f"[{_JOINING}]")
 _BLANK: Final = compiled(f"[{_BLANKS}]")
 _DASH: Final = compiled(f"[{_DASHES}]")
 _HIDDEN: Final = compiled(f"[{_UNSEEN}]")
-_MEETING: Final = compiled("[\u0370-\u04ff](?:(?<=[A-Za-z].)|(?=[A-Za-z]))")
-_MIXED: Final = compiled(
-    r"(?<![A-Za-z\u0370-\u04ff])(?:[A-Za-z]++[\u0370-\u04ff]|[\u0370-\u04ff]++[A-Za-z])[A-Za-z\u0370-\u04ff]*+"
-)
+_OTHER: Final = "\u0370-\u0481\u048a-\u04ff"
+"""Greek and Cyrillic letters, without the signs above them."""
+_MEETING: Final = compiled(f"[{_OTHER}](?:(?<=[A-Za-z].)|(?=[A-Za-z]))")
+_MIXED: Final = compiled(f"(?<![A-Za-z{_OTHER}])(?:[A-Za-z]++[{_OTHER}]|[{_OTHER}]++[A-Za-z])[A-Za-z{_OTHER}]*+")
 _CYRILLIC: Final = str.maketrans("aceopxykmtAECOPXKMTHB", "асеорхукмтАЕСОРХКМТНВ")
 
 
@@ -68,7 +78,7 @@ def plain_view(text: str) -> PlainView:
     pieces: list[str] = []
     breaks, distances = [0], [0]
     done = length = 0
-    for odd in (_ODD_OR_ESCAPE if "\\u" in mixed else _ODD).finditer(mixed):
+    for odd in (_ODD_OR_ESCAPE if "\\" in mixed else _ODD).finditer(mixed):
         sign, start = odd.group(), odd.start()
         if _JOINED.match(sign):  # "é" is one letter, even if written as two characters
             start = max(start - 1, done)
@@ -92,8 +102,8 @@ def _joined(signs: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _instead(sign: str) -> str:
-    if sign[0] == "\\":
-        return _instead(chr(int(sign[-_CODE_LENGTH:], 16)))
+    if len(sign) > 1 and sign[0] in "\x1b\\":
+        return "" if "[" in sign else _unescaped(chr(int(sign.lstrip("\\")[1:], 16)))
     if len(sign) > 1:
         return unescape(sign).replace("\u00a0", " ")
     if _HIDDEN.match(sign):
@@ -105,6 +115,12 @@ def _instead(sign: str) -> str:
     digit = unicodedata.digit(sign, None)
     plain = unicodedata.normalize("NFKC", sign) if digit is None else str(digit)
     return plain if len(plain) == 1 and plain.isascii() else sign
+
+
+def _unescaped(sign: str) -> str:
+    # A quotation mark keeps its backslash: without it, it would end a value.
+    escaped = json.dumps(sign, ensure_ascii=False)[1:-1]
+    return escaped if len(escaped) > 1 else _instead(sign)
 
 
 def _in_one_alphabet(found: re.Match[str]) -> str:
