@@ -28,11 +28,13 @@ _Pieces = Callable[[], AsyncIterator[bytes]]
 
 
 class AnswerTooLargeError(Exception):
-    """A provider's answer has more than ``ANSWER_BYTES``."""
+    """A provider's answer has, or may have, more than ``ANSWER_BYTES``."""
 
 
 def limit_answers(provider: Provider[Any], *, repairs_events: bool = False) -> None:
-    """Have the client of a provider read at most ``ANSWER_BYTES`` of each answer.
+    """Have the client of a provider read at most ``ANSWER_BYTES`` of each answer, and none that is packed twice.
+
+    Packed once, a piece of 64 kB has at most 64 MB; packed twice, it may have thousands of times that.
 
     Some clients of providers are not of the kind that can be told so; they are left as they are.
 
@@ -42,7 +44,8 @@ def limit_answers(provider: Provider[Any], *, repairs_events: bool = False) -> N
     """
 
     async def limit(response: Any) -> None:
-        response.aiter_bytes = _limited(response.aiter_bytes)
+        is_packed_twice = "," in response.headers.get("content-encoding", "")
+        response.aiter_bytes = _limited(response.aiter_bytes, refuses=is_packed_twice)
         if repairs_events and response.headers.get("content-type", "").lower().startswith(_EVENTS):
             response.aiter_bytes = _repaired(response.aiter_bytes)
 
@@ -52,8 +55,10 @@ def limit_answers(provider: Provider[Any], *, repairs_events: bool = False) -> N
         hooks["response"].append(limit)
 
 
-def _limited(read: _Pieces) -> _Pieces:
+def _limited(read: _Pieces, *, refuses: bool) -> _Pieces:
     async def limited() -> AsyncIterator[bytes]:
+        if refuses:
+            raise AnswerTooLargeError
         size = 0
         async with aclosing(read()) as pieces:  # type: ignore[type-var]
             async for piece in pieces:

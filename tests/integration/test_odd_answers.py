@@ -593,6 +593,13 @@ class TestTheLimit:
         odd.answer = streamed("data: " + "a" * 200_000)
         await self._refused(odd, lambda: odd.heard(name))
 
+    @pytest.mark.parametrize("name", [GEMINI, LOCAL, RESPONSES])
+    async def test_no_answer_is_read_that_is_packed_twice(self, odd: OddServer, name: str) -> None:
+        """The client that the library has for GitHub's models unpacks each piece at once, whatever its size."""
+        body = gzip.compress(gzip.compress(json.dumps(chunk({"text": "day"})).encode()))
+        odd.answer = lambda _: Response(body, media_type="application/json", headers={"content-encoding": "gzip, gzip"})
+        await self._refused(odd, lambda: odd.proposed(name))
+
     @pytest.mark.parametrize("size", [1_000, 90_000])
     async def test_what_is_below_it_is_read(self, odd: OddServer, size: int) -> None:
         odd.answer = whole(chunk({"text": "a" * size}))
