@@ -25,11 +25,12 @@ const LINK = '#segment-';
 /**
  * Code, which is passed over, and formulas in TeX. Lines that are set in by four blanks are code behind a paragraph, not in a
  * list or a footnote.
+ * What stands in a lookbehind is tried from its end: `^` first, or a long line takes quadratic time.
  * A `$` that only names a price or a variable has a space before it, or a word or code behind it, and in an address brackets may
  * be escaped: `Lock_\(water\)`.
  */
 const FORMULA =
-  /((`{3,}|~{3,})[^]*?(?:\2|(?![^]))|`+[^`\n]*`+|(?<=^(?!(?:[-*+]|\d+[.)]|\[\^[^\]\n]*\]:)[ \t])\S.*\n[ \t]*\n)(?: {4}|\t).*(?:\n(?: {4}|\t|$).*)*)|(?<!\w)\\\([^]{1,500}?\\\)|^[ \t]*\\\[[^]{1,2000}?\\\][ \t.,;]*$|\$\$[^]{1,2000}?\$\$|(?<![^\s(])\$(?=\S)[^$`\n]*[^\s$`]\$(?!\w)/gm;
+  /((`{3,}|~{3,})[^]*?(?:\2|(?![^]))|`+[^`\n]*`+|(?<=(?!(?:[-*+]|\d+[.)]|\[\^[^\]\n]*\]:)[ \t])^\S.*\n[ \t]*\n)(?: {4}|\t).*(?:\n(?: {4}|\t|$).*)*)|(?<!\w)\\\([^]{1,500}?\\\)|^[ \t]*\\\[[^]{1,2000}?\\\][ \t.,;]*$|\$\$[^]{1,2000}?\$\$|(?<![^\s(])\$(?=\S)[^$`\n]*[^\s$`]\$(?!\w)/gm;
 const SIGN = /[!-/:-@[-`{-~]/g;
 
 /** Markdown in which each marker is a link, see `segmentOf`, and each formula is text: its signs mean nothing else. */
