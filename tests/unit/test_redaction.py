@@ -223,6 +223,15 @@ def test_a_secret_goes_also_as_the_name_of_a_value() -> None:
     }
 
 
+def test_no_value_is_lost_because_its_name_is_a_secret_of_the_same_kind() -> None:
+    key = KEYS["aws_key"]
+    people = redact_value({key: "Ann", f"{key[:-1]}R": "Bob", f"{key[:-1]}S": "Eve"})
+    assert people == {
+        "[REDACTED:aws_key]": "Ann", "[REDACTED:aws_key] (2)": "Bob", "[REDACTED:aws_key] (3)": "Eve"
+    }  # fmt: skip
+    assert redact_value(people) == people
+
+
 @pytest.mark.parametrize("line", ["data: {}", 'data: {{"image": "data:image/png;base64,aGk=", "key": "{}"}}'])
 def test_a_line_of_an_event_stream_is_no_data_of_a_medium(line: str) -> None:
     told = line.format(KEYS["github_token"])

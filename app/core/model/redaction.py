@@ -8,6 +8,7 @@ UUIDs, hashes, order and phone numbers are no secrets.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -124,9 +125,15 @@ def _redacted_value(value: Any, depth: int) -> Any:
 def _redacted_mapping(value: Mapping[str, Any], depth: int) -> dict[str, Any]:
     if depth >= _DEEPEST:
         return {}
-    return {
-        _redacted_key(key): _redacted_under_key(plain_view(str(key)).text, item, depth) for key, item in value.items()
-    }
+    redacted: dict[str, Any] = {}
+    numbers = Counter[str]()
+    for given, item in value.items():
+        key = same = _redacted_key(given)
+        while key in redacted:  # no value is lost because two keys are secrets of one kind
+            numbers[same] += 1
+            key = f"{same} ({numbers[same] + 1})"
+        redacted[key] = _redacted_under_key(plain_view(str(given)).text, item, depth)
+    return redacted
 
 
 def _redacted_key(key: Any) -> Any:
