@@ -25,6 +25,14 @@ def test_a_command_with_its_focus(content: str, focus: str | None) -> None:
     assert asked.focus == focus
 
 
+def test_no_half_of_a_secret_is_left_where_a_focus_is_cut() -> None:
+    asked = compact_command("/compact " + "the harbours " * 76 + "ghp_" + "aB3dE5gH7j" * 4)
+    assert asked is not None
+    assert asked.focus is not None
+    assert "ghp" not in asked.focus
+    assert asked.focus.endswith("the harbours [REDACTED:gi")
+
+
 @pytest.mark.parametrize(
     "content", ["", "compact", "/compactx", "/compact: x", "please /compact", "/Compact", "/ compact"]
 )

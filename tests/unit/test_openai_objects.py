@@ -36,7 +36,7 @@ from app.http.openai.answers import Answering, chat_chunks, whole_chat, whole_re
 from app.http.openai.chat_chunks import ChatChunks
 from app.http.openai.chat_requests import ChatCompletionRequest, ChatMessage
 from app.http.openai.errors import is_openai_path, openai_error, openai_status
-from app.http.openai.inputs import reason_not_to_store
+from app.http.openai.inputs import name_of, reason_not_to_store
 from app.http.openai.items import CallItem, InputItem, draft_of, items_of, joined_steps
 from app.http.openai.resources import DEFAULT_ECHO, Json, chat_completion, list_object, response_object
 from app.http.openai.response_events import ResponseEvents, event_after
@@ -46,6 +46,7 @@ from app.http.shutdown import Stopping
 from app.settings import Settings
 from app.usecases.history.drafts import MessageDraft
 from app.usecases.openai.answering import AnswerEvent, Ended, Failed, ServiceEvent, TextDelta, ToolsCalled
+from app.usecases.openai.conversation_names import ConversationName
 from tests.rows import each
 from tests.unit.timing import assert_linear_in
 
@@ -243,6 +244,18 @@ def test_which_paths_are_that_apis(path: str, *, there: bool) -> None:
 )
 def test_only_a_chat_that_open_webui_keeps_is_kept(id_: str, reason: str | None) -> None:
     assert reason_not_to_store(Headers({"X-OpenWebUI-Chat-Id": id_, "X-OpenWebUI-Task": ""})) == reason
+
+
+def test_no_end_user_is_taken_for_another_whose_long_name_begins_alike() -> None:
+    def named(user: str) -> ConversationName | None:
+        headers = Headers({"X-OpenWebUI-User-Id": user, "X-OpenWebUI-Chat-Id": "a chat"})
+        return name_of(headers, conversation_field=None, metadata=None, user="another")
+
+    longest = named("u" * 255)
+    assert longest is not None
+    assert longest.user == "u" * 255
+    with pytest.raises(InvalidInputError):
+        named("u" * 256)
 
 
 def test_a_response_has_every_field_whatever_was_said() -> None:

@@ -62,7 +62,7 @@ def name_of(
     ``user`` are its fields of those names.
 
     Raises:
-        InvalidInputError: The name is not valid.
+        InvalidInputError: The name, or that of the end user, is not valid.
     """
     conversation = conversation_field.get("id") if isinstance(conversation_field, Mapping) else conversation_field
     conversation = conversation or next((headers[name] for name in CONVERSATION_HEADERS if headers.get(name)), None)
@@ -78,12 +78,14 @@ def name_of(
         message = f"a conversation is named by at most {MAX_NAME_LENGTH} printable characters"
         raise InvalidInputError.of("conversation", message)
     text = conversation.strip()
-    forwarded = next((headers[name] for name in USER_HEADERS if headers.get(name)), None)
+    user = next((headers[name] for name in USER_HEADERS if headers.get(name)), user)
+    if user and len(user) > MAX_NAME_LENGTH:  # cut off, it might be another one's
+        raise InvalidInputError.of("user", f"an end user is named by at most {MAX_NAME_LENGTH} characters")
     return ConversationName(
         text=text,
         conversation_id=uuid_of(text, "conv") or _uuid(text),
         is_ours=text.startswith("conv_"),
-        user=(forwarded or user or "")[:MAX_NAME_LENGTH] or None,
+        user=user or None,
     )
 
 

@@ -29,7 +29,7 @@ from app.http.openai.sending import send_new_stream, send_stream, send_whole
 from app.http.openai.waiting import patience
 from app.http.refusals import BodyTooLargeError, RequestTimeoutError
 from app.off_loop import off_loop
-from app.usecases.compaction.commands import MAX_FOCUS_LENGTH
+from app.usecases.compaction.commands import focus_in
 from app.usecases.compaction.manual import CompactInput
 from app.usecases.history.drafts import MessageDraft, bytes_of
 from app.usecases.openai.answering import Prompt
@@ -190,7 +190,7 @@ async def _compacted(
     compaction = services.openai.compaction
     if body.conversation_name is not None:
         conversation_id = conversation_of(body.conversation_name)
-        asked = CompactInput(focus=(body.instructions or "")[:MAX_FOCUS_LENGTH] or None)
+        asked = CompactInput(focus=focus_in(body.instructions or ""))
         view = await services.manual.compact(tenant, conversation_id, asked, timeout=seconds_left)
         drafts = await compaction.of_conversation(tenant, conversation_id)
         return CompactedInput(messages=tuple(drafts)), view.compaction.usage

@@ -9,6 +9,7 @@ from typing import Any, Final
 from app.core.model.conversation import Message, Usage
 from app.core.model.errors import DomainError, RateLimitedError
 from app.core.model.records import Turn
+from app.core.model.redaction import redact
 from app.core.text.localization.catalogue import catalogue_of
 from app.usecases.chat.reply import Answer
 from app.usecases.compaction.inline import InlineOutcome, SendNewEvents, send_nothing
@@ -17,6 +18,8 @@ from app.usecases.shared.stopping import unless_stopped
 
 COMMAND: Final = "/compact"
 MAX_FOCUS_LENGTH = 1_000  # characters, as in POST …/compact
+_MAX_SCANNED: Final = 4_000
+"""The most characters of a text that are searched for secrets before it is cut."""
 _MINUTE = 60  # seconds
 PATIENCE = 110.0  # seconds: less than the default timeout of a request
 
@@ -29,7 +32,12 @@ def compact_command(content: str) -> CompactInput | None:
     given = typed[len(COMMAND) :]
     if given and not given[0].isspace():
         return None
-    return CompactInput(focus=given.strip()[:MAX_FOCUS_LENGTH] or None)
+    return CompactInput(focus=focus_in(given))
+
+
+def focus_in(text: str) -> str | None:
+    """The beginning of a text as a focus, redacted: half of a secret would not be known to be one."""
+    return redact(text.strip()[:_MAX_SCANNED])[:MAX_FOCUS_LENGTH] or None
 
 
 class TypedCommands:
