@@ -138,6 +138,16 @@ def test_a_private_key_without_an_end_goes_as_far_as_it_looks_like_one() -> None
     assert redact(f"{cut_off}This sentence stays.") == "[REDACTED:private_key]\nThis sentence stays."
 
 
+def test_the_end_of_a_private_key_goes_without_its_beginning() -> None:
+    line = f"{ALNUM}{ALNUM[:24]}"
+    end = "-----END RSA PRIVATE KEY-----"
+    for cut in (f"{line}\n{line}\n{ALNUM[:30]}==\n{end}", f"{line}\\n{line}\\n{end}"):
+        assert redact(f"the end is {cut}, {end}") == f"the end is [REDACTED:private_key], {end}"
+        both = f"{KEYS['private_key']} and {cut} and {KEYS['private_key']}"
+        assert redact(both) == "[REDACTED:private_key] and [REDACTED:private_key] and [REDACTED:private_key]"
+    assert redact(f"It ends with {end}") == f"It ends with {end}"
+
+
 def test_a_private_key_inside_json_goes() -> None:
     service_account = json.dumps({"type": "service_account", "private_key": KEYS["private_key"], "project": "p-1"})
     redacted = json.loads(redact(service_account))

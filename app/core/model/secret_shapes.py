@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -104,23 +104,42 @@ _KEY_LINES: Final = compiled(
 _LAST_LINE: Final = compiled(rf"(?:(?:\s|\\[nr]){{0,8}}{_END.pattern})?")
 
 
+_LINES_BEFORE_END: Final = compiled(
+    r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{24,200}+(?:\s|\\[nr]){1,8}){1,20000}+"
+    r"(?:[A-Za-z0-9+/]{1,80}+={0,2}(?:\s|\\[nr]){0,8})?\Z"
+)
+
+
 def _private_keys(text: str) -> Iterator[FoundSecret]:
-    """Private keys, from BEGIN to END, or to the last line that looks like a key."""
+    """Private keys, from BEGIN to END; where one of the two is missing, as far as the lines look like a key."""
     if "PRIVATE KEY" not in text and "Private-Lines" not in text:
         return
-    ends = [found.end() for found in _END.finditer(text)]
-    done = 0
+    ends = list(_END.finditer(text))
+    done = place = 0
     for begin in _BEGIN.finditer(text):
         if begin.start() < done:
             continue
-        place = bisect_left(ends, begin.end())
-        if place < len(ends) and ends[place] - begin.start() <= _KEY_BLOCK:
-            done = ends[place]
+        found = bisect_left(ends, begin.end(), place, key=re.Match.end)
+        yield from _ends_of_keys(text, ends[place:found], done)
+        place = found
+        if place < len(ends) and ends[place].end() - begin.start() <= _KEY_BLOCK:
+            done = ends[place].end()
         else:
             lines = _KEY_LINES.match(text, begin.end())
             end = _LAST_LINE.match(text, lines.end() if lines else begin.end())
             done = end.end() if end else begin.end()
         yield begin.start(), done, "private_key"
+    yield from _ends_of_keys(text, ends[place:], done)
+
+
+def _ends_of_keys(text: str, ends: Iterable[re.Match[str]], done: int) -> Iterator[FoundSecret]:
+    # A tool may read a file in pieces, so that the beginning of a key is in another message.
+    for end in ends:
+        if end.start() >= done:
+            lines = _LINES_BEFORE_END.search(text, max(done, end.start() - _KEY_BLOCK), end.start())
+            done = end.end()
+            if lines:
+                yield lines.start(), done, "private_key"
 
 
 # --- secrets in URLs and headers -----------------------------------------------------------------------------------
