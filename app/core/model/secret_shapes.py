@@ -105,8 +105,8 @@ _LAST_LINE: Final = compiled(rf"(?:(?:\s|\\[nr]){{0,8}}{_END.pattern})?")
 
 
 _LINES_BEFORE_END: Final = compiled(
-    r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{24,200}+(?:\s|\\[nr]){1,8}){1,20000}+"
-    r"(?:[A-Za-z0-9+/]{1,80}+={0,2}(?:\s|\\[nr]){0,8})?\Z"
+    r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{24,200}+(?:\s|\\[nr]){1,8}+){1,20000}+"
+    r"(?:[A-Za-z0-9+/]{1,80}+={0,2}(?:\s|\\[nr]){0,8}+)?"
 )
 
 
@@ -136,10 +136,10 @@ def _ends_of_keys(text: str, ends: Iterable[re.Match[str]], done: int) -> Iterat
     # A tool may read a file in pieces, so that the beginning of a key is in another message.
     for end in ends:
         if end.start() >= done:
-            lines = _LINES_BEFORE_END.search(text, max(done, end.start() - _KEY_BLOCK), end.start())
+            for lines in _LINES_BEFORE_END.finditer(text, max(done, end.start() - _KEY_BLOCK), end.start()):
+                if lines.end() == end.start():
+                    yield lines.start(), end.end(), "private_key"
             done = end.end()
-            if lines:
-                yield lines.start(), done, "private_key"
 
 
 # --- secrets in URLs and headers -----------------------------------------------------------------------------------
