@@ -147,6 +147,22 @@ test('the page answers while a long reply is set', async () => {
   });
 });
 
+test('a message that cannot be set as Markdown is shown as it is written, and the others stay', async () => {
+  for (const bomb of ['> '.repeat(4_000), '_a*'.repeat(30_000)]) {
+    const { id } = await api('POST', '/conversations', { title: 'Bomb', policy: { max_tokens: -1 } });
+    const messages = [bomb, 'All is **well**.'].map((content) => ({ role: 'assistant', content }));
+    await api('POST', `/conversations/${id}/messages/batch`, { messages });
+    await withPage({ allows: ['call stack'] }, async (page) => {
+      const began = Date.now();
+      await open(page, `?c=${id}`);
+      await page.locator('[data-seq="2"] .prose-reply').waitFor();
+      const shown = await page.locator('[data-seq="1"] p').first().innerText();
+      assert.ok(shown.startsWith(bomb.slice(0, 100)));
+      assert.ok(Date.now() - began < 60_000, 'set as Markdown, the second one takes minutes');
+    });
+  }
+});
+
 test('what was searched for is marked in the hits, and until they come the page says that it looks', async () => {
   const { id } = await api('POST', '/conversations', { title: 'Hits' });
   const content = 'On the *Straße* a lamp, two LAMPS; no clamp. Café. 東京の港 <b>';

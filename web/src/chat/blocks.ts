@@ -8,6 +8,8 @@
 const LEAST = 2_000;
 /** A list above this length is cut between its items. */
 const LONG_LIST = 8_000;
+/** A longer text with definitions is cut as well: the page does not answer while a block is set. */
+const MOST_WHOLE = 40_000;
 const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/;
 const ITEM = /^([-*+]|\d+[.)])\s/;
 const DEFINITION = /^ {0,3}\[[^\]\n]+\]:/m;
@@ -31,7 +33,6 @@ function fences(): (line: string) => boolean {
 
 /** The first table that is too long: where it is cut, where it ends, and how many rows it has; `null` if there is none. */
 export function longTable(text: string): { cut: number; end: number; rows: number } | null {
-  if (text.length < MOST_ROWS) return null;
   const isFenced = fences();
   let [place, rows, cut] = [0, 0, 0];
   for (const line of text.split(/(?<=\n)/)) {
@@ -45,12 +46,21 @@ export function longTable(text: string): { cut: number; end: number; rows: numbe
   return rows > MOST_ROWS ? { cut, end: place, rows: rows - HEAD } : null;
 }
 
+/** The signs on which the time to read Markdown depends, with the square of their number in one paragraph. */
+const SIGN = /[*_~`[\]=<]|^[-#>]/m;
+/** That many take a second or so. Whole tables and lists have fewer. */
+const MOST_SIGNS = 4_000;
+
+/** Whether a text would hold the page up as Markdown: nobody writes such a paragraph but to do just that. */
+export const isHeavy = (text: string): boolean =>
+  text.split(/\n[ \t]*\n/).some((paragraph) => paragraph.split(SIGN).length > MOST_SIGNS);
+
 export class Lexer {
   readonly tokens: { links: Record<string, string> } = { links: {} };
 
-  /** Cuts at blank lines where Markdown begins anew. A text with definitions stays whole, since links refer to them. */
+  /** Cuts at blank lines where Markdown begins anew. A text with definitions stays whole, since links refer to them, unless it is long. */
   blockTokens(text: string): { type: string; raw: string }[] {
-    if (DEFINITION.test(text)) this.tokens.links = { all: text };
+    if (text.length <= MOST_WHOLE && DEFINITION.test(text)) this.tokens.links = { all: text };
     const blocks: string[] = [''];
     const isFenced = fences();
     let wasFenced = false;

@@ -4,9 +4,10 @@ import { type CSSProperties, memo, type ReactNode, useDeferredValue, useId, useM
 import { Streamdown } from 'streamdown';
 import { useWords } from '@/i18n/provider';
 import { useOpener } from '@/state/opener';
+import { Boundary } from '@/ui/boundary';
 import { Button } from '@/ui/button';
 import { CopyButton } from '@/ui/copy-button';
-import { longTable } from './blocks';
+import { isHeavy, longTable } from './blocks';
 import { linked, segmentOf } from './markers';
 
 /** A longer text is shown as it is written until it is set: React does that in small steps, so that the page answers meanwhile. */
@@ -42,7 +43,7 @@ export const Markdown = memo(function Markdown({ text, running = false }: Props)
   );
 });
 
-function Tables({ text, running = false }: Props) {
+function Tables({ text, running }: Props) {
   const { t } = useWords();
   const [whole, setWhole] = useState(false);
   const table = useMemo(() => (whole ? null : longTable(text)), [whole, text]);
@@ -58,25 +59,32 @@ function Tables({ text, running = false }: Props) {
   );
 }
 
-/** Pictures from elsewhere are not loaded, since the page's policy forbids it. */
-function Blocks({ text, running = false }: Props) {
+/**
+ * Pictures from elsewhere are not loaded, since the page's policy forbids it.
+ *
+ * What cannot be set, since it is nested too deep or heavy, is shown as it is written: one message must not close a whole thread.
+ */
+function Blocks({ text, running }: Props) {
   const { t } = useWords();
   const isSet = useDeferredValue(true, running || text.length < LONG);
   const clobberPrefix = useId();
-  if (!isSet) return <p className="whitespace-pre-wrap">{text}</p>;
+  const written = <p className="whitespace-pre-wrap">{text}</p>;
+  if (!isSet || isHeavy(text)) return written;
   return (
-    <Streamdown
-      className="prose-reply"
-      parseIncompleteMarkdown={running}
-      controls={false}
-      components={COMPONENTS}
-      // The footnotes of two replies have the same numbers.
-      remarkRehypeOptions={
-        text.includes('[^') ? { clobberPrefix, footnoteLabel: t('footnotes'), footnoteBackLabel: t('footnote_back') } : undefined
-      }
-    >
-      {linked(text)}
-    </Streamdown>
+    <Boundary instead={written}>
+      <Streamdown
+        className="prose-reply"
+        parseIncompleteMarkdown={running}
+        controls={false}
+        components={COMPONENTS}
+        // The footnotes of two replies have the same numbers.
+        remarkRehypeOptions={
+          text.includes('[^') ? { clobberPrefix, footnoteLabel: t('footnotes'), footnoteBackLabel: t('footnote_back') } : undefined
+        }
+      >
+        {linked(text)}
+      </Streamdown>
+    </Boundary>
   );
 }
 
@@ -105,7 +113,7 @@ function Link({ href, id, 'aria-label': label, children }: LinkProps) {
       href={href}
       aria-label={label}
       target={isHere ? undefined : '_blank'}
-      rel="noreferrer noopener"
+      rel="noreferrer"
       className="text-accent underline underline-offset-2"
     >
       {children}

@@ -5,8 +5,14 @@ import { useWords } from '@/i18n/provider';
 import { Button } from './button';
 import { Notice } from './notice';
 
+interface Props {
+  children: ReactNode;
+  /** What is shown then, in place of a message. */
+  instead?: ReactNode;
+}
+
 /** If one part of the page fails (because a file of an older build is gone, for example), the others stay. */
-export class Boundary extends Component<{ children: ReactNode }, { failed: boolean }> {
+export class Boundary extends Component<Props, { failed: boolean }> {
   override state = { failed: false };
 
   static getDerivedStateFromError() {
@@ -14,7 +20,7 @@ export class Boundary extends Component<{ children: ReactNode }, { failed: boole
   }
 
   override render() {
-    return this.state.failed ? <Failed /> : this.props.children;
+    return this.state.failed ? (this.props.instead ?? <Failed />) : this.props.children;
   }
 }
 
