@@ -417,7 +417,8 @@ def test_no_model_is_sent_what_no_person_sees() -> None:
         (f"a{UNSEEN}b", "a�b"),
         (f"{WALES}{UNSEEN} {WALES}", f"{WALES}� {WALES}"),
         (f"\U0001f3f4{UNSEEN}", "\U0001f3f4�"),
-        ("ok\ufe0f\ufe0f\U000e0141\U000e0142.", "ok\ufe0f."),
+        ("1\ufe0f\ufe0f\U000e0141\U000e0142.", "1\ufe0f."),
+        ("o\ufe01k\U000e0141 \U000e0142й\ufe0f.", "ok й."),
         ("❤️ 👩‍💻 葛\U000e0100 \u200fשלום\u200f \u2067مرحبا\u2069", None),
     ],
 )

@@ -73,8 +73,11 @@ _TAG_CHARACTERS: Final = compiled("[\U000e0000-\U000e007f]++")
 """Characters that nobody sees, one for each of ASCII: whole sentences can be written in them, and models read these."""
 FLAG: Final = compiled("(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
 """Their one honest use: the black flag before them and the name of a region are its flag, as that of Wales."""
-_VARIATIONS: Final = compiled("[\ufe00-\ufe0f\U000e0100-\U000e01ef][\ufe00-\ufe0f\U000e0100-\U000e01ef]++")
-"""Characters that choose the form of the one before them; a second one in a row chooses nothing."""
+_VARIATION: Final = "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+_VARIATIONS: Final = compiled(f"(?<=[A-Za-z\u00c0-\u052f\\s]){_VARIATION}++|({_VARIATION}){_VARIATION}++")
+"""Characters that choose the form of the one before them. A second one in a row chooses nothing, nor does any behind a
+letter of Latin, Greek or Cyrillic: one behind each letter would make another text that nobody sees.
+"""
 _UNSEEN_BYTES: Final = (b"\xf3\xa0", b"\xef\xb8")
 """How UTF-8 begins the characters of both."""
 _UNSEEN: Final = "\ufffd"
@@ -117,7 +120,8 @@ def without_unseen(text: str) -> str:
     """The text without what could be written in it so that no person sees it.
 
     A row of tag characters is replaced by one ``�`` unless it makes a flag; of variation selectors in a row the first
-    stays. Marks of direction and joiners stay: Arabic, Hebrew, Persian and many emoji need them.
+    stays, if it can choose anything. Marks of direction and joiners stay: Arabic, Hebrew, Persian and many emoji need
+    them.
     """
     if text.isascii():
         return text
@@ -144,7 +148,7 @@ def clean(text: str) -> str:
 
 
 def _first(found: re.Match[str]) -> str:
-    return found.group()[0]
+    return found[1] or ""
 
 
 def _seen(found: re.Match[str]) -> str:
