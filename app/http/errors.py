@@ -238,7 +238,7 @@ def _on_http_exception(request: Request, error: Exception, routes: Sequence[Base
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         methods = ", ".join(sorted(_methods_at(request, routes)))
-        refusal = MethodNotAllowedError(f"This path takes {methods}, and not {request.method}.")
+        refusal = MethodNotAllowedError(f"This path takes {methods}, and not {_shortened(request.method)}.")
         return error_response(request, refusal, {**headers, "Allow": methods})
     if status == HTTPStatus.NOT_FOUND:
         return error_response(request, NotFoundError(_not_found_text(request, routes)), headers)

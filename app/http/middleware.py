@@ -32,6 +32,8 @@ LOGIN_BYTES: Final = 4_000
 """The most bytes of a login, which is the only body that is read without a key."""
 PRIVATE: Final = "private, no-store"
 """The ``Cache-Control`` of answers to requests with a key or a session."""
+MAX_METHOD_LENGTH: Final = 32
+"""The most characters of a request's method in the log: a client may send any word, with thousands of letters."""
 SHOWN_FRAMES: Final = 8
 CLIENT_CLOSED: Final = 499
 """The status in the log for a request whose client left before the response; it is not sent."""
@@ -225,7 +227,7 @@ def _log_line(scope: Scope, status: int, seconds: float) -> None:
     principal = scope["state"].get("principal")
     log.info(
         "http.request",
-        method=scope["method"],
+        method=scope["method"][:MAX_METHOD_LENGTH],
         route=getattr(scope.get("route"), "path_format", None),
         **{name: value for name, value in scope.get("path_params", {}).items() if UUID_PATTERN.fullmatch(str(value))},
         tenant_id=str(principal.tenant_id) if principal else None,

@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.core.model.errors import DependencyUnavailableError
+from app.http import errors
 from tests.unit.api_fakes import CONVERSATION, TENANT, World, world
 
 PATH = f"/conversations/{CONVERSATION}"
@@ -104,6 +105,24 @@ async def test_the_log_line_has_ids_and_numbers_only(api: World) -> None:
     assert (lines[0]["conversation_id"], lines[0]["tenant_id"]) == (str(CONVERSATION), str(TENANT))
     assert lines[0]["duration_ms"] >= 0
     assert "canary" not in json.dumps(logs, default=str)
+
+
+async def test_no_long_method_is_searched_for_secrets(api: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That took a tenth of a second of the event loop, and needs no key."""
+    searched: list[int] = []
+
+    def redact(text: str) -> str:
+        searched.append(len(text))
+        return text
+
+    monkeypatch.setattr(errors, "redact", redact)
+    with capture_logs() as logs:
+        async with api.client(key=None) as client:
+            response = await client.request("PIN-" * 15_000, PATH)
+    is_problem(response, 405, "method_not_allowed")
+    assert 0 < max(searched) < 2_000
+    assert logs[-1]["event"] == "http.request"
+    assert logs[-1]["method"] == "PIN-" * 8
 
 
 @pytest.mark.case("56")
