@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
+from app.core.model.errors import NotFoundError
 from app.core.text.patterns import compiled
 from app.http.disconnects import ClientGoneError
 from app.http.errors import error_response
@@ -32,6 +33,10 @@ LOGIN_BYTES: Final = 4_000
 """The most bytes of a login, which is the only body that is read without a key."""
 PRIVATE: Final = "private, no-store"
 """The ``Cache-Control`` of answers to requests with a key or a session."""
+MAX_PATH_LENGTH: Final = 4_000
+"""The most characters of a path, unescaped. The longest that is used names an end user."""
+MAX_PARAMETERS: Final = 1_000
+"""The most parameters of a query."""
 MAX_METHOD_LENGTH: Final = 32
 """The most characters of a request's method in the log: a client may send any word, with thousands of letters."""
 SHOWN_FRAMES: Final = 8
@@ -119,7 +124,7 @@ class LastResort:
 
 
 class BodyLimit:
-    """Refuses a body that is too large before all of it is read, and a compressed body."""
+    """Refuses a body that is too large before all of it is read, a compressed body, and a very long address."""
 
     def __init__(self, app: ASGIApp, limit: int, file_limit: int) -> None:
         """``limit`` is the most bytes of a body; ``file_limit`` of a body that is a file of a conversation."""
@@ -134,7 +139,9 @@ class BodyLimit:
         if scope["type"] == "http" and scope["path"] == LOGIN_PATH:
             limit = min(limit, LOGIN_BYTES)
         too_large = _too_large(limit, is_file=is_file)
-        refusal = _refused_size_or_encoding(Headers(scope=scope), limit, too_large) if scope["type"] == "http" else None
+        refusal = _refused_address(scope)
+        if refusal is None and scope["type"] == "http":
+            refusal = _refused_size_or_encoding(Headers(scope=scope), limit, too_large)
         if refusal is not None:
             await error_response(HTTPConnection(scope), refusal)(scope, receive, send)
             return
@@ -149,6 +156,17 @@ class BodyLimit:
             return message
 
         await self._app(scope, counted, send)
+
+
+def _refused_address(scope: Scope) -> Exception | None:
+    # Every route's pattern is tried on a path, and each parameter is read: both take time on the event loop.
+    if scope["type"] != "http":
+        return None
+    if len(scope["path"]) > MAX_PATH_LENGTH:
+        return NotFoundError(f"There is nothing at a path of more than {MAX_PATH_LENGTH} characters.")
+    if scope["query_string"].count(b"&") >= MAX_PARAMETERS:
+        return UnreadableError(f"A request has at most {MAX_PARAMETERS} query parameters.")
+    return None
 
 
 def _refused_size_or_encoding(headers: Headers, limit: int, too_large: BodyTooLargeError) -> Exception | None:

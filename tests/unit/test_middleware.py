@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from time import process_time
 from uuid import UUID
 
 import httpx
@@ -123,6 +124,27 @@ async def test_no_long_method_is_searched_for_secrets(api: World, monkeypatch: p
     assert 0 < max(searched) < 2_000
     assert logs[-1]["event"] == "http.request"
     assert logs[-1]["method"] == "PIN-" * 8
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/conversations/" + "a" * 60_000 + "/x", 404, "not_found"),
+        ("/conversations?" + "a&" * 30_000, 400, "unreadable"),
+    ],
+    ids=["path", "query"],
+)
+async def test_no_long_address_is_compared_with_the_routes(api: World, path: str, status: int, code: str) -> None:
+    """That took some fifty milliseconds of the event loop, for a path without a key."""
+    async with api.client() as client:
+        took = []
+        for _ in range(3):
+            began = process_time()
+            response = await client.get(path)
+            took.append(process_time() - began)
+    body = is_problem(response, status, code)
+    assert " at most 1000 " in body["detail"] or " more than 4000 " in body["detail"]
+    assert min(took) < 0.02
 
 
 @pytest.mark.case("56")
