@@ -967,37 +967,34 @@ def test_later_calls_and_those_that_were_appended_are_never_taken_for_lost_ones(
     refused(chat(scripted, *history, **body), 409, "tools_pending")
 
 
-def test_a_retry_of_what_others_have_gone_on_from_is_a_request_of_its_own(
+def test_a_retry_of_what_others_have_gone_on_from_is_refused_and_stores_nothing_twice(
     scripted: httpx.Client, provider: OpenAI
 ) -> None:
     body = {"input": "Mine?", "conversation": good(scripted.post("/v1/conversations", json={}))["id"]}
-    provider.script({"status": 400, "code": "invalid_value"}, "Other.", "Mine.")
+    provider.script({"status": 400, "code": "invalid_value"}, "Other.")
     refused(ask(scripted, "/responses", body, x_stainless_retry_count="0"), 400, "model_unavailable")
     good(ask(scripted, "/responses", {**body, "input": "Other?"}))
     for tries in "12":
-        assert said(good(ask(scripted, "/responses", body, x_stainless_retry_count=tries))) == "Mine."
-    assert texts(scripted, body["conversation"]) == ["Mine?", "Other?", "Other.", "Mine?", "Mine."]
+        refused(ask(scripted, "/responses", body, x_stainless_retry_count=tries), 409, "conversation_moved_on")
+    assert texts(scripted, body["conversation"]) == ["Mine?", "Other?", "Other."]
 
 
-def test_two_retries_of_what_others_have_gone_on_from_are_one_request(
+def test_two_retries_of_an_answer_that_was_deleted_are_one_request(
     scripted: httpx.Client, provider: OpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = {"input": "Mine?", "conversation": good(scripted.post("/v1/conversations", json={}))["id"]}
-    provider.script({"status": 400, "code": "invalid_value"}, "Other.", "Mine.", "Mine again.")
-    refused(ask(scripted, "/responses", body, x_stainless_retry_count="0"), 400, "model_unavailable")
-    good(ask(scripted, "/responses", {**body, "input": "Other?"}))
-    answer_again = StoredAnswers._again
+    provider.script("Mine.", "Mine anew.", "Mine again.")
+    first = good(ask(scripted, "/responses", body, x_stainless_retry_count="0"))
+    good(scripted.delete(f"/v1/responses/{first['id']}"))
+    claim = stored_answers.claim_key
 
-    async def overtaken(self: StoredAnswers, *args: Any) -> TurnHandle:
+    async def overtaken(*args: Any) -> Any:
         monkeypatch.undo()
-        try:
-            return await answer_again(self, *args)
-        finally:
-            good(await asyncio.to_thread(ask, scripted, "/responses", body, x_stainless_retry_count="1"))
+        good(await asyncio.to_thread(ask, scripted, "/responses", body, x_stainless_retry_count="1"))
+        return await claim(*args)
 
-    monkeypatch.setattr(StoredAnswers, "_again", overtaken)
-    assert said(good(ask(scripted, "/responses", body, x_stainless_retry_count="2"))) == "Mine."
-    assert texts(scripted, body["conversation"]) == ["Mine?", "Other?", "Other.", "Mine?", "Mine."]
+    monkeypatch.setattr(stored_answers, "claim_key", overtaken)
+    assert said(good(ask(scripted, "/responses", body, x_stainless_retry_count="2"))) == "Mine anew."
 
 
 def test_a_conversation_that_another_request_made_and_deleted_is_made_anew(

@@ -359,8 +359,8 @@ class StoredAnswers:
         """The turn that an earlier try of the same request began, followed from its beginning.
 
         A first try only finds a turn that died, if its message still waits: a client repeats it without counting. If
-        the answer was deleted, or the message of a dead turn does not wait any more, the same body asks anew. Raises
-        ``NotFoundError`` and ``ConversationMovedOnError`` then if the client gave the key itself.
+        the answer was deleted, the same body asks anew. Raises ``NotFoundError`` then if the client gave the key itself,
+        and ``ConversationMovedOnError`` if the message of a turn that died does not wait any more: it is stored.
         """
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.idempotency.get(idem.key)
@@ -371,15 +371,10 @@ class StoredAnswers:
             turn = await turn_with_its_answer(uow, UUID(found.ref["turn_id"]))
             if idem.is_first_try and not (turn and await waits_after(uow, turn)):
                 return None
-        has_own_key = request.attempt.own is not None
-        if turn is None and has_own_key:
-            raise NotFoundError("the answer to this Idempotency-Key was deleted: ask again with a new key")
         if turn is not None:
-            try:
-                return await self._begun_turn(tenant_id, await self._again(tenant_id, turn, request, idem))
-            except ConversationMovedOnError:
-                if has_own_key:
-                    raise
+            return await self._begun_turn(tenant_id, await self._again(tenant_id, turn, request, idem))
+        if request.attempt.own is not None:
+            raise NotFoundError("the answer to this Idempotency-Key was deleted: ask again with a new key")
         async with self._shell.uow(tenant_id) as uow:
             if await claim_key(uow, idem, self._shell.clock.now()) == found.ref:  # else another try began a turn since
                 await uow.idempotency.delete(idem.key)
