@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 )
 
 from app.core.context.files import FILE_COPY
-from app.core.context.formats.calls import PartPosition, answered_call, places_of_calls
+from app.core.context.formats.calls import STUB_RESULT, PartPosition, answers_of_calls, places_of_calls
 from app.core.context.formats.words import UniqueIds, part_as_text, served_arguments, tool_name, with_names_in_text
 from app.core.model.model_io import ContextMessage
 from app.core.retrieval.rendering import split_elements
@@ -46,8 +46,6 @@ FILE_COPY_PROVIDER: Final = "google"
 CALL_ID: Final = "call_id"
 """The key in a call's details under which the provider's own id of the call is kept, for stateful models."""
 
-STUB_RESULT: Final = "interrupted"
-"""The text in place of a missing result, since providers refuse a call without one."""
 _OPEN: Final = -1
 """The number of the message that makes the calls which the provider already has: it comes before all others."""
 
@@ -99,7 +97,7 @@ class _Calls:
         for number, part in reversed(list(enumerate(open_calls))):
             places.setdefault(str(part.get("id")), []).insert(0, (_OPEN, number))
         self.ids: Collection[str] = places.keys()
-        self._results = dict(_results_by_call(messages, open_calls, places))
+        self._answers = {answer.call: answer for answer in answers_of_calls(messages, places)}
         self._taken = UniqueIds()
 
     def of_message(self, index: int) -> list[tuple[ToolCallPart, ToolReturnPart]]:
@@ -113,8 +111,13 @@ class _Calls:
         """A call under an id that no call before it has, and its result; a stub if there is none."""
         call = _call(part)
         call = replace(call, tool_call_id=self._taken.unique_as_given(call.tool_call_id))
-        stub = ToolReturnPart(tool_name=call.tool_name, content=STUB_RESULT, tool_call_id=call.tool_call_id)
-        return call, replace(self._results.get(place, stub), tool_call_id=call.tool_call_id)
+        name, content = call.tool_name, STUB_RESULT
+        if place in self._answers:
+            answer = self._answers[place]
+            name, content = tool_name(answer.result.get("name") or part.get("name")), answer.content
+            # The library takes an empty list and null for no content; to a model they mean that nothing was found.
+            content = as_text(content) if content is None or content == [] else content
+        return call, ToolReturnPart(tool_name=name, content=content, tool_call_id=call.tool_call_id)
 
 
 def _append_request_part(thread: list[ModelMessage], part: ModelRequestPart) -> None:
@@ -210,31 +213,6 @@ _KEPT_DETAILS: Final[Mapping[str, Callable[[Any], bool]]] = {
     EXTRA_CONTENT: lambda value: isinstance(value, Mapping) and bool(value),
 }
 """The details of a call that its provider needs back, and what they can be."""
-
-
-def _results_by_call(
-    messages: Sequence[ContextMessage], open_calls: Sequence[Part], places: Mapping[str, Sequence[PartPosition]]
-) -> Iterator[tuple[PartPosition, ToolReturnPart]]:
-    for index, message in enumerate(messages):
-        other_text = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
-        for number, part in enumerate(message.parts):
-            id_ = str(part.get("tool_call_id"))
-            if part.get("type") != "tool_result" or id_ not in places:
-                continue
-            of, at = answered_call(places[id_], (index, number))
-            call = open_calls[at] if of == _OPEN else messages[of].parts[at]
-            name = tool_name(part.get("name") or call.get("name"))
-            content = _result_content(part, other_text)
-            yield (of, at), ToolReturnPart(tool_name=name, content=content, tool_call_id=id_)
-            other_text = ""  # other text of the message goes with the first of its results
-
-
-def _result_content(part: Part, other_text: str) -> Any:
-    content = part.get("content")
-    if not other_text.strip():
-        # The library takes an empty list and null for no content at all; to a model they mean that nothing was found.
-        return as_text(content) if content is None or content == [] else content
-    return {"content": content, "text": other_text} if content else other_text
 
 
 def _content_without_call(

@@ -19,6 +19,7 @@ from app.usecases.chat.starting import ChatService
 from app.usecases.chat.turn_handle import TurnHandle
 from app.usecases.openai import stored_answers
 from app.usecases.openai.stored_answers import StoredAnswers
+from app.usecases.shared.idempotency import claim_key
 from tests.acceptance.conftest import SharedServices, StartService, uses_processes
 from tests.acceptance.service import Service, until
 from tests.acceptance.sockets import over_socket
@@ -986,12 +987,11 @@ def test_two_retries_of_an_answer_that_was_deleted_are_one_request(
     provider.script("Mine.", "Mine anew.", "Mine again.")
     first = good(ask(scripted, "/responses", body, x_stainless_retry_count="0"))
     good(scripted.delete(f"/v1/responses/{first['id']}"))
-    claim = stored_answers.claim_key
 
     async def overtaken(*args: Any) -> Any:
         monkeypatch.undo()
         good(await asyncio.to_thread(ask, scripted, "/responses", body, x_stainless_retry_count="1"))
-        return await claim(*args)
+        return await claim_key(*args)
 
     monkeypatch.setattr(stored_answers, "claim_key", overtaken)
     assert said(good(ask(scripted, "/responses", body, x_stainless_retry_count="2"))) == "Mine anew."

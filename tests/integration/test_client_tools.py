@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.core.context.formats.calls import STUB_RESULT
 from app.core.context.tools import MAX_CALLS
 from app.core.model.conversation import Message
 from app.core.model.errors import (
@@ -26,7 +27,6 @@ from app.core.model.errors import (
 from app.core.model.model_io import CallSettings, ToolCall, ToolName, ToolSpec
 from app.core.text.parts import Part
 from app.providers.keys import Keys
-from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.unit_of_work import UnitOfWorkFactory

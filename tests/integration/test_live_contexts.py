@@ -13,12 +13,12 @@ from uuid import UUID
 
 import pytest
 
+from app.core.context.formats.calls import STUB_RESULT
 from app.core.context.tools import MAX_CALLS
 from app.core.model.errors import DependencyUnavailableError, ModelFailedError
 from app.core.model.records import ProviderCopy
 from app.core.retrieval.rendering import Passage
 from app.providers.keys import Keys
-from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from app.settings import Settings
 from app.storage.repositories.copies import ProviderCopyRepository

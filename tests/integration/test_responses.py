@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.core.context.formats.calls import STUB_RESULT
 from app.core.model.errors import ModelUnavailableError
 from app.core.model.model_io import (
     ChatRequest,
@@ -22,7 +23,6 @@ from app.core.model.model_io import (
 from app.core.model.schemas.session import SESSION
 from app.core.text.parts import Part
 from app.providers.keys import Keys
-from app.providers.messages import STUB_RESULT
 from app.providers.registry import ModelRegistry
 from tests.integration.test_models import said, talk
 from tests.openai_server import OpenAI

@@ -195,6 +195,16 @@ def test_the_last_result_of_a_call_counts_and_a_repeated_id_is_another_call() ->
     assert told == [("call_1", "late"), ("call_1_2", "second"), ("call_1_2_2", STUB_RESULT)]
 
 
+def test_what_a_tool_message_says_is_shown_although_the_call_of_its_first_result_is_gone() -> None:
+    talk = (
+        said("user", "?"),
+        said("assistant", "", call("a")),
+        said("tool", "Two of two.", result("gone"), result("a")),
+    )
+    for format_ in ("openai", "gemini", "anthropic"):
+        assert str(in_format(talk, format_).messages).count("Two of two.") == 1
+
+
 def test_what_a_tool_message_says_beside_its_result() -> None:
     talk = (
         said("assistant", "", call("a"), call("b"), call("c")),

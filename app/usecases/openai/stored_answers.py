@@ -359,8 +359,8 @@ class StoredAnswers:
         """The turn that an earlier try of the same request began, followed from its beginning.
 
         A first try only finds a turn that died, if its message still waits: a client repeats it without counting. If
-        the answer was deleted, the same body asks anew. Raises ``NotFoundError`` then if the client gave the key itself,
-        and ``ConversationMovedOnError`` if the message of a turn that died does not wait any more: it is stored.
+        the answer was deleted, the same body asks anew; if the client gave the key itself, ``NotFoundError`` is raised.
+        Raises ``ConversationMovedOnError`` if another reply answered the message of a turn that died.
         """
         async with self._shell.uow(tenant_id) as uow:
             found = await uow.idempotency.get(idem.key)

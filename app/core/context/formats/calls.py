@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,18 @@ STUB_RESULT: Final = "interrupted"
 
 PartPosition = tuple[int, int]
 """(the number of a part's message, the number of the part in it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a call as a message brings it."""
+
+    call: PartPosition
+    place: PartPosition
+    """The place of the result."""
+    result: Part
+    content: Any
+    """What the result holds, with other text of its message if the result is the first of them that answers a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +54,40 @@ def pair_up(messages: Sequence[ContextMessage], *, empty: str) -> CallPairs:
     without content, since providers refuse empty content.
     """
     calls_by_id = places_of_calls(messages)
-    result_of_call: dict[PartPosition, tuple[PartPosition, Part]] = {}
-    paired_results: set[PartPosition] = set()
-    for place, part in _parts_of_kind(messages, "tool_result"):
-        places = calls_by_id.get(str(part.get("tool_call_id")))
-        if places:
-            result_of_call[answered_call(places, place)] = (place, part)
-            paired_results.add(place)
+    answers = answers_of_calls(messages, calls_by_id)
     return CallPairs(
-        calls=_with_unique_ids(messages, calls_by_id, result_of_call, empty), paired_results=frozenset(paired_results)
+        calls=_with_unique_ids(messages, calls_by_id, {answer.call: answer for answer in answers}, empty),
+        paired_results=frozenset(answer.place for answer in answers),
     )
+
+
+def answers_of_calls(
+    messages: Sequence[ContextMessage], calls_by_id: Mapping[str, Sequence[PartPosition]]
+) -> list[Answer]:
+    """The results of these calls, in order."""
+    answers: list[Answer] = []
+    for index, message in enumerate(messages):
+        other_text = own_content("tool", message.content, message.parts) if message.role == "tool" else ""
+        for number, part in enumerate(message.parts):
+            places = calls_by_id.get(str(part.get("tool_call_id")))
+            if part.get("type") == "tool_result" and places:
+                place = (index, number)
+                answers.append(Answer(_answered_call(places, place), place, part, _with_text(part, other_text)))
+                other_text = ""
+    return answers
 
 
 def places_of_calls(messages: Sequence[ContextMessage]) -> dict[str, list[PartPosition]]:
     """The places of the calls that assistants make, in order, by the id of the call."""
     found: dict[str, list[PartPosition]] = defaultdict(list)
-    for place, part in _parts_of_kind(messages, "tool_call"):
-        if messages[place[0]].role == "assistant":
-            found[str(part.get("id"))].append(place)
+    for index, message in enumerate(messages):
+        for number, part in enumerate(message.parts if message.role == "assistant" else ()):
+            if part.get("type") == "tool_call":
+                found[str(part.get("id"))].append((index, number))
     return found
 
 
-def answered_call(places: Sequence[PartPosition], result: PartPosition) -> PartPosition:
+def _answered_call(places: Sequence[PartPosition], result: PartPosition) -> PartPosition:
     """The place of the call that a result answers: of the calls with its id, the last one before it."""
     return places[max(bisect_left(places, result) - 1, 0)]
 
@@ -71,7 +95,7 @@ def answered_call(places: Sequence[PartPosition], result: PartPosition) -> PartP
 def _with_unique_ids(
     messages: Sequence[ContextMessage],
     calls_by_id: Mapping[str, list[PartPosition]],
-    result_of_call: Mapping[PartPosition, tuple[PartPosition, Part]],
+    answers: Mapping[PartPosition, Answer],
     empty: str,
 ) -> dict[int, list[tuple[Call, Result]]]:
     """The calls in order of place, with unique ids."""
@@ -86,32 +110,18 @@ def _with_unique_ids(
             signature=_gemini_signature(part),
         )
         content: Any = STUB_RESULT
-        if place in result_of_call:
-            (index, number), result = result_of_call[place]
-            content = _result_content(result, messages[index], is_first=_first_result(messages[index]) == number)
-            content = content if as_text(content).strip() else empty
+        if place in answers:
+            content = answers[place].content
+            content = empty if content is None or not as_text(content).strip() else content
         pairs[place[0]].append((call, Result(call_id=call.id, name=call.name, content=content)))
     return pairs
 
 
-def _parts_of_kind(messages: Sequence[ContextMessage], kind: str) -> Iterator[tuple[PartPosition, Part]]:
-    for index, message in enumerate(messages):
-        for number, part in enumerate(message.parts):
-            if part.get("type") == kind:
-                yield (index, number), part
-
-
-def _first_result(message: ContextMessage) -> int:
-    return next(number for number, part in enumerate(message.parts) if part.get("type") == "tool_result")
-
-
-def _result_content(part: Part, message: ContextMessage, *, is_first: bool) -> Any:
-    # Other text of the message is sent with the first of its results.
-    includes_text = message.role == "tool" and is_first
-    content, text = part.get("content"), own_content("tool", message.content, message.parts) if includes_text else ""
-    if text.strip():
-        content = {"content": content, "text": text} if content else text
-    return "" if content is None else content
+def _with_text(result: Part, text: str) -> Any:
+    content = result.get("content")
+    if not text.strip():
+        return content
+    return {"content": content, "text": text} if content else text
 
 
 def _gemini_signature(part: Part) -> str | None:
