@@ -45,6 +45,8 @@ HALVES: Final = {
     "days further, sealed": _SEALED / "told_days_further.jsonl",
     "numbers, open": _OPEN / "told_numbers_spanish_french.jsonl",
     "numbers, sealed": _SEALED / "told_numbers_spanish_french.jsonl",
+    "languages, open": _OPEN / "told_values_many_languages.jsonl",
+    "languages, sealed": _SEALED / "told_values_many_languages.jsonl",
 }
 _KINDS: Final = ("told", "derived", "lie")
 CHANGED: Final = frozenset({"number", "money", "date", "time"})

@@ -19,7 +19,7 @@ from tests.unit.timing import assert_linear
 
 TOLD, LOOSE, CAREFUL = corpus("told_values"), corpus("loose_values"), corpus("careful_values")
 DAYS, NUMBERS = corpus("told_days_spanish_french"), corpus("told_numbers_spanish_french")
-FURTHER = corpus("told_days_further")
+FURTHER, LANGUAGES = corpus("told_days_further"), corpus("told_values_many_languages")
 
 
 def rows(told: Corpus = TOLD, every: int = 1) -> Iterable[Mapping[str, Any]]:
@@ -75,6 +75,12 @@ def test_numbers_in_spanish_and_french_words_are_told_in_digits_and_wrong_ones_f
         assert share(found, "told") == 0
         assert share(found, "derived") <= 0.25
         assert share(found, "lie") >= 0.9
+
+
+def test_values_in_many_languages_and_scripts_hold_in_most_statements_and_wrong_ones_fail() -> None:
+    found = counted(blocks(rows(LANGUAGES)))
+    assert share(found, "told") <= 0.33
+    assert share(found, "lie") == 1
 
 
 def test_dates_a_day_off_fail() -> None:

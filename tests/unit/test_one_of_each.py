@@ -214,7 +214,7 @@ def test_one_module_tells_what_takes_the_place_of_what() -> None:
 
 
 LISTING_MONTHS: Final = {
-    "text/calendar_names.py": "in which languages the files list none",
+    "text/cldr_names.py": "in which languages the files list none",
     "text/tables.py": "the one: of all languages",
     "text/identifiers.py": "of languages that tell a month before its day",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from app.core.text.identifiers import _scan, find_identifiers, identifiers
 from app.core.text.sentences import sentences
-from app.core.text.words import stem, stems, words
+from app.core.text.values import ValueIndex, values
+from app.core.text.words import stem, stems, tokens, words
 from tests.corpus import assert_values, assert_verdicts, corpus
 from tests.talks import made_talk
 from tests.unit.timing import assert_linear, often
@@ -36,6 +38,44 @@ def test_a_letter_is_the_same_in_one_sign_and_in_two(text: str) -> None:
     apart = unicodedata.normalize("NFD", text)
     assert apart != text
     assert words(apart) == words(text)
+
+
+def test_signs_that_follow_a_letter_belong_to_its_word() -> None:
+    assert words("अगले मंगलवार मीटिंग है।") == ("अगले", "मंगलवार", "मीटिंग", "है")
+    assert words("মঙ্গলবার মিটিং") == ("মঙ্গলবার", "মিটিং")
+    assert tokens("மீண்டும் கூட்டம், 3.5") == ["மீண்டும்", "கூட்டம்", "3.5"]
+
+
+@pytest.mark.parametrize(("written", "typed"), [("مُهِمّ", "مهم"), ("مـهـم", "مهم"), ("שָׁלוֹם", "שלום"), ("за́мок", "замок")])
+def test_signs_that_most_people_leave_out_make_no_difference(written: str, typed: str) -> None:
+    assert words(written) == words(typed) == (typed,)
+
+
+@pytest.mark.parametrize(
+    ("shown", "stated"),
+    [
+        ("التذاكر بـ300 درهم، وب25 ضيفاً و40 كرسياً", "300، 25، 40"),
+        ("קניתי ב-320 שקל, ל-25 איש", "320, 25"),
+        ("शादी 22 नवंबर को है", "22.11."),
+        ("हॉल 3 लाख में", "300000"),
+        ("anggaran 12,5 juta", "12.500.000"),
+        ("金曜の夜に", "3月13日"),
+        ("جلسه سه‌شنبه است", "17 March"),
+        ("a partir de 1º de abril, na 3ª sala", "1 de abril"),
+        ("cena alle 21, dal 5 marzo", "21:00, 5 marzo"),
+    ],
+)
+def test_values_of_many_scripts_are_found_in_another_form(shown: str, stated: str) -> None:
+    at = datetime(2026, 3, 12, 12, tzinfo=UTC)
+    texts = ValueIndex()
+    texts.add(1, shown, at)
+    claimed = values(stated, at)
+    assert claimed
+    assert all(texts.sources(value) for value in claimed)
+
+
+def test_control_a_letter_that_is_no_word_before_a_number_makes_a_code() -> None:
+    assert [value.kind for value in values("غرفة ص12 وباب A4")] == ["identifier", "identifier"]
 
 
 def test_stems_fold_inflection_and_keep_words_apart() -> None:

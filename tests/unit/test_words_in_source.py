@@ -102,7 +102,7 @@ ROWS: Final[dict[str, tuple[int, str]]] = {
         55,
         "Chinese numbers, days and hours: how they are built is code; endings of files and domains",
     ),
-    "text/scripts.py": (1, "the letters of each script"),
+    "text/scripts.py": (2, "the letters of each script, and the stroke between those of Arabic"),
     "text/message_escaping.py": (2, "an apostrophe, a colon that is a letter"),
     "text/shapes.py": (25, "Chinese numbers, days and hours: how they are built is code"),
     "text/tables.py": (7, "how Russian halves an hour and begins one word with a number"),

@@ -12,7 +12,7 @@ from app.core.text.patterns import compiled
 from app.core.text.plain_view import PlainView
 
 _ACCENTS: Final = "\u0300-\u036f"
-_UNSEEN_IN_WORD: Final = "\u00ad\u2060\ufeff"
+_UNSEEN_IN_WORD: Final = "\u00ad\u200c\u200d\u2060\ufeff"
 _UNSEEN: Final = f"{_UNSEEN_IN_WORD}\u200b\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"
 """Signs that no reader sees: breaks that are not needed, and marks of the direction of writing."""
 _MARKUP: Final = compiled(

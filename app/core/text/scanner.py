@@ -13,7 +13,7 @@ from app.core.text.numerals import HAN_SIGNS
 from app.core.text.patterns import compiled
 from app.core.text.plain_text import PlainText
 from app.core.text.scan_results import Token
-from app.core.text.scripts import EAST_ASIAN, SCRIPTS
+from app.core.text.scripts import EAST_ASIAN, MARKS, SCRIPTS
 from app.core.text.vocabulary import HAN_WORDS, NOT_HAN_NUMBERS
 from app.core.text.word_lists import GENERIC
 
@@ -36,6 +36,11 @@ _OF_LENGTH: Final = "|".join(sorted({unit[1:] for unit in t.UNITS if unit[0] in 
 _CODES: Final = "|".join(sorted(word for word, code in t.CURRENCIES.items() if word == code.lower() not in GENERIC))
 _LETTERED_SIGNS: Final = "|".join(sorted(re.escape(word) for word in t.CURRENCIES if word[0].isalpha() and "$" in word))
 """Signs of currencies that begin with letters: "R$" is not the dollar."""
+_ATTACHED: Final = (
+    r"(?<!\w)(?:[\u0621-\u063a\u0641-\u064a]{1,4}\u0640{1,2}|[\u0648\u0641\u0628\u0643\u0644]{1,2}"
+    r"|[\u05d5\u05d1\u05db\u05dc\u05de\u05d4\u05e9]{1,2}-?)(?=\d)"
+)
+"""What Arabic and Hebrew write in one word with a number: "for 300" is "ب300" or "بـ300", and "ב-300"."""
 _SHAPES: Final = (
     rf"(?P<plain>{_LETTER}++)(?:[,;]\s*+|\s++)",  # nearly every word; it comes first only for speed
     r"(?:[\s,;:!?)]|\.(?!\S))++",  # signs with which nothing begins
@@ -99,8 +104,9 @@ _SHAPES: Final = (
         r"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))"
         rf"|(?P<tail>m\d{{1,2}}\.\d{{1,6}}s\b|{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
+    _ATTACHED,
     (
-        rf"(?P<word>{_LETTER}{_INNER}*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"
+        rf"(?P<word>{_LETTER}{_INNER}*+(?:[{MARKS}]++{_INNER}*+)*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"
         rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
     ),
     rf"(?P<syllables>[{SCRIPTS['hangul']}]++)",

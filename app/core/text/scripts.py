@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
@@ -25,6 +26,10 @@ CHINESE_JAPANESE: Final = f"{SCRIPTS['kana']}{SCRIPTS['han']}"
 """The characters of scripts that are written without spaces between words."""
 EAST_ASIAN: Final = f"{CHINESE_JAPANESE}\uac00-\ud7af"
 """These characters and the syllables of Korean: each character says as much as several letters."""
+MARKS: Final = "".join(chr(code) for code in range(0x0300, 0x0E00) if unicodedata.category(chr(code)) in {"Mn", "Mc"})
+"""Signs that follow a letter and belong to its word, such as the vowels of Hindi, where words have spaces between."""
+READING_AIDS: Final = "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670"
+"""Signs that most people leave out, as the inside of a character class: stress, and vowels of Hebrew and Arabic."""
 _FIRST_KANA, _, _LAST_KANA = SCRIPTS["kana"].partition("-")
 
 

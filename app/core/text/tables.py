@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from app.core.text.calendar_names import Name, month_names, short_months, weekday_names
+from app.core.text.cldr_names import Name, month_names, powers_of_ten, short_months, weekday_names
 from app.core.text.languages.loading import languages
 from app.core.text.languages.sections_of_values import Values
 from app.core.text.plain_text import plain_text_of
@@ -113,7 +113,7 @@ _COMPOUNDS: Final = {word: number for code, said in _IN_ONE_WORD.items() for wor
 NUMBER_WORDS: Final = tuple(dict(_number_words(code, said)) for code, said in _IN_ONE_WORD.items())
 """For each language that writes numbers in one word: the words of which such a number may consist."""
 NUMBERS: Final[Mapping[str, float]] = _COMPOUNDS | _numbers("numbers")
-SCALES: Final[Mapping[str, float]] = _numbers("scales") | {
+SCALES: Final[Mapping[str, float]] = powers_of_ten() | _numbers("scales") | {
     word: number
     for code, said in _IN_ONE_WORD.items()
     for word, number in _within_words(code, said)

@@ -10,13 +10,13 @@ from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized, word_memo
 from app.core.text.patterns import compiled
 from app.core.text.plain_letters import in_plain_letters
-from app.core.text.scripts import CHINESE_JAPANESE
+from app.core.text.scripts import CHINESE_JAPANESE, MARKS, READING_AIDS
 from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS, respelled
 
 _TOKEN: Final = compiled(
     rf"(?P<cjk>[{CHINESE_JAPANESE}]+)"
     r"|(?P<number>\d+(?:[.,:]\d+)*)"
-    rf"|(?P<word>[^\W\d_{CHINESE_JAPANESE}]+(?:['’][^\W\d_]{{1,3}}\b)?)"
+    rf"|(?P<word>(?:[^\W\d_{CHINESE_JAPANESE}]++[{MARKS}]*+)++(?:['’][^\W\d_]{{1,3}}\b)?)"
 )
 _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
 _SPACED: Final = (
@@ -28,7 +28,8 @@ _OTHER_APOSTROPHE: Final = compiled(r"'(?:(?<![A-Za-z]')|(?![A-Za-z]{1,3}(?![\w'
 """Marks in a text that do not separate words as a space does: "1.5", "3rd", "'twas", "o'clock"."""
 _SIGNS: Final = (("’", "'"), *((sign, " ") for sign in "€£“”„«»–—…•"))
 """Usual marks between words that are not ASCII, each with an ASCII replacement."""
-_WRITTEN: Final = compiled(r"[^\W_]++(?:[.+#'’-][^\W_]++)*+")
+_WRITTEN: Final = compiled(rf"[^\W_]++(?:[{MARKS}]++[^\W_]*+|[.+#'’-][^\W_]++)*+")
+_READING_AIDS: Final = compiled(f"[{READING_AIDS}]+")
 
 
 def tokens(text: str) -> list[str]:
@@ -44,7 +45,8 @@ def words(text: str) -> tuple[str, ...]:
         plain = plain.replace(sign, instead)
     if plain.isascii():  # finds the same, in a third of the time
         return tuple(filter(None, map(_word_of_token, ascii_tokens(plain))))
-    return tuple(_words(unicodedata.normalize("NFC", text)))  # "é" is one letter, even if written as two characters
+    composed = unicodedata.normalize("NFC", text)  # "é" is one letter, even if written as two characters
+    return tuple(_words(_READING_AIDS.sub("", composed)))
 
 
 def _words(text: str) -> list[str]:

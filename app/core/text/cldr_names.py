@@ -1,10 +1,11 @@
-"""The names of months and weekdays from the CLDR; whole names only for languages whose files list none."""
+"""Names of months, weekdays and powers of ten from the CLDR; whole names only for languages whose files list none."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from itertools import chain
 from typing import Final
 
 from babel import localedata
@@ -12,6 +13,7 @@ from babel.dates import format_skeleton, get_month_names
 
 from app.core.text.languages.loading import languages
 from app.core.text.plain_text import plain_text_of
+from app.core.text.scripts import MARKS
 from app.core.text.word_lists import NOISE
 
 _WITHOUT_FILE: Final = ("da", "fi", "hu", "nb", "ro", "sk")
@@ -19,6 +21,7 @@ _DETECTED: Final = tuple(one.code for one in languages() if not one.values.month
 _WITH_MONTHS: Final = tuple(one.code for one in languages() if one.values.months and one.spaced)
 _CODES: Final = (*_DETECTED, *_WITHOUT_FILE)
 _MIN_NAME_LENGTH: Final = 3
+_SIGNS_IN_NAMES: Final = f"-'{MARKS}"
 Name = tuple[str, str, int]
 """(language, word, the number of the month or weekday that it means)."""
 
@@ -51,6 +54,20 @@ def weekday_names() -> tuple[Name, ...]:
     return _unambiguous_names(_babel_names(_CODES, "days", "wide"))
 
 
+def powers_of_ten() -> dict[str, float]:
+    """The words for a thousand, a hundred thousand, a million and more, where they are written behind a number."""
+    found: dict[str, float] = {}
+    for code in _CODES:
+        forms = localedata.load(code, merge_inherited=False).get("compact_decimal_formats", {}).get("long", {})
+        for size, pattern in chain.from_iterable(by_size.items() for by_size in forms.values()):
+            zeros, _, word = str(pattern.pattern).strip("\u200f").rpartition(" ")
+            name = plain_text_of(word).text
+            is_short = name.isascii() and len(name) <= _MIN_NAME_LENGTH  # "mie" is Italian for "my" too
+            if zeros and not zeros.strip("0") and _is_name(name) and not is_short:
+                found[name] = float(size) / 10.0 ** (len(zeros) - 1)
+    return found
+
+
 def _babel_names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
     for code in codes:
         # Only a language's own data is used: Babel mixes up inherited data.
@@ -73,4 +90,4 @@ def _unambiguous_names(given_names: Iterable[Name]) -> tuple[Name, ...]:
 
 
 def _is_name(word: str) -> bool:
-    return len(word) >= _MIN_NAME_LENGTH and word.replace("-", "").replace("'", "").isalpha()
+    return len(word) >= _MIN_NAME_LENGTH and all(sign.isalpha() or sign in _SIGNS_IN_NAMES for sign in word)
