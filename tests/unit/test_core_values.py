@@ -72,6 +72,8 @@ def test_values_are_found_as_the_cldr_formats_them(kind: str, locale: str) -> No
         ("See Rechnung_März.pdf", normalize("NFD", "I attached Rechnung_März.pdf for you.")),
         ("4,500 euros", "We paid 4\u200b500 euros."),
         ("500 dollars", "The fee is USD500."),
+        ("navetta alle 6.45 da Abano", "La navetta parte alle 6:45."),
+        ("bus at 8.30 from Leeds", "The bus leaves at 8:30."),
     ],
 )
 def test_a_value_is_found_however_it_is_typed(claim: str, text: str) -> None:
@@ -84,6 +86,8 @@ def test_a_value_is_found_however_it_is_typed(claim: str, text: str) -> None:
         ("Rent: ₹1", "The rent is ₹1,00,000."),
         ("On 22 mai 2026", "On se voit le 22 avr. 2026 chez ma mère."),
         ("On 3 February 2027", "Sections 31. 2. 2027 of the list."),
+        ("navetta alle 6.45 da Abano", "La navetta parte alle 7:45."),
+        ("weight 8.30 kg", "The bus leaves at 8:30."),
     ],
 )
 def test_no_other_value_is_found_for_it(claim: str, text: str) -> None:

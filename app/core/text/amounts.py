@@ -12,6 +12,7 @@ from typing import Final
 
 from app.core.text import moments
 from app.core.text.days import (
+    BEFORE_TIMES,
     add_distant_days,
     forms_in_month_of_last_date,
     forms_of_eight_digits,
@@ -566,7 +567,8 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
     if digits.isdecimal() and len(digits) > 2 and (len(digits) >= _MIN_DIGITS_OF_CODE or digits[0] == "0"):  # noqa: PLR2004
         found.forms |= {f"i:{digits}"}
         found.kind = "identifier" if found.kind == "number" and not found.unit else found.kind
-    if found.kind == "number" and not found.unit and found.scale == 1:
+    is_plain = found.kind == "number" and not found.unit and found.scale == 1
+    if is_plain:
         is_day = names_day(c, place)
         if c.all_readings or len(digits) > 4 or is_day:  # noqa: PLR2004
             found.forms |= short_day_and_time_forms(digits)
@@ -574,7 +576,8 @@ def _add_digit_forms(c: Cursor, found: FoundValue, place: int) -> None:
             found.forms |= forms_in_month_of_last_date(c, int(digits))
         if not c.all_readings and (weekday := weekday_of_day(c, place)) is not None:
             _state_day_of_weekday(c, found, moments.form_of_weekday(weekday, int(digits)))
-    if c.near(place + 1) and c.word(place + 1) in CLOCK:  # "8.50 uur", "8.30 Uhr"
+    is_hour = is_plain and c.before(place) in BEFORE_TIMES
+    if is_hour or (c.near(place + 1) and c.word(place + 1) in CLOCK):  # "alle 8.30", "8.50 uur"
         found.forms |= {form for form in short_day_and_time_forms(digits) if form[:2] == "t:"}
     if c.text[token.start] == ".":  # ".10" may be the end of a network address, but not in "p = .10"
         digits = c.text[token.start + 1 : token.end]

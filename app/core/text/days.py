@@ -58,7 +58,7 @@ _GAPS_AFTER_DATE: Final = frozenset({"", " ", "(", " ("})
 _YEAR_DIGITS: Final = 4
 _TWO_ORDINALS: Final = frozenset({"、", "-", "和", ",", ", ", " - "})
 _BEFORE_DAYS: Final = BEFORE_HOURS | DATE_FILL | AHEAD | {"on"}
-_BEFORE_TIMES: Final = BEFORE_CLOCK | BEFORE_HOURS
+BEFORE_TIMES: Final = BEFORE_CLOCK | BEFORE_HOURS
 _BEFORE_WEEKDAYS: Final = PAST | NEXT | THIS | DATE_FILL | RANGE_WORDS | words_of("values", "before_weekdays")
 _BEFORE_LENGTHS: Final = words_of("values", "before_lengths")
 _OF: Final = words_of("values", "shared")
@@ -84,7 +84,7 @@ def date_at(c: Cursor, place: int) -> int:
             month_at += 1
         month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, _GAPS_IN_DATE) else 0
         if month and not _is_verb(c, month_at):
-            if len(days) > 1 and c.all_readings and c.before(place) in _BEFORE_TIMES:  # "alle 21, dal 5 marzo"
+            if len(days) > 1 and c.all_readings and c.before(place) in BEFORE_TIMES:  # "alle 21, dal 5 marzo"
                 c.add_possible(place, moments.time_forms(days[0][0], 0, ""), "time")
             return _state_days_of_month(c, place, month_at + 1, month, days)
         if month and c.at:  # "21 march"
