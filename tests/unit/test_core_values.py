@@ -74,6 +74,9 @@ def test_values_are_found_as_the_cldr_formats_them(kind: str, locale: str) -> No
         ("500 dollars", "The fee is USD500."),
         ("navetta alle 6.45 da Abano", "La navetta parte alle 6:45."),
         ("bus at 8.30 from Leeds", "The bus leaves at 8:30."),
+        ("6.750 TL, 0532 418 77 09", "(Hakan usta, 0532 418 77 09) 6.750 TL"),
+        ("3.300 TL", "(0212 418 77 09) 3.300 TL"),
+        ("+44 20 7946 0958", "+44 (0)20 7946 0958"),
     ],
 )
 def test_a_value_is_found_however_it_is_typed(claim: str, text: str) -> None:
@@ -88,6 +91,7 @@ def test_a_value_is_found_however_it_is_typed(claim: str, text: str) -> None:
         ("On 3 February 2027", "Sections 31. 2. 2027 of the list."),
         ("navetta alle 6.45 da Abano", "La navetta parte alle 7:45."),
         ("weight 8.30 kg", "The bus leaves at 8:30."),
+        ("3.300 TL, 0212 418 77 09", "0212 418 77 09"),
     ],
 )
 def test_no_other_value_is_found_for_it(claim: str, text: str) -> None:

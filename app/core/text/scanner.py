@@ -33,6 +33,9 @@ _HAN_DECIMALS: Final = f"(?:{_POINT}{_HAN_DIGIT}{{1,6}})?"
 _FEW_HAN: Final = "[零〇一二两三四五六七八九十]"
 _OF_LENGTH: Final = "|".join(sorted({unit[1:] for unit in t.UNITS if unit[0] in t.HOUR_SIGNS} - {""})) or "(?!)"
 """The signs that turn an hour's sign into a length of time."""
+_DIGITS_OF_AREA: Final = (r"\d", r"\d\d", r"\d{3}", r"\d{4}")
+_AREA: Final = "|".join([r"[ /-]?\((?=\d{1,4}\))", *(rf"(?<=\({digits})\)[ /-]?" for digits in _DIGITS_OF_AREA)])
+"""Brackets within a telephone number; those around the whole number are no part of it."""
 _CODES: Final = "|".join(sorted(word for word, code in t.CURRENCIES.items() if word == code.lower() not in GENERIC))
 _LETTERED_SIGNS: Final = "|".join(sorted(re.escape(word) for word in t.CURRENCIES if word[0].isalpha() and "$" in word))
 """Signs of currencies that begin with letters: "R$" is not the dollar."""
@@ -76,7 +79,8 @@ _SHAPES: Final = (
     (
         r"(?P<phone>(?<![\w+])"
         r"(?:\d{2,4} \d{6,8}"
-        r"|(?:\+\d|0\d{2,5}[ -]\d|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)(?:[ ()/-]{0,2}\d){5,13})(?!\w))"
+        r"|(?:\+\d|0\d{2,5}[ -]\d|\(0?\d{2,4}\) ?\d|8[ -]\(?\d{3}\)?[ -]\d)"
+        rf"(?:(?:{_AREA}|[ /-]{{0,2}})\d){{5,13}})(?!\w))"
     ),
     rf"(?P<percent>百分之(?P<share>\d{{1,3}}(?:\.\d{{1,3}})?|[{HAN_SIGNS}]{{1,8}}{_HAN_DECIMALS}))",
     rf"(?P<parts>(?P<under>[{HAN_SIGNS}]{{1,4}})分之(?P<over>[{HAN_SIGNS}]{{1,4}}))",
