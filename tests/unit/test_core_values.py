@@ -74,6 +74,8 @@ def test_values_are_found_as_the_cldr_formats_them(kind: str, locale: str) -> No
         ("500 dollars", "The fee is USD500."),
         ("navetta alle 6.45 da Abano", "La navetta parte alle 6:45."),
         ("bus at 8.30 from Leeds", "The bus leaves at 8:30."),
+        ("₹3,75,000", "our FD of 3.75 lakhs"),
+        ("₹1,12,00,000", "last year 1.12 cr"),
         ("6.750 TL, 0532 418 77 09", "(Hakan usta, 0532 418 77 09) 6.750 TL"),
         ("3.300 TL", "(0212 418 77 09) 3.300 TL"),
         ("+44 20 7946 0958", "+44 (0)20 7946 0958"),
@@ -91,11 +93,17 @@ def test_a_value_is_found_however_it_is_typed(claim: str, text: str) -> None:
         ("On 3 February 2027", "Sections 31. 2. 2027 of the list."),
         ("navetta alle 6.45 da Abano", "La navetta parte alle 7:45."),
         ("weight 8.30 kg", "The bus leaves at 8:30."),
+        ("₹3,85,000", "our FD of 3.75 lakhs"),
         ("3.300 TL, 0212 418 77 09", "0212 418 77 09"),
     ],
 )
 def test_no_other_value_is_found_for_it(claim: str, text: str) -> None:
     assert not holds(claim, text)
+
+
+def test_a_scale_of_a_language_whose_numbers_are_not_read_in_words_needs_digits() -> None:
+    assert values("بميزانية ألف وخمسمئة ريال") == ()
+    assert [value.amount for value in values("بميزانية 3 آلاف ريال")] == [3_000]
 
 
 def test_the_sources_of_a_value() -> None:

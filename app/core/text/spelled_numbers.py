@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from app.core.text.languages.combined_words import words_of
 from app.core.text.numerals import continues_number, number_of_words
 from app.core.text.scan_results import Cursor
 from app.core.text.tables import (
     AND_MORE,
+    COUNTED_SCALES,
     DOZENS,
     HUNDRED_JOINTS,
     NO_NUMERAL_AFTER,
@@ -36,7 +36,6 @@ def phrases(words: Collection[str]) -> _Phrases:
     return {first: tuple(several) for first, several in found.items()}
 
 
-_COUNTED_SCALES: Final = words_of("values", "counted_scales")
 _PHRASES: Final = phrases(NUMBERS.keys())
 _MORE: Final = phrases(AND_MORE.keys())
 
@@ -65,7 +64,7 @@ def spelled_number_words(c: Cursor, place: int) -> tuple[list[str], int]:
 
 
 def _counts_as_scale(c: Cursor, word: str, last: float) -> bool:
-    is_counted = last > 1 or c.all_readings or word not in _COUNTED_SCALES
+    is_counted = last > 1 or c.all_readings or word not in COUNTED_SCALES
     return (len(word) > 1 or word >= _EAST_ASIAN) and word not in NUMBERS and is_counted
 
 

@@ -113,16 +113,16 @@ _COMPOUNDS: Final = {word: number for code, said in _IN_ONE_WORD.items() for wor
 NUMBER_WORDS: Final = tuple(dict(_number_words(code, said)) for code, said in _IN_ONE_WORD.items())
 """For each language that writes numbers in one word: the words of which such a number may consist."""
 NUMBERS: Final[Mapping[str, float]] = _COMPOUNDS | _numbers("numbers")
-SCALES: Final[Mapping[str, float]] = (
-    powers_of_ten()
-    | _numbers("scales")
-    | {
-        word: number
-        for code, said in _IN_ONE_WORD.items()
-        for word, number in _within_words(code, said)
-        if number >= _HUNDRED
-    }
-)
+_POWERS_OF_TEN: Final = powers_of_ten()
+_LISTED_SCALES: Final = _numbers("scales")
+SCALES: Final[Mapping[str, float]] = {
+    **_POWERS_OF_TEN, **_LISTED_SCALES,
+    **{word: number for code, said in _IN_ONE_WORD.items()
+       for word, number in _within_words(code, said) if number >= _HUNDRED},
+}  # fmt: skip
+COUNTED_SCALES: Final = _words("counted_scales") | (_POWERS_OF_TEN.keys() - _LISTED_SCALES.keys())
+"""Scales only behind a number: of languages whose other number words are not known, "a thousand five hundred" is not
+a thousand."""
 UNITS: Final[Mapping[str, tuple[str, float]]] = {
     word: (base, float(factor)) for word, (base, factor) in _first_two_by_word("units").items()
 }
