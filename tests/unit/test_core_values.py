@@ -106,6 +106,12 @@ def test_a_scale_of_a_language_whose_numbers_are_not_read_in_words_needs_digits(
     assert [value.amount for value in values("بميزانية 3 آلاف ريال")] == [3_000]
 
 
+def test_a_day_may_be_in_one_word_with_its_preposition() -> None:
+    texts = shown("הכניסה ב-19 לחודש", at=datetime(2026, 6, 7, tzinfo=UTC))
+    assert texts.holds(*values("ב-19 ביוני 2026"))
+    assert not texts.holds(*values("ב-21 ביוני 2026"))
+
+
 def test_the_sources_of_a_value() -> None:
     texts = shown("18k at most", "by Friday", "18,000 euros", at=datetime(2026, 8, 28, tzinfo=UTC))
     (money,) = values("€18,000")

@@ -40,7 +40,7 @@ _CODES: Final = "|".join(sorted(word for word, code in t.CURRENCIES.items() if w
 _LETTERED_SIGNS: Final = "|".join(sorted(re.escape(word) for word in t.CURRENCIES if word[0].isalpha() and "$" in word))
 """Signs of currencies that begin with letters: "R$" is not the dollar."""
 _ATTACHED: Final = (
-    r"(?<!\w)(?:[\u0621-\u063a\u0641-\u064a]{1,4}\u0640{1,2}|[\u0648\u0641\u0628\u0643\u0644]{1,2}"
+    r"(?:[\u0621-\u063a\u0641-\u064a]{1,4}\u0640{1,2}|[\u0648\u0641\u0628\u0643\u0644]{1,2}"
     r"|[\u05d5\u05d1\u05db\u05dc\u05de\u05d4\u05e9]{1,2}-?)(?=\d)"
 )
 """What Arabic and Hebrew write in one word with a number: "for 300" is "ب300" or "بـ300", and "ב-300"."""
@@ -108,7 +108,7 @@ _SHAPES: Final = (
         r"(?:(?P<half> ?[ap](?:m\b|\. ?m\b\.?))"
         rf"|(?P<tail>m\d{{1,2}}\.\d{{1,6}}s\b|{_LETTER}{_INNER}*+(?:-{_LETTER}++)*+|(?:-{_LETTER}++)++))?)"
     ),
-    _ATTACHED,
+    rf"(?P<attached>{_ATTACHED})",
     (
         rf"(?P<word>{_LETTER}{_INNER}*+(?:[{MARKS}]++{_INNER}*+)*+(?:[-']{_LETTER}{_INNER}*+|-\d{_INNER}*+)*+"
         rf"(?:(?:(?<=-\d{{3}})|(?<=-\d{{4}})|(?<=-\d{{5}}))/\d{{1,6}}(?![\w/]))?|_{_INNER}*+)"
@@ -144,6 +144,8 @@ def tokens(text: PlainText) -> list[Token]:
             found.extend(shapes.run(match[kind], match.start(), text.cased))
         elif kind == "reference":
             found.extend(shapes.reference(match, text.cased))
+        elif kind == "attached":
+            found.append(Token("w", t.ATTACHED, match.start(), match.end()))
         elif kind == "number":
             found.extend(shapes.number(match, text.cased))
         elif kind in _READERS:

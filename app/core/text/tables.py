@@ -199,7 +199,9 @@ DOZENS: Final = _words("dozens")
 NUMBERING: Final = _words("numbering")
 """Words before a bare number that only numbers something, such as a step."""
 RANGE_WORDS: Final = _words("range_words")
-BEFORE_HOURS: Final = _words("before_hours")
+ATTACHED: Final = ".attached"
+"""Stands for every preposition that is written in one word with a number; no text contains this name."""
+BEFORE_HOURS: Final = _words("before_hours") | {ATTACHED}
 LATE: Final = _words("late")
 EARLY: Final = _words("early")
 NIGHT: Final = _words("night")
@@ -212,7 +214,7 @@ AHEAD: Final = _words("ahead")
 LATER: Final = _words("later")
 """Words after a length of time that mean "from now": "two weeks later"."""
 AGO: Final = _words("ago")
-DATE_FILL: Final = _words("date_fill")
+DATE_FILL: Final = _words("date_fill") | {ATTACHED}
 ENDS: Final = _words("ends")
 MONTH_ENDS: Final = _words("month_ends")
 BEFORE_MONTHS: Final = _words("before_months")
