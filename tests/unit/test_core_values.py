@@ -74,6 +74,7 @@ def test_values_are_found_as_the_cldr_formats_them(kind: str, locale: str) -> No
         ("500 dollars", "The fee is USD500."),
         ("navetta alle 6.45 da Abano", "La navetta parte alle 6:45."),
         ("bus at 8.30 from Leeds", "The bus leaves at 8:30."),
+        ("3.500.000.000 đồng", "Căn nhà giá 3,5 tỷ."),
         ("₹3,75,000", "our FD of 3.75 lakhs"),
         ("₹1,12,00,000", "last year 1.12 cr"),
         ("6.750 TL, 0532 418 77 09", "(Hakan usta, 0532 418 77 09) 6.750 TL"),

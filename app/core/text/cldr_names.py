@@ -63,7 +63,7 @@ def powers_of_ten() -> dict[str, float]:
             zeros, _, word = str(pattern.pattern).strip("\u200f").rpartition(" ")
             name = plain_text_of(word).text
             is_short = name.isascii() and len(name) <= _MIN_NAME_LENGTH  # "mie" is Italian for "my" too
-            if zeros and not zeros.strip("0") and _is_name(name) and not is_short:
+            if zeros and not zeros.strip("0") and _is_word(name) and not is_short:
                 found[name] = float(size) / 10.0 ** (len(zeros) - 1)
     return found
 
@@ -90,4 +90,8 @@ def _unambiguous_names(given_names: Iterable[Name]) -> tuple[Name, ...]:
 
 
 def _is_name(word: str) -> bool:
-    return len(word) >= _MIN_NAME_LENGTH and all(sign.isalpha() or sign in _SIGNS_IN_NAMES for sign in word)
+    return len(word) >= _MIN_NAME_LENGTH and _is_word(word)
+
+
+def _is_word(text: str) -> bool:
+    return all(sign.isalpha() or sign in _SIGNS_IN_NAMES for sign in text)
