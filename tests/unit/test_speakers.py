@@ -36,6 +36,7 @@ def names(*said: tuple[str, str]) -> list[str | None]:
         ("  Mary-Jane O’Neil: we met", "Mary-Jane O’Neil", "we met"),
         ("Доктор Ливси: здравствуйте", "Доктор Ливси", "здравствуйте"),
         ("小明：你好", "小明", "你好"),
+        ("मीरा देवी: हाँ", "मीरा देवी", "हाँ"),
         ("we met at 10: nobody came", None, "we met at 10: nobody came"),
         ("https://example.org: it is down", None, "https://example.org: it is down"),
     ],

@@ -23,6 +23,8 @@ _BEFORE: Final = 40
 _LAST_WORDS: Final = capped(
     r"(?:(?P<before>[^\W\d_]{1,12})\s)?(?P<last>[^\W_]{1,20}(?:\.[^\W_]{1,3}){0,3})\.$", _BEFORE + 1
 )
+_PARTED: Final = capped(r"(?:^|[\s(])([^\W\d_]\.) ([^\W\d_])\.$", _BEFORE + 1)
+"""An abbreviation of two letters with a space between them: "z. B.", "u. a."."""
 _LIST_MARK: Final = compiled(r"\s*(?:[-*+•–—]|\(?\d{1,3}[.)]|\(?[a-zа-я][.)]|#{1,6}|>)\s")
 _TABLE_RULE: Final = compiled(r"[\s|:=_*-]+")
 _NEXT_WORD: Final = capped(r"\s*[\"'“„«(*_]{0,3}(?P<word>[^\W\d_]*)", 40)
@@ -175,16 +177,20 @@ def _is_end(text: str, match: re.Match[str], start: int, end: int) -> bool:
     words = _last_words(text[max(start, at - _BEFORE) : at + 1])
     if words is None:
         return True
-    last = words["last"].lower()
+    parted = _PARTED.search(words.string)
+    written = parted[1] + parted[2] if parted and (parted[1] + parted[2]).lower() in _SHORTENED else words["last"]
+    last = written.lower()
     following = _NEXT_WORD.match(text[match.end() : min(end, match.end() + _BEFORE)])
     word = following["word"] if following else ""
+    if f"{last}.{word}".lower() in _SHORTENED:  # "z. B."
+        return False
     if last.isdigit():
         is_ordinal = (words["before"] or "").lower() in _BEFORE_ORDINALS and len(last) < 3  # noqa: PLR2004 - no year
         return word.lower() not in MONTHS and not is_ordinal
     if last in _SOMETIMES:
         is_name = word.lower() in MONTHS or word.lower() in WEEKDAYS or (len(word) > 1 and word.isupper())
         return word[:1].isupper() and not is_name
-    is_capital = words["last"].isupper()
+    is_capital = written.isupper()
     is_of_degrees = words.string[: words.start("last")].rstrip().endswith("°")  # "50 °F."
     is_never = last in _NEVER and (not is_capital or len(last) == 1) and not is_of_degrees
     is_initial = len(last) == 1 and is_capital and last != "i" and not is_of_degrees

@@ -9,8 +9,10 @@ from typing import Final, NamedTuple
 
 from app.core.text.escaping import clean, without_unseen
 from app.core.text.patterns import compiled
+from app.core.text.scripts import MARKS
 
-_NAMED: Final = r"(?:([^\W\d_][\w.'’-]{0,23}(?: [^\W\d_][\w.'’-]{0,23})?): |([\u3400-\u9fff]{2,4})：)"
+_WORD: Final = rf"[^\W\d_][\w.'’{MARKS}-]{{0,23}}"
+_NAMED: Final = rf"(?:({_WORD}(?: {_WORD})?): |([\u3400-\u9fff]{{2,4}})：)"
 """A name of one or two words, or of two to four Chinese characters."""
 _LABEL: Final = compiled(rf"\s{{0,8}}+{_NAMED}")
 _LABELS: Final = compiled(f"^{_NAMED}", re.MULTILINE)
