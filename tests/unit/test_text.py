@@ -40,6 +40,13 @@ def test_a_letter_is_the_same_in_one_sign_and_in_two(text: str) -> None:
     assert words(apart) == words(text)
 
 
+def test_scripts_without_spaces_are_compared_as_pairs_of_characters() -> None:
+    for written in ("ไฟดับ", "ကျောင်း", "សាលា", "ໂຮງ"):
+        assert words(f"3 {written}") == ("3", *(written[place : place + 2] for place in range(len(written) - 1)))
+    asked, said = words("แมวชื่ออะไร"), words("แมวของเราชื่อส้มโอ")
+    assert {"แม", "มว", "ชื"} <= {*asked} & {*said}
+
+
 def test_signs_that_follow_a_letter_belong_to_its_word() -> None:
     assert words("अगले मंगलवार मीटिंग है।") == ("अगले", "मंगलवार", "मीटिंग", "है")
     assert words("মঙ্গলবার মিটিং") == ("মঙ্গলবার", "মিটিং")

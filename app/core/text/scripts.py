@@ -24,6 +24,8 @@ SCRIPTS: Final[Mapping[str, str]] = {
 }
 CHINESE_JAPANESE: Final = f"{SCRIPTS['kana']}{SCRIPTS['han']}"
 """The characters of scripts that are written without spaces between words."""
+UNSPACED: Final = f"{CHINESE_JAPANESE}\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u1000-\u103f\u1050-\u1089\u1780-\u17d3"
+"""The same characters, and those of Thai, Lao, Burmese and Khmer, which have no spaces between words either."""
 EAST_ASIAN: Final = f"{CHINESE_JAPANESE}\uac00-\ud7af"
 """These characters and the syllables of Korean: each character says as much as several letters."""
 MARKS: Final = "".join(chr(code) for code in range(0x0300, 0x0E00) if unicodedata.category(chr(code)) in {"Mn", "Mc"})

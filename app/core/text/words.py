@@ -10,13 +10,13 @@ from app.core.text.languages.loading import languages
 from app.core.text.memo import memoized, word_memo
 from app.core.text.patterns import compiled
 from app.core.text.plain_letters import in_plain_letters
-from app.core.text.scripts import CHINESE_JAPANESE, MARKS, READING_AIDS
+from app.core.text.scripts import MARKS, READING_AIDS, UNSPACED
 from app.core.text.word_lists import FRAME, GENERIC, NOISE, STOPWORDS, respelled
 
 _TOKEN: Final = compiled(
-    rf"(?P<cjk>[{CHINESE_JAPANESE}]+)"
+    rf"(?P<unspaced>[{UNSPACED}]+)"
     r"|(?P<number>\d+(?:[.,:]\d+)*)"
-    rf"|(?P<word>(?:[^\W\d_{CHINESE_JAPANESE}]++[{MARKS}]*+)++(?:['’][^\W\d_]{{1,3}}\b)?)"
+    rf"|(?P<word>(?:[^\W\d_{UNSPACED}]++[{MARKS}]*+)++(?:['’][^\W\d_]{{1,3}}\b)?)"
 )
 _ASCII_TOKEN: Final = compiled(r"\d+(?:[.,:]\d+)*|[a-z]+(?:'[a-z]{1,3}\b)?", re.ASCII)
 _SPACED: Final = (
@@ -39,7 +39,7 @@ def tokens(text: str) -> list[str]:
 
 @memoized()
 def words(text: str) -> tuple[str, ...]:
-    """Content words in order, lower case, function words left out; Chinese and Japanese as pairs of characters."""
+    """Content words in order, lower case, function words left out; pairs of characters in unspaced scripts."""
     plain = text
     for sign, instead in () if text.isascii() else _SIGNS:
         plain = plain.replace(sign, instead)
@@ -53,7 +53,7 @@ def _words(text: str) -> list[str]:
     found: list[str] = []
     for token in _TOKEN.finditer(text):
         value = respelled(token.group().lower())
-        if token.lastgroup == "cjk":
+        if token.lastgroup == "unspaced":
             found.extend([value] if len(value) == 1 else [value[i : i + 2] for i in range(len(value) - 1)])
         elif token.lastgroup == "number" or (value not in NOISE and (len(value) > 1 or not value.isascii())):
             base = value.removesuffix("'s")
