@@ -252,6 +252,21 @@ class TestRoundTrip:
         await look()
         return expected
 
+    async def test_commands_alone_make_no_page(self, service: Service) -> None:
+        conversation_id = await service.conversation()
+        await say(service, conversation_id, 3)
+        typed = [MessageDraft(role="user", content="/compact", is_command=True)] * 4
+        await service.container.messages.append(service.tenant, conversation_id, typed)
+        await say(service, conversation_id, 21)
+        await compact(service, conversation_id)
+        pages = [
+            page
+            for one in await current(service, conversation_id)
+            for page in await expand(service, conversation_id, one.id, level="full", max_tokens=1)
+        ]
+        assert all(len(page.messages) == 1 for page in pages)
+        assert [page.messages[0].seq for page in pages] == [1, 2, 3, *range(8, 28)][: len(pages)]
+
     async def test_the_history_is_what_was_sent(self, service: Service) -> None:
         """This makes a comparison with the history meaningful."""
         conversation_id = await service.conversation()

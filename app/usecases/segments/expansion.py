@@ -393,12 +393,15 @@ def _level_by_code(
 
 async def _page_of_originals(uow: UnitOfWork, segment: Segment, page_request: _PageRequest) -> Expanded:
     """A page of whole messages. A message that alone exceeds the limit is a page of its own."""
-    start = _seq_in(page_request.after, segment) if page_request.after else segment.from_seq - 1
-    outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MAX_ROWS)
-    inside = [item for item in outline if item.seq <= segment.to_seq]
-    shown = inside[: rows_within([item.token_count for item in inside], page_request.max_tokens)]
-    last = shown[-1].seq if shown else segment.to_seq
-    stored = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
+    last = _seq_in(page_request.after, segment) if page_request.after else segment.from_seq - 1
+    stored: list[Message] = []
+    while not stored and last < segment.to_seq:  # commands alone make no page
+        start = last
+        outline = await uow.messages.outline(segment.conversation_id, after_seq=start, limit=MAX_ROWS)
+        inside = [item for item in outline if item.seq <= segment.to_seq]
+        shown = inside[: rows_within([item.token_count for item in inside], page_request.max_tokens)]
+        last = shown[-1].seq if shown else segment.to_seq
+        stored = await uow.messages.between(segment.conversation_id, start + 1, last, superseded=True)
     messages = await uow.messages.with_reasoning(stored)
     sizes = [len(message.reasoning.encode()) + sum(map(data_bytes, message.parts)) for message in messages]
     if (count := max(count_fitting(sizes, PAGE_BYTES), 1)) < len(messages):
