@@ -67,6 +67,7 @@ def test_signs_that_most_people_leave_out_make_no_difference(written: str, typed
         ("हॉल 3 लाख में", "300000"),
         ("anggaran 12,5 juta", "12.500.000"),
         ("金曜の夜に", "3月13日"),
+        ("శుక్రవారం ఉదయం 9:30కి సమావేశం", "13 మార్చి 9:30"),
         ("جلسه سه‌شنبه است", "17 March"),
         ("a partir de 1º de abril, na 3ª sala", "1 de abril"),
         ("cena alle 21, dal 5 marzo", "21:00, 5 marzo"),

@@ -16,7 +16,7 @@ from app.core.text.plain_text import plain_text_of
 from app.core.text.scripts import MARKS
 from app.core.text.word_lists import NOISE
 
-_WITHOUT_FILE: Final = ("da", "fi", "hu", "nb", "ro", "sk")
+_WITHOUT_FILE: Final = ("da", "fi", "gu", "hu", "kn", "ml", "mr", "nb", "pa", "ro", "sk", "te")
 _DETECTED: Final = tuple(one.code for one in languages() if not one.values.months and one.spaced)
 _WITH_MONTHS: Final = tuple(one.code for one in languages() if one.values.months and one.spaced)
 _CODES: Final = (*_DETECTED, *_WITHOUT_FILE)

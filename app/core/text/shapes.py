@@ -69,6 +69,8 @@ _ADDRESS: Final = compiled(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}")
 """A network address; it is one even if it could be a number with separated thousands."""
 _DIMENSIONS: Final = compiled(r"[xх]\d{1,6}(?:[xх]\d{1,6})?")
 _POWERS: Final = frozenset("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ")
+_FIRST_OF_INDIA, _LAST_OF_INDIA = "\u0900", "\u0dff"
+"""Where the scripts begin and end that write what follows a number in one word with it."""
 FILE: Final = "f:"
 """The prefix of the form of a file's name without its folders."""
 _TRAILING: Final = ".,;:!?)]}…»”'\"*_"
@@ -352,7 +354,7 @@ def number(match: re.Match[str], cased: str) -> Iterator[Token]:
     if times := list(_half_day(match) if half else _minutes_and_seconds(digits, tail or "", start)):
         yield from times
         return
-    if not tail:
+    if not tail or _FIRST_OF_INDIA <= tail[0] <= _LAST_OF_INDIA:  # "9:30కి": "at 9:30"
         yield from _digit_tokens(digits, start)
         return
     clock, minutes = _CLOCK.fullmatch(digits), _HOURS_IN_ONE.fullmatch(tail)
