@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.core.retrieval.terms import is_pair
 from app.core.text.identifiers import _scan, find_identifiers, identifiers
 from app.core.text.sentences import sentences
 from app.core.text.values import ValueIndex, values
@@ -45,6 +46,7 @@ def test_scripts_without_spaces_are_compared_as_pairs_of_characters() -> None:
         assert words(f"3 {written}") == ("3", *(written[place : place + 2] for place in range(len(written) - 1)))
     asked, said = words("แมวชื่ออะไร"), words("แมวของเราชื่อส้มโอ")
     assert {"แม", "มว", "ชื"} <= {*asked} & {*said}
+    assert all(is_pair(word) for word in asked)
 
 
 def test_signs_that_follow_a_letter_belong_to_its_word() -> None:

@@ -11,12 +11,12 @@ from functools import cache
 from typing import Final
 
 from app.core.text.patterns import compiled
-from app.core.text.scripts import CHINESE_JAPANESE, SCRIPTS
+from app.core.text.scripts import SCRIPTS, UNSPACED
 from app.core.text.stemming import stem_in, stems_in
 from app.core.text.word_lists import COMMON_SIGNS, STOPWORDS
 
 _SIGN: Final = compiled(f"[{SCRIPTS['han']}]")
-_PAIR: Final = compiled(rf"[{CHINESE_JAPANESE}]{{2}}\Z")
+_PAIR: Final = compiled(rf"[{UNSPACED}]{{2}}\Z")
 _OF_A_WORD: Final = 2
 """How many signs a Chinese word mostly has."""
 
@@ -34,7 +34,7 @@ def terms(text: str, language: str | None = None) -> list[str]:
 
 
 def is_pair(term: str) -> bool:
-    """Whether a term is two neighbouring Chinese signs, which may belong to two different words."""
+    """Whether a term is two neighbouring signs of an unspaced script, which may belong to two different words."""
     return _PAIR.match(term) is not None
 
 

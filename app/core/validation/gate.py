@@ -36,7 +36,7 @@ from app.core.text.identifiers import Identifier, Kind, find_identifiers
 from app.core.text.language import agrees, detect, differs
 from app.core.text.languages.combined_words import alternatives
 from app.core.text.patterns import compiled
-from app.core.text.scripts import CHINESE_JAPANESE
+from app.core.text.scripts import UNSPACED
 from app.core.text.sentences import closed
 from app.core.text.speakers import label_of
 from app.core.text.word_lists import GENERIC
@@ -317,8 +317,8 @@ _WEIGHTS: Final[Mapping[Kind, int]] = {"name": 1, "time": 1, "quoted": 0, "symbo
 """The weight of a value by its kind, 2 for all others: shouted words, abbreviations and quoted words say little."""
 _MANY_NEW_WORDS: Final = 40
 """Different content words that the state lacks: about ten messages that are more than small talk."""
-_CHARACTER_PAIR: Final = compiled(f"[{CHINESE_JAPANESE}]{{1,2}}")
-_PAIRS_PER_WORD: Final = 3  # pairs of Chinese characters that correspond to one content word of English or Russian
+_CHARACTER_PAIR: Final = compiled(f"[{UNSPACED}]{{1,2}}")
+_PAIRS_PER_WORD: Final = 3  # pairs of characters of an unspaced script that are one content word of English or Russian
 _MIN_CONTENT_WORDS: Final = 8  # different content words: with fewer, a text says nothing
 _MAX_SEARCHED_CHARACTERS: Final = 100_000  # the most characters of the span that are searched
 _STATEMENT: Final = compiled(alternatives("claims", "stated"), re.IGNORECASE)
@@ -338,7 +338,7 @@ def _holds_facts(messages: Sequence[Message], previous: Sequence[StateEntry]) ->
 
 
 def new_word_count(text: str, recorded: str) -> float:
-    """How many different content words are said and not recorded; a pair of Chinese characters counts as a third."""
+    """How many different content words are said and not recorded; a pair of characters counts as a third."""
     new_stems = {stem(word) for word in words(text) if word not in GENERIC} - set(stems(recorded))
     pairs = sum(_CHARACTER_PAIR.fullmatch(word) is not None for word in new_stems)
     return len(new_stems) - pairs + pairs / _PAIRS_PER_WORD
