@@ -310,6 +310,10 @@ def _whole(given: Answer, model: str, body: Mapping[str, Any]) -> Response:
     return Response(encoded(chunk(given, model, body, parts_of(given), last=True)), media_type="application/json")
 
 
+_TIME_TO_READ: Final = 0.05
+"""Seconds for the client to read what came before a reset, which would discard it."""
+
+
 async def _streamed(
     request: Request,
     record: Recorded,
@@ -326,6 +330,7 @@ async def _streamed(
                 return
             if given.reset and number > len(cut) // 2:
                 record.end("reset")
+                await asyncio.sleep(_TIME_TO_READ)
                 _cut(request)
                 return
             data = chunk(given, model, body, parts, last=number == len(cut))

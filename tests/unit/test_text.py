@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.retrieval.terms import is_pair
+from app.core.text.cldr_names import month_names, short_months, weekday_names
 from app.core.text.identifiers import _scan, find_identifiers, identifiers
 from app.core.text.sentences import sentences
 from app.core.text.values import ValueIndex, values
@@ -82,6 +83,14 @@ def test_values_of_many_scripts_are_found_in_another_form(shown: str, stated: st
     claimed = values(stated, at)
     assert claimed
     assert all(texts.sources(value) for value in claimed)
+
+
+def test_names_of_the_calendar_are_read_from_every_release_of_the_library() -> None:
+    months, weekdays, short = month_names(), weekday_names(), short_months()
+    assert {("cs", "leden", 1), ("cs", "ledna", 1), ("nb", "januar", 1), ("hi", "मार्च", 3)} <= {*months}
+    assert {("fi", "maanantai", 0), ("fi", "maanantaina", 0), ("te", "శుక్రవారం", 4)} <= {*weekdays}
+    assert {"ar", "de", "pt", "tr", "vi"} - {code for code, *_ in short} <= {"vi"}
+    assert min(len(months), len(short)) > 400
 
 
 def test_control_a_letter_that_is_no_word_before_a_number_makes_a_code() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import date
 from itertools import chain
-from typing import Final
+from typing import Final, Literal
 
-from babel import localedata
+from babel import Locale
 from babel.dates import format_skeleton, get_month_names
 
 from app.core.text.languages.loading import languages
@@ -58,8 +58,8 @@ def powers_of_ten() -> dict[str, float]:
     """The words for a thousand, a hundred thousand, a million and more, where they are written behind a number."""
     found: dict[str, float] = {}
     for code in _CODES:
-        forms = localedata.load(code, merge_inherited=False).get("compact_decimal_formats", {}).get("long", {})
-        for size, pattern in chain.from_iterable(by_size.items() for by_size in forms.values()):
+        forms = Locale.parse(code).compact_decimal_formats["long"]
+        for size, pattern in chain.from_iterable(forms[plural].items() for plural in forms):
             zeros, _, word = str(pattern.pattern).strip("\u200f").rpartition(" ")
             name = plain_text_of(word).text
             is_short = name.isascii() and len(name) <= _MIN_NAME_LENGTH  # "mie" is Italian for "my" too
@@ -68,13 +68,12 @@ def powers_of_ten() -> dict[str, float]:
     return found
 
 
-def _babel_names(codes: Iterable[str], key: str, width: str) -> Iterator[Name]:
+def _babel_names(codes: Iterable[str], key: Literal["months", "days"], width: str) -> Iterator[Name]:
     for code in codes:
-        # Only a language's own data is used: Babel mixes up inherited data.
-        contexts = localedata.load(code, merge_inherited=False)[key]
-        for names in (contexts[context].get(width, {}) for context in contexts):
-            if isinstance(names, Mapping):
-                yield from ((code, name, number) for number, name in names.items())
+        contexts = getattr(Locale.parse(code), key)
+        for context in contexts:
+            names = contexts[context].get(width, {})
+            yield from ((code, name, number) for number, name in names.items())
 
 
 def _unambiguous_names(given_names: Iterable[Name]) -> tuple[Name, ...]:
