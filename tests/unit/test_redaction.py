@@ -379,6 +379,17 @@ def test_colours_of_a_terminal_hide_no_secret() -> None:
     assert redact(f"\x1b[32m{KEYS['aws_key']}\x1b[0m") == "\x1b[32m[REDACTED:aws_key]"
     assert redact(f"\\u001b[32m{KEYS['aws_key']}") == "\\u001b[32m[REDACTED:aws_key]"
     assert "hunter22x" not in redact("\x1b[01;31m\x1b[Kpassword\x1b[m\x1b[K=hunter22x"), "as grep shows it"
+    for command in ("\x1b(B\x1b[m", "\x1b[38:2::255:0:0m", "\x1b[38;2;255;255;255;48;2;100;100;100m"):
+        assert redact(f"{command}{KEYS['aws_key']}") == f"{command}[REDACTED:aws_key]"
+
+
+def test_slashes_as_php_escapes_them_and_numbers_of_html_hide_no_secret() -> None:
+    address = '{"url": "https:\\/\\/ann:%s@db.example\\/x"}'
+    assert redact(address % "hunter22x") == address % "[REDACTED:password]"
+    assert redact("password&#61;hunter22x") == "password&#61;[REDACTED:password]"
+    assert redact("a?x&#x3D;1&amp;sig&#x3D;abcdEFGH12345678") == "a?x&#x3D;1&amp;sig&#x3D;[REDACTED:url_token]"
+    described = "{pem: &#x3C;string&#x3E;[, passphrase: &#x3C;string&#x3E;]}"
+    assert redact(described) == described
 
 
 @pytest.mark.parametrize(

@@ -34,16 +34,16 @@ _WIDE: Final = (
 _DIGITS: Final = "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59"
 _JOINING: Final = "\u0300-\u036f\u0653-\u0655\u1161-\u1175\u11a8-\u11c2\u3099\u309a"
 """Signs that may be one letter together with the sign before them: accents, vowels and ends of Korean syllables."""
-_COLOUR: Final = r"\[[0-9;?]{0,20}[A-Za-z]"
-"""The rest of a command to a terminal after its escape character: it changes the colour of the text after it."""
+_COMMAND: Final = r"(?:\[[0-?]{0,60}[ -/]?[@-~]|\([0B])"
+"""The rest of a command to a terminal after its escape character: it changes how the text after it looks."""
 _SIGNS: Final = f"&{_JOINING}{_UNSEEN}{_BLANKS}{_DASHES}{_WIDE}{_DIGITS}"
 _REST: Final = (
-    rf"(?:(?<=&)(?:quot|apos|amp|lt|gt|nbsp|#34|#39|#x22|#x27);|(?<=\x1b){_COLOUR}"
+    rf"(?:(?<=&)(?:quot|apos|amp|lt|gt|nbsp|#[0-9]{{2,6}}|#[xX][0-9a-fA-F]{{2,5}});|(?<=\x1b){_COMMAND}"
     rf"|(?<=[{_JOINING}])[{_JOINING}]{{1,3}})?"
 )
 _ODD: Final = compiled(f"[{_SIGNS}]{_REST}")
 _ODD_OR_ESCAPE: Final = compiled(
-    rf"[\\{_SIGNS}](?:(?<=\\)\\{{0,3}}(?:(?:u001[bB]|x1[bB]|033|e){_COLOUR}|u[0-9a-fA-F]{{4}}|x[0-7][0-9a-fA-F])"
+    rf"[\\{_SIGNS}](?:(?<=\\)\\{{0,3}}(?:(?:u001[bB]|x1[bB]|033|e){_COMMAND}|u[0-9a-fA-F]{{4}}|x[0-7][0-9a-fA-F]|/)"
     rf"|(?<!\\){_REST})"
 )
 """The same, and what JSON or a program escapes, even twice."""
@@ -103,9 +103,9 @@ def _joined(signs: str) -> str:
 @lru_cache(maxsize=1_024)
 def _instead(sign: str) -> str:
     if len(sign) > 1 and sign[0] in "\x1b\\":
-        return "" if "[" in sign else _unescaped(chr(int(sign.lstrip("\\")[1:], 16)))
+        return _unescaped(sign.lstrip("\\"))
     if len(sign) > 1:
-        return unescape(sign).replace("\u00a0", " ")
+        return _instead(unescape(sign) or "\0")  # HTML has no character for some numbers
     if _HIDDEN.match(sign):
         return ""
     if _BLANK.match(sign):
@@ -117,8 +117,13 @@ def _instead(sign: str) -> str:
     return plain if len(plain) == 1 and plain.isascii() else sign
 
 
-def _unescaped(sign: str) -> str:
+def _unescaped(code: str) -> str:
+    if code == "/":
+        return code
+    if "[" in code or "(" in code:  # a command to a terminal
+        return ""
     # A quotation mark keeps its backslash: without it, it would end a value.
+    sign = chr(int(code[1:], 16))
     escaped = json.dumps(sign, ensure_ascii=False)[1:-1]
     return escaped if len(escaped) > 1 else _instead(sign)
 
