@@ -17,7 +17,7 @@ from app.core.text.escaping import clean
 from app.core.text.languages.combined_words import alternatives, words_of
 from app.core.text.memo import word_memo
 from app.core.text.patterns import compiled
-from app.core.text.scripts import CHINESE_JAPANESE
+from app.core.text.scripts import CHINESE_JAPANESE, MARKS
 from app.core.text.shortening import clip
 from app.core.text.word_lists import GENERIC, NOISE, STOPWORDS, TECHNOLOGY, respelled
 from app.core.text.words import FRAME_STEMS, GENERIC_STEMS, stem
@@ -47,9 +47,7 @@ _ACRONYM: Final = 6  # letters
 _MIN_WORD_LENGTH: Final = 3  # Latin letters
 _NO_WORDS: Final = frozenset({"code", "url", "email", "uuid", "path", "time", "version", "date", "money", "number"})
 
-_MARKS: Final = (
-    "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff\u0e31-\u0e4e\u1000-\u109f\u1780-\u17d3"
-)
+_MARKS: Final = f"{MARKS}\u0e31-\u0e4e\u1000-\u109f\u1780-\u17d3"
 _LETTER: Final = rf"(?:[^\W_{CHINESE_JAPANESE}]|[{_MARKS}])"
 _TOKEN: Final = compiled(
     rf"[{CHINESE_JAPANESE}]+|[^\W\d_{CHINESE_JAPANESE}]{_LETTER}{{0,40}}(?:[’'-]{_LETTER}{{1,40}}){{0,3}}|\S"

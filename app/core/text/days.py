@@ -84,8 +84,6 @@ def date_at(c: Cursor, place: int) -> int:
             month_at += 1
         month = MONTHS.get(c.word(month_at), 0) if c.near(month_at, _GAPS_IN_DATE) else 0
         if month and not _is_verb(c, month_at):
-            if len(days) > 1 and c.all_readings and c.before(place) in BEFORE_TIMES:  # "alle 21, dal 5 marzo"
-                c.add_possible(place, moments.time_forms(days[0][0], 0, ""), "time")
             return _state_days_of_month(c, place, month_at + 1, month, days)
         if month and c.at:  # "21 march"
             c.add_possible(
